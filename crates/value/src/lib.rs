@@ -1,0 +1,1 @@
+//! The one data type of Halite.
