@@ -81,6 +81,9 @@ pub trait Args: Sized {
     fn bind(binder: &mut Binder) -> Result<Self>;
 }
 
+/// Argument names nobody declared, each with the declared name it may have meant.
+pub type Unknown = Vec<(String, Option<String>)>;
+
 /// Hands out the arguments of a call by declared name.
 #[derive(Debug)]
 pub struct Binder {
@@ -150,7 +153,7 @@ impl Binder {
     }
 
     /// Returns the names no argument has, each with the declared name it may have meant.
-    pub fn unknown(&self) -> Vec<(String, Option<String>)> {
+    pub fn unknown(&self) -> Unknown {
         let names = || self.params.iter().filter(|param| !param.rest).map(|param| param.name);
         self.left
             .keys()

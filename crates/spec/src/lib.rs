@@ -19,7 +19,7 @@ mod state;
 
 pub use args::{
     AbsPath, Args, Binder, Call, FromArg, Function, IntoReturn, Module, Param, Rest, Strings,
-    ToDefault,
+    ToDefault, Unknown,
 };
 pub use cx::{Cx, Event, Job, Refresh, Runtime, StateRuns, Template};
 pub use error::{ArgError, Error, Result};
@@ -27,7 +27,7 @@ pub use files::Files;
 pub use halite_macros::{Args, function};
 pub use host::{Command, Host, Output, Stat};
 pub use request::{StateRequest, What};
-pub use state::{Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, run};
+pub use state::{Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, Watch, run};
 
 /// Lists the functions of an execution module: `module! { /// Look at files. "file": contains, read }`.
 ///

@@ -6,7 +6,7 @@
 
 use halite_value::{Dict, Value};
 
-use crate::{Args, Binder, Call, Cx, Error, Param, Result};
+use crate::{Args, Binder, Call, Cx, Error, Param, Result, args::Unknown};
 
 /// A state function: `file.absent`.
 pub trait State: Args {
@@ -202,6 +202,9 @@ pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Runs a state's watch action.
+pub type Watch = fn(&Cx, Call, bool) -> Result<Outcome>;
+
 /// A state function in the registry.
 #[derive(Debug)]
 pub struct StateFn {
@@ -210,8 +213,8 @@ pub struct StateFn {
     pub doc: fn() -> &'static str,
     pub params: fn() -> &'static [Param],
     /// Binds and runs; returns the names no argument has beside the outcome.
-    pub run: fn(&Cx, Call, bool) -> Result<(Outcome, Vec<(String, Option<String>)>)>,
-    pub watch: Option<fn(&Cx, Call, bool) -> Result<Outcome>>,
+    pub run: fn(&Cx, Call, bool) -> Result<(Outcome, Unknown)>,
+    pub watch: Option<Watch>,
     pub repeats: bool,
 }
 
@@ -235,7 +238,7 @@ impl StateFn {
     }
 }
 
-fn bind<S: State>(call: Call) -> Result<(S, Vec<(String, Option<String>)>)> {
+fn bind<S: State>(call: Call) -> Result<(S, Unknown)> {
     let mut binder = Binder::new(call, S::PARAMS);
     let state = S::bind(&mut binder)?;
     Ok((state, binder.unknown()))
