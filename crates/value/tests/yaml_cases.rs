@@ -116,6 +116,15 @@ fn check_load(case: &Value) -> Result<(), String> {
     expect("mark", format!("{mark:?}"), format!("{:?}", number("line").zip(number("column"))))
 }
 
+fn check_dump(case: &Value) -> Result<(), String> {
+    let mut options = yaml::DumpOptions::default();
+    let given = case.get("options").expect("options");
+    options.set_all(given.as_dict().expect("a dict")).map_err(|error| error.to_string())?;
+    let value = decode(&case.get("value").expect("a value"));
+    let dumped = yaml::dump(&value, &options).map_err(|error| error.to_string())?;
+    expect("text", dumped, text(case, "expected").expect("an answer"))
+}
+
 fn run(file: &str) -> (usize, usize) {
     let (mut loads, mut dumps) = (0, 0);
     let mut failures = Vec::new();
@@ -127,7 +136,7 @@ fn run(file: &str) -> (usize, usize) {
             }
             Some("dump") => {
                 dumps += 1;
-                Ok(())
+                check_dump(&case)
             }
             other => Err(format!("unknown kind {other:?}")),
         };

@@ -33,7 +33,7 @@ pub(super) enum Tag {
     Other(Box<str>),
 }
 
-const PREFIX: &str = "tag:yaml.org,2002:";
+pub(super) const PREFIX: &str = "tag:yaml.org,2002:";
 
 impl Tag {
     const NAMES: [(Self, &'static str); 15] = [

@@ -1,0 +1,526 @@
+//! Writing YAML as Salt's `safe_dump` does.
+//!
+//! Values become events as PyYAML's representer makes them (sorted keys, `null`, `1.0e+16`,
+//! `&id001` for a container met twice), and libyaml-safer's emitter lays them out: it is a port of
+//! the emitter genuine Salt uses, so quoting and folding are the same.
+//!
+//! Surprising: a dict is sorted by key unless the keys cannot be compared, in which case the order
+//! of insertion stays; a run-time object is written as `NULL`; with no flow style asked for, a
+//! container of scalars only is written in flow style, every other in block style.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use libyaml_safer::{Break, Emitter, Event, MappingStyle, ScalarStyle, SequenceStyle};
+
+use super::scalar::{PREFIX, Tag, resolve};
+use crate::{Dict, Key, Value, float_repr, set::Set};
+
+/// Containers inside each other; beyond it the value is most likely endless.
+const MAX_DEPTH: usize = 500;
+
+/// Why a value could not be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    #[error("nested deeper than {MAX_DEPTH} levels")]
+    Depth,
+    #[error("{0}")]
+    Emitter(&'static str),
+    /// An option that PyYAML's `dump` does not have.
+    #[error("dump_all() got an unexpected keyword argument '{0}'")]
+    UnknownOption(String),
+    #[error("the option '{name}' of the YAML writer cannot be {value}")]
+    BadOption { name: &'static str, value: String },
+}
+
+/// How every scalar is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    SingleQuoted,
+    DoubleQuoted,
+    Literal,
+    Folded,
+}
+
+/// What `safe_dump` takes; the default is what Salt passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpOptions {
+    /// `Some(true)`: all in flow style; `Some(false)`: all in block style; `None`: containers of
+    /// scalars in flow style.
+    pub default_flow_style: Option<bool>,
+    pub default_style: Option<Style>,
+    /// Columns per level; only 2 to 9 count.
+    pub indent: i32,
+    /// Where long texts are folded; 0 is the usual 80, negative is never.
+    pub width: i32,
+    pub allow_unicode: bool,
+    pub sort_keys: bool,
+    pub explicit_start: bool,
+    pub explicit_end: bool,
+    pub canonical: bool,
+    pub line_break: LineBreak,
+    /// A `%YAML` directive.
+    pub version: Option<(i32, i32)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LineBreak {
+    #[default]
+    Lf,
+    Cr,
+    CrLf,
+}
+
+impl LineBreak {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::Cr => "\r",
+            Self::CrLf => "\r\n",
+        }
+    }
+}
+
+impl Default for DumpOptions {
+    fn default() -> Self {
+        Self {
+            default_flow_style: None,
+            default_style: None,
+            indent: 0,
+            width: 0,
+            allow_unicode: true,
+            sort_keys: true,
+            explicit_start: false,
+            explicit_end: false,
+            canonical: false,
+            line_break: LineBreak::Lf,
+            version: None,
+        }
+    }
+}
+
+impl DumpOptions {
+    /// The options for a readable file: everything in block style.
+    pub fn block() -> Self {
+        Self { default_flow_style: Some(false), ..Self::default() }
+    }
+
+    /// The options for one line: everything in flow style.
+    pub fn flow() -> Self {
+        Self { default_flow_style: Some(true), ..Self::default() }
+    }
+
+    /// Sets an option by PyYAML's name, as users give them to `file.serialize` and its like.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), DumpError> {
+        let bad = |name| Err(DumpError::BadOption { name, value: value.repr() });
+        match name {
+            "default_flow_style" => {
+                self.default_flow_style = (!value.is_null()).then(|| value.truthy());
+            }
+            "default_style" => {
+                self.default_style = match value.as_str() {
+                    Some("'") => Some(Style::SingleQuoted),
+                    Some("\"") => Some(Style::DoubleQuoted),
+                    Some("|") => Some(Style::Literal),
+                    Some(">") => Some(Style::Folded),
+                    _ => None,
+                }
+            }
+            "indent" | "width" => {
+                let number = match value.to_int().map(i32::try_from) {
+                    Some(Ok(number)) => number,
+                    None if value.is_null() => 0,
+                    _ => return bad(if name == "indent" { "indent" } else { "width" }),
+                };
+                *(if name == "indent" { &mut self.indent } else { &mut self.width }) = number;
+            }
+            "allow_unicode" => self.allow_unicode = value.truthy(),
+            "sort_keys" => self.sort_keys = value.truthy(),
+            "explicit_start" => self.explicit_start = value.truthy(),
+            "explicit_end" => self.explicit_end = value.truthy(),
+            "canonical" => self.canonical = value.truthy(),
+            "line_break" => {
+                self.line_break = match value.as_str() {
+                    Some("\r") => LineBreak::Cr,
+                    Some("\r\n") => LineBreak::CrLf,
+                    _ => LineBreak::Lf,
+                }
+            }
+            "version" => {
+                let parts: Vec<_> = value
+                    .items_of_sequence()
+                    .unwrap_or_default()
+                    .iter()
+                    .filter_map(|part| part.as_int().and_then(|int| i32::try_from(int).ok()))
+                    .collect();
+                self.version = match parts[..] {
+                    [major, minor] => Some((major, minor)),
+                    [] if value.is_null() => None,
+                    _ => return bad("version"),
+                };
+            }
+            // We always write UTF-8; what carries bytes encodes itself.
+            "encoding" | "tags" | "Dumper" | "stream" => {}
+            other => return Err(DumpError::UnknownOption(other.into())),
+        }
+        Ok(())
+    }
+
+    /// Sets all options of a dict.
+    pub fn set_all(&mut self, options: &Dict) -> Result<(), DumpError> {
+        options.into_iter().try_for_each(|(name, value)| self.set(&name.to_str(), &value))
+    }
+}
+
+/// Writes a value as one document.
+pub fn dump(value: &Value, options: &DumpOptions) -> Result<String, DumpError> {
+    // The emitter's type for the directive cannot be made from outside its crate.
+    let directive = match options.version {
+        None => String::new(),
+        Some((1, minor @ (1 | 2))) => format!("%YAML 1.{minor}{}", options.line_break.text()),
+        Some(_) => return Err(DumpError::Emitter("incompatible %YAML directive")),
+    };
+    let mut out = Vec::new();
+    {
+        let mut emitter = Emitter::new();
+        emitter.set_output_string(&mut out);
+        emitter.set_canonical(options.canonical);
+        emitter.set_indent(options.indent);
+        emitter.set_width(options.width);
+        emitter.set_unicode(options.allow_unicode);
+        emitter.set_break(match options.line_break {
+            LineBreak::Lf => Break::Ln,
+            LineBreak::Cr => Break::Cr,
+            LineBreak::CrLf => Break::CrLn,
+        });
+        let mut writer = Writer { emitter, options, aliases: Aliases::default(), depth: 0 };
+        writer.aliases.count(value, 0)?;
+        writer.document(value)?;
+    }
+    let text =
+        String::from_utf8(out).map_err(|_| DumpError::Emitter("the output is not UTF-8"))?;
+    Ok(if directive.is_empty() { text } else { directive + &text })
+}
+
+/// Which containers are met more than once, and the names they get.
+#[derive(Default)]
+struct Aliases {
+    /// By identity: how often met, and the number of its anchor once met twice.
+    seen: HashMap<usize, Seen>,
+    last: usize,
+}
+
+#[derive(Default)]
+struct Seen {
+    number: usize,
+    written: bool,
+}
+
+/// Returns what tells a container from others, if something else may hold it too.
+fn identity(value: &Value) -> Option<usize> {
+    match value {
+        Value::List(list) => list.is_shared().then(|| list.identity()),
+        Value::Dict(dict) => dict.is_shared().then(|| dict.identity()),
+        Value::Tuple(items) if !items.is_empty() => Some(items.as_ptr().addr()),
+        Value::Object(object) => Some((&raw const **object).cast::<()>().addr()),
+        _ => None,
+    }
+}
+
+impl Aliases {
+    /// Numbers are given in the order in which things are met for the second time.
+    fn count(&mut self, value: &Value, depth: usize) -> Result<(), DumpError> {
+        if depth > MAX_DEPTH {
+            return Err(DumpError::Depth);
+        }
+        if let Some(identity) = identity(value) {
+            if let Some(seen) = self.seen.get_mut(&identity) {
+                if seen.number == 0 {
+                    self.last += 1;
+                    seen.number = self.last;
+                }
+                return Ok(());
+            }
+            self.seen.insert(identity, Seen::default());
+        }
+        match value {
+            Value::List(list) => {
+                list.read().iter().try_for_each(|item| self.count(item, depth + 1))
+            }
+            Value::Tuple(items) => items.iter().try_for_each(|item| self.count(item, depth + 1)),
+            Value::Dict(dict) => dict.read().iter().try_for_each(|(key, value)| {
+                self.count(key, depth + 1)?;
+                self.count(value, depth + 1)
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+struct Writer<'w, 'o> {
+    emitter: Emitter<'w>,
+    options: &'o DumpOptions,
+    aliases: Aliases,
+    depth: usize,
+}
+
+impl Writer<'_, '_> {
+    fn emit(&mut self, event: Event) -> Result<(), DumpError> {
+        self.emitter.emit(event).map_err(|error| DumpError::Emitter(error.problem()))
+    }
+
+    fn document(&mut self, value: &Value) -> Result<(), DumpError> {
+        self.emit(Event::stream_start(libyaml_safer::Encoding::Utf8))?;
+        let explicit = self.options.explicit_start || self.options.version.is_some();
+        self.emit(Event::document_start(None, &[], !explicit))?;
+        self.node(value)?;
+        self.emit(Event::document_end(!self.options.explicit_end))?;
+        self.emit(Event::stream_end())
+    }
+
+    fn node(&mut self, value: &Value) -> Result<(), DumpError> {
+        let mut anchor = None;
+        if let Some(seen) = identity(value).and_then(|id| self.aliases.seen.get_mut(&id))
+            && seen.number > 0
+        {
+            let name = format!("id{:03}", seen.number);
+            if std::mem::replace(&mut seen.written, true) {
+                return self.emit(Event::alias(&name));
+            }
+            anchor = Some(name);
+        }
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(DumpError::Depth);
+        }
+        let anchor = anchor.as_deref();
+        match value {
+            Value::List(list) => self.sequence(&list.read(), anchor),
+            Value::Tuple(items) => self.sequence(items, anchor),
+            Value::Dict(dict) => {
+                let entries = dict.read();
+                let mut entries: Vec<(&Key, &Value)> = entries.iter().collect();
+                if self.options.sort_keys {
+                    sort(&mut entries);
+                }
+                self.mapping("map", &entries, anchor)
+            }
+            Value::Object(object) => match object.as_any().downcast_ref::<Set>() {
+                Some(set) => {
+                    let keys = set.to_vec();
+                    let mut entries: Vec<_> = keys.iter().map(|key| (key, &Value::Null)).collect();
+                    sort(&mut entries);
+                    self.mapping("set", &entries, anchor)
+                }
+                None => self.scalar(&Tag::Null, "NULL", anchor, None),
+            },
+            scalar => self.plain(scalar),
+        }?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn plain(&mut self, value: &Value) -> Result<(), DumpError> {
+        match value {
+            Value::Null => self.scalar(&Tag::Null, "null", None, None),
+            Value::Bool(true) => self.scalar(&Tag::Bool, "true", None, None),
+            Value::Bool(false) => self.scalar(&Tag::Bool, "false", None, None),
+            Value::Int(int) => self.scalar(&Tag::Int, &int.to_string(), None, None),
+            Value::BigInt(int) => self.scalar(&Tag::Int, &int.to_string(), None, None),
+            Value::Float(float) => self.scalar(&Tag::Float, &float_text(*float), None, None),
+            Value::Str(text) => self.scalar(&Tag::Str, text, None, None),
+            Value::Bytes(bytes) => {
+                self.scalar(&Tag::Binary, &base64_lines(bytes), None, Some(Style::Literal))
+            }
+            Value::Timestamp(_) => self.scalar(&Tag::Timestamp, &value.to_str(), None, None),
+            Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Object(_) => Ok(()),
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        tag: &Tag,
+        text: &str,
+        anchor: Option<&str>,
+        style: Option<Style>,
+    ) -> Result<(), DumpError> {
+        let plain = resolve(text) == *tag;
+        let quoted = *tag == Tag::Str;
+        let name = (!plain && !quoted).then(|| tag.name());
+        let style = match style.or(self.options.default_style) {
+            None => ScalarStyle::Plain,
+            Some(Style::SingleQuoted) => ScalarStyle::SingleQuoted,
+            Some(Style::DoubleQuoted) => ScalarStyle::DoubleQuoted,
+            Some(Style::Literal) => ScalarStyle::Literal,
+            Some(Style::Folded) => ScalarStyle::Folded,
+        };
+        self.emit(Event::scalar(anchor, name.as_deref(), text, plain, quoted, style))
+    }
+
+    fn sequence(&mut self, items: &[Value], anchor: Option<&str>) -> Result<(), DumpError> {
+        let style = match self.flow(items.iter()) {
+            true => SequenceStyle::Flow,
+            false => SequenceStyle::Block,
+        };
+        self.emit(Event::sequence_start(anchor, self.shown_tag("seq").as_deref(), true, style))?;
+        items.iter().try_for_each(|item| self.node(item))?;
+        self.emit(Event::sequence_end())
+    }
+
+    fn mapping(
+        &mut self,
+        tag: &str,
+        entries: &[(&Key, &Value)],
+        anchor: Option<&str>,
+    ) -> Result<(), DumpError> {
+        let values = entries.iter().flat_map(|(key, value)| [key.value(), *value]);
+        let style = match self.flow(values) {
+            true => MappingStyle::Flow,
+            false => MappingStyle::Block,
+        };
+        let implicit = tag == "map";
+        let name = if implicit { self.shown_tag(tag) } else { Some(format!("{PREFIX}{tag}")) };
+        self.emit(Event::mapping_start(anchor, name.as_deref(), implicit, style))?;
+        for (key, value) in entries {
+            self.node(key)?;
+            self.node(value)?;
+        }
+        self.emit(Event::mapping_end())
+    }
+
+    /// Only the canonical style shows the usual tags.
+    fn shown_tag(&self, tag: &str) -> Option<String> {
+        self.options.canonical.then(|| format!("{PREFIX}{tag}"))
+    }
+
+    fn flow<'v>(&self, mut items: impl Iterator<Item = &'v Value>) -> bool {
+        let plain = |value: &Value| match value {
+            Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Bytes(_) => false,
+            Value::Object(object) => !object.as_any().is::<Set>(),
+            _ => true,
+        };
+        self.options
+            .default_flow_style
+            .unwrap_or_else(|| self.options.default_style.is_none() && items.all(plain))
+    }
+}
+
+/// Sorts as Python does, and not at all when two keys cannot be compared.
+fn sort(entries: &mut [(&Key, &Value)]) {
+    let original = entries.to_vec();
+    let mut comparable = true;
+    entries.sort_by(|(a, _), (b, _)| {
+        a.compare(b).unwrap_or_else(|| {
+            comparable = false;
+            std::cmp::Ordering::Equal
+        })
+    });
+    if !comparable {
+        entries.copy_from_slice(&original);
+    }
+}
+
+fn float_text(float: f64) -> String {
+    if float.is_nan() {
+        return ".nan".into();
+    }
+    if float.is_infinite() {
+        return if float > 0.0 { ".inf" } else { "-.inf" }.into();
+    }
+    let text = float_repr(float);
+    // `1e+16` would be read back as text.
+    if text.contains('.') { text } else { text.replacen('e', ".0e", 1) }
+}
+
+/// Encodes in lines of 76, each ended: Python's `encodebytes`.
+fn base64_lines(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len() * 4 / 3 + bytes.len() / 57 + 5);
+    for line in bytes.chunks(57) {
+        for three in line.chunks(3) {
+            let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+            for (index, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+                let letter = LETTERS[(bits >> shift & 0x3f) as usize];
+                out.push(if index > three.len() { '=' } else { char::from(letter) });
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Writes a text as one double-quoted scalar on one line, in ASCII: the filter `yaml_dquote`.
+pub fn dquote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        let letter = match c {
+            '\0' => '0',
+            '\x07' => 'a',
+            '\x08' => 'b',
+            '\t' => 't',
+            '\n' => 'n',
+            '\x0b' => 'v',
+            '\x0c' => 'f',
+            '\r' => 'r',
+            '\x1b' => 'e',
+            '"' => '"',
+            '\\' => '\\',
+            '\u{85}' => 'N',
+            '\u{a0}' => '_',
+            '\u{2028}' => 'L',
+            '\u{2029}' => 'P',
+            ' '..='~' => {
+                out.push(c);
+                continue;
+            }
+            _ => {
+                let code = u32::from(c);
+                let _ = match code {
+                    0..=0xff => write!(out, "\\x{code:02X}"),
+                    0x100..=0xffff => write!(out, "\\u{code:04X}"),
+                    _ => write!(out, "\\U{code:08X}"),
+                };
+                continue;
+            }
+        };
+        out.push('\\');
+        out.push(letter);
+    }
+    out.push('"');
+    out
+}
+
+/// Writes a text as a single-quoted scalar, unfolded: the filter `yaml_squote`.
+pub fn squote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('\'');
+    let mut breaks = false;
+    for c in text.chars() {
+        let is_break = matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}');
+        // A run of breaks that begins with a newline needs one more, which reading folds away.
+        if is_break && !breaks && c == '\n' {
+            out.push('\n');
+        }
+        breaks = is_break;
+        match c {
+            '\'' => out.push_str("''"),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// Writes a scalar value, text in double quotes: the filter `yaml_encode`. `None` for containers.
+pub fn encode_scalar(value: &Value) -> Option<String> {
+    Some(match value {
+        Value::Null => "null".into(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Int(_) | Value::BigInt(_) | Value::Timestamp(_) => value.to_str().to_string(),
+        Value::Float(float) => float_text(*float),
+        Value::Str(text) => dquote(text),
+        Value::Bytes(bytes) => base64_lines(bytes),
+        Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Object(_) => return None,
+    })
+}
