@@ -1,18 +1,18 @@
 //! Writing YAML as Salt's `safe_dump` does.
 //!
-//! Values become events as PyYAML's representer makes them (sorted keys, `null`, `1.0e+16`,
-//! `&id001` for a container met twice), and libyaml-safer's emitter lays them out: it is a port of
-//! the emitter genuine Salt uses, so quoting and folding are the same.
+//! Values become nodes as PyYAML's representer makes them (sorted keys, `null`, `1.0e+16`,
+//! `&id001` for a container met twice), and `emit` lays them out.
 //!
 //! Surprising: a dict is sorted by key unless the keys cannot be compared, in which case the order
 //! of insertion stays; a run-time object is written as `NULL`; with no flow style asked for, a
 //! container of scalars only is written in flow style, every other in block style.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
-use libyaml_safer::{Break, Emitter, Event, MappingStyle, ScalarStyle, SequenceStyle};
-
-use super::scalar::{PREFIX, Tag, resolve};
+use super::{
+    emit::{Emitter, Props, Scalar},
+    scalar::{Tag, resolve},
+};
 use crate::{Dict, Key, Value, float_repr, set::Set};
 
 /// Containers inside each other; beyond it the value is most likely endless.
@@ -71,7 +71,7 @@ pub enum LineBreak {
 }
 
 impl LineBreak {
-    fn text(self) -> &'static str {
+    pub(super) fn text(self) -> &'static str {
         match self {
             Self::Lf => "\n",
             Self::Cr => "\r",
@@ -173,32 +173,19 @@ impl DumpOptions {
 
 /// Writes a value as one document.
 pub fn dump(value: &Value, options: &DumpOptions) -> Result<String, DumpError> {
-    // The emitter's type for the directive cannot be made from outside its crate.
-    let directive = match options.version {
-        None => String::new(),
-        Some((1, minor @ (1 | 2))) => format!("%YAML 1.{minor}{}", options.line_break.text()),
+    let version = match options.version {
+        None => None,
+        Some((1, 1)) => Some(1),
+        Some((1, 2)) => Some(2),
         Some(_) => return Err(DumpError::Emitter("incompatible %YAML directive")),
     };
-    let mut out = Vec::new();
-    {
-        let mut emitter = Emitter::new();
-        emitter.set_output_string(&mut out);
-        emitter.set_canonical(options.canonical);
-        emitter.set_indent(options.indent);
-        emitter.set_width(options.width);
-        emitter.set_unicode(options.allow_unicode);
-        emitter.set_break(match options.line_break {
-            LineBreak::Lf => Break::Ln,
-            LineBreak::Cr => Break::Cr,
-            LineBreak::CrLf => Break::CrLn,
-        });
-        let mut writer = Writer { emitter, options, aliases: Aliases::default(), depth: 0 };
-        writer.aliases.count(value, 0)?;
-        writer.document(value)?;
-    }
-    let text =
-        String::from_utf8(out).map_err(|_| DumpError::Emitter("the output is not UTF-8"))?;
-    Ok(if directive.is_empty() { text } else { directive + &text })
+    let mut aliases = Aliases::default();
+    aliases.count(value, 0)?;
+    let mut writer = Writer { emitter: Emitter::new(options), options, aliases, depth: 0 };
+    writer.emitter.begin_document(version, options.explicit_start);
+    writer.node(value, Role::default())?;
+    writer.emitter.end_document(options.explicit_end);
+    Ok(writer.emitter.out)
 }
 
 /// Which containers are met more than once, and the names they get.
@@ -256,46 +243,65 @@ impl Aliases {
     }
 }
 
-struct Writer<'w, 'o> {
-    emitter: Emitter<'w>,
+/// Where a node stands, as far as its layout depends on it.
+#[derive(Clone, Copy, Default)]
+struct Role {
+    /// It is a key or a value.
+    mapping: bool,
+    /// It is a key without `?`.
+    simple_key: bool,
+}
+
+const ITEM: Role = Role { mapping: false, simple_key: false };
+const VALUE: Role = Role { mapping: true, simple_key: false };
+const SIMPLE_KEY: Role = Role { mapping: true, simple_key: true };
+
+/// What becomes of an anchor: its first mention defines it.
+enum Name {
+    None,
+    Anchor(String),
+    Alias(String),
+}
+
+struct Writer<'o> {
+    emitter: Emitter,
     options: &'o DumpOptions,
     aliases: Aliases,
     depth: usize,
 }
 
-impl Writer<'_, '_> {
-    fn emit(&mut self, event: Event) -> Result<(), DumpError> {
-        self.emitter.emit(event).map_err(|error| DumpError::Emitter(error.problem()))
-    }
-
-    fn document(&mut self, value: &Value) -> Result<(), DumpError> {
-        self.emit(Event::stream_start(libyaml_safer::Encoding::Utf8))?;
-        let explicit = self.options.explicit_start || self.options.version.is_some();
-        self.emit(Event::document_start(None, &[], !explicit))?;
-        self.node(value)?;
-        self.emit(Event::document_end(!self.options.explicit_end))?;
-        self.emit(Event::stream_end())
-    }
-
-    fn node(&mut self, value: &Value) -> Result<(), DumpError> {
-        let mut anchor = None;
-        if let Some(seen) = identity(value).and_then(|id| self.aliases.seen.get_mut(&id))
-            && seen.number > 0
-        {
-            let name = format!("id{:03}", seen.number);
-            if std::mem::replace(&mut seen.written, true) {
-                return self.emit(Event::alias(&name));
+impl Writer<'_> {
+    fn name(&mut self, value: &Value) -> Name {
+        let seen = identity(value).and_then(|id| self.aliases.seen.get_mut(&id));
+        match seen.filter(|seen| seen.number > 0) {
+            None => Name::None,
+            Some(seen) => {
+                let name = format!("id{:03}", seen.number);
+                match std::mem::replace(&mut seen.written, true) {
+                    true => Name::Alias(name),
+                    false => Name::Anchor(name),
+                }
             }
-            anchor = Some(name);
         }
+    }
+
+    fn node(&mut self, value: &Value, role: Role) -> Result<(), DumpError> {
+        let name = self.name(value);
+        let anchor = match &name {
+            Name::Alias(name) => {
+                self.emitter.alias(name, role.simple_key);
+                return Ok(());
+            }
+            Name::Anchor(name) => Some(name.as_str()),
+            Name::None => None,
+        };
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(DumpError::Depth);
         }
-        let anchor = anchor.as_deref();
         match value {
-            Value::List(list) => self.sequence(&list.read(), anchor),
-            Value::Tuple(items) => self.sequence(items, anchor),
+            Value::List(list) => self.sequence(&list.read(), anchor, role),
+            Value::Tuple(items) => self.sequence(items, anchor, role),
             Value::Dict(dict) => {
                 let entries = dict.read();
                 let mut entries: Vec<(&Key, &Value)> = entries.iter().collect();
@@ -311,96 +317,204 @@ impl Writer<'_, '_> {
                     sort(&mut entries);
                     self.mapping("set", &entries, anchor)
                 }
-                None => self.scalar(&Tag::Null, "NULL", anchor, None),
+                None => {
+                    self.scalar(value, anchor, role);
+                    Ok(())
+                }
             },
-            scalar => self.plain(scalar),
+            scalar => {
+                self.scalar(scalar, anchor, role);
+                Ok(())
+            }
         }?;
         self.depth -= 1;
         Ok(())
     }
 
-    fn plain(&mut self, value: &Value) -> Result<(), DumpError> {
-        match value {
-            Value::Null => self.scalar(&Tag::Null, "null", None, None),
-            Value::Bool(true) => self.scalar(&Tag::Bool, "true", None, None),
-            Value::Bool(false) => self.scalar(&Tag::Bool, "false", None, None),
-            Value::Int(int) => self.scalar(&Tag::Int, &int.to_string(), None, None),
-            Value::BigInt(int) => self.scalar(&Tag::Int, &int.to_string(), None, None),
-            Value::Float(float) => self.scalar(&Tag::Float, &float_text(*float), None, None),
-            Value::Str(text) => self.scalar(&Tag::Str, text, None, None),
-            Value::Bytes(bytes) => {
-                self.scalar(&Tag::Binary, &base64_lines(bytes), None, Some(Style::Literal))
-            }
-            Value::Timestamp(_) => self.scalar(&Tag::Timestamp, &value.to_str(), None, None),
-            Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Object(_) => Ok(()),
+    fn scalar(&mut self, value: &Value, anchor: Option<&str>, role: Role) {
+        let (tag, text) = represent(value);
+        let scalar = self.prepare(value, &tag, &text);
+        let props = Props { anchor, tag: self.scalar_tag(&scalar, &tag) };
+        self.emitter.scalar(&scalar, props, role.simple_key);
+    }
+
+    fn prepare<'t>(&self, value: &Value, tag: &Tag, text: &'t str) -> Scalar<'t> {
+        Scalar {
+            text,
+            plain_implicit: resolve(text) == *tag,
+            quoted_implicit: *tag == Tag::Str,
+            style: match value {
+                Value::Bytes(_) => Some(Style::Literal),
+                _ => self.options.default_style,
+            },
+            looks: self.emitter.looks(text),
         }
     }
 
-    fn scalar(
-        &mut self,
-        tag: &Tag,
-        text: &str,
-        anchor: Option<&str>,
-        style: Option<Style>,
-    ) -> Result<(), DumpError> {
-        let plain = resolve(text) == *tag;
-        let quoted = *tag == Tag::Str;
-        let name = (!plain && !quoted).then(|| tag.name());
-        let style = match style.or(self.options.default_style) {
-            None => ScalarStyle::Plain,
-            Some(Style::SingleQuoted) => ScalarStyle::SingleQuoted,
-            Some(Style::DoubleQuoted) => ScalarStyle::DoubleQuoted,
-            Some(Style::Literal) => ScalarStyle::Literal,
-            Some(Style::Folded) => ScalarStyle::Folded,
-        };
-        self.emit(Event::scalar(anchor, name.as_deref(), text, plain, quoted, style))
+    /// Returns the tag to write: one that reading could not find out, or any in canonical style.
+    fn scalar_tag(&self, scalar: &Scalar<'_>, tag: &Tag) -> Option<&'static str> {
+        let needed = !scalar.plain_implicit && !scalar.quoted_implicit;
+        (needed || self.options.canonical).then(|| tag.short_name())
     }
 
-    fn sequence(&mut self, items: &[Value], anchor: Option<&str>) -> Result<(), DumpError> {
-        let style = match self.flow(items.iter()) {
-            true => SequenceStyle::Flow,
-            false => SequenceStyle::Block,
-        };
-        self.emit(Event::sequence_start(anchor, self.shown_tag("seq").as_deref(), true, style))?;
-        items.iter().try_for_each(|item| self.node(item))?;
-        self.emit(Event::sequence_end())
+    fn sequence(
+        &mut self,
+        items: &[Value],
+        anchor: Option<&str>,
+        role: Role,
+    ) -> Result<(), DumpError> {
+        let tag = self.options.canonical.then_some("seq");
+        self.emitter.props(Props { anchor, tag });
+        if items.is_empty() || self.is_flow(items.iter()) {
+            let outer = self.begin_flow("[");
+            for (index, item) in items.iter().enumerate() {
+                self.separate(index);
+                self.node(item, ITEM)?;
+            }
+            self.end_flow("]", outer, items.is_empty());
+            return Ok(());
+        }
+        let indentless = role.mapping && !self.emitter.at_indention();
+        let outer = self.emitter.enter(false, indentless);
+        for item in items {
+            self.emitter.write_indent();
+            self.emitter.indicator("-", true, false, true);
+            self.node(item, ITEM)?;
+        }
+        self.emitter.leave(outer);
+        Ok(())
     }
 
     fn mapping(
         &mut self,
-        tag: &str,
+        tag: &'static str,
         entries: &[(&Key, &Value)],
         anchor: Option<&str>,
     ) -> Result<(), DumpError> {
+        let shown = self.options.canonical || tag != "map";
+        self.emitter.props(Props { anchor, tag: shown.then_some(tag) });
         let values = entries.iter().flat_map(|(key, value)| [key.value(), *value]);
-        let style = match self.flow(values) {
-            true => MappingStyle::Flow,
-            false => MappingStyle::Block,
-        };
-        let implicit = tag == "map";
-        let name = if implicit { self.shown_tag(tag) } else { Some(format!("{PREFIX}{tag}")) };
-        self.emit(Event::mapping_start(anchor, name.as_deref(), implicit, style))?;
-        for (key, value) in entries {
-            self.node(key)?;
-            self.node(value)?;
+        if entries.is_empty() || self.is_flow(values) {
+            let outer = self.begin_flow("{");
+            for (index, (key, value)) in entries.iter().enumerate() {
+                self.separate(index);
+                if !self.options.canonical && self.key(key)? {
+                    self.emitter.indicator(":", false, false, false);
+                } else {
+                    self.emitter.indicator("?", true, false, false);
+                    self.node(key, VALUE)?;
+                    self.emitter.flow_break();
+                    self.emitter.indicator(":", true, false, false);
+                }
+                self.node(value, VALUE)?;
+            }
+            self.end_flow("}", outer, entries.is_empty());
+            return Ok(());
         }
-        self.emit(Event::mapping_end())
+        let outer = self.emitter.enter(false, false);
+        for (key, value) in entries {
+            self.emitter.write_indent();
+            if self.key(key)? {
+                self.emitter.indicator(":", false, false, false);
+            } else {
+                self.emitter.indicator("?", true, false, true);
+                self.node(key, VALUE)?;
+                self.emitter.write_indent();
+                self.emitter.indicator(":", true, false, true);
+            }
+            self.node(value, VALUE)?;
+        }
+        self.emitter.leave(outer);
+        Ok(())
     }
 
-    /// Only the canonical style shows the usual tags.
-    fn shown_tag(&self, tag: &str) -> Option<String> {
-        self.options.canonical.then(|| format!("{PREFIX}{tag}"))
+    /// Writes a key that is short and on one line, and tells so; others need a `?` first.
+    fn key(&mut self, key: &Value) -> Result<bool, DumpError> {
+        match key {
+            Value::Tuple(items) if !items.is_empty() => {
+                // An alias is short whatever it stands for.
+                let id = identity(key);
+                let written =
+                    id.and_then(|id| self.aliases.seen.get(&id)).is_some_and(|s| s.written);
+                if written {
+                    self.node(key, SIMPLE_KEY)?;
+                }
+                Ok(written)
+            }
+            Value::Tuple(_) | Value::List(_) | Value::Dict(_) | Value::Object(_) => {
+                let simple = !matches!(key, Value::Object(_));
+                if simple {
+                    self.node(key, SIMPLE_KEY)?;
+                }
+                Ok(simple)
+            }
+            scalar => {
+                let (tag, text) = represent(scalar);
+                let scalar = self.prepare(scalar, &tag, &text);
+                let props = Props { anchor: None, tag: self.scalar_tag(&scalar, &tag) };
+                let simple = Emitter::is_simple(scalar.looks.multiline, text.len(), props);
+                if simple {
+                    self.emitter.scalar(&scalar, props, true);
+                }
+                Ok(simple)
+            }
+        }
     }
 
-    fn flow<'v>(&self, mut items: impl Iterator<Item = &'v Value>) -> bool {
+    fn begin_flow(&mut self, mark: &str) -> Option<usize> {
+        self.emitter.indicator(mark, true, true, false);
+        self.emitter.flow_level += 1;
+        self.emitter.enter(true, false)
+    }
+
+    fn separate(&mut self, index: usize) {
+        if index > 0 {
+            self.emitter.indicator(",", false, false, false);
+        }
+        self.emitter.flow_break();
+    }
+
+    fn end_flow(&mut self, mark: &str, outer: Option<usize>, empty: bool) {
+        self.emitter.flow_level -= 1;
+        self.emitter.leave(outer);
+        if self.options.canonical && !empty {
+            self.emitter.indicator(",", false, false, false);
+            self.emitter.write_indent();
+        }
+        self.emitter.indicator(mark, false, false, false);
+    }
+
+    fn is_flow<'v>(&self, mut items: impl Iterator<Item = &'v Value>) -> bool {
         let plain = |value: &Value| match value {
             Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Bytes(_) => false,
             Value::Object(object) => !object.as_any().is::<Set>(),
             _ => true,
         };
-        self.options
-            .default_flow_style
-            .unwrap_or_else(|| self.options.default_style.is_none() && items.all(plain))
+        self.emitter.flow_level > 0
+            || self.options.canonical
+            || self
+                .options
+                .default_flow_style
+                .unwrap_or_else(|| self.options.default_style.is_none() && items.all(plain))
+    }
+}
+
+/// Returns the tag and the text of a scalar.
+fn represent(value: &Value) -> (Tag, Cow<'_, str>) {
+    match value {
+        Value::Null => (Tag::Null, "null".into()),
+        Value::Bool(true) => (Tag::Bool, "true".into()),
+        Value::Bool(false) => (Tag::Bool, "false".into()),
+        Value::Int(int) => (Tag::Int, int.to_string().into()),
+        Value::BigInt(int) => (Tag::Int, int.to_string().into()),
+        Value::Float(float) => (Tag::Float, float_text(*float).into()),
+        Value::Str(text) => (Tag::Str, text.as_str().into()),
+        Value::Bytes(bytes) => (Tag::Binary, base64_lines(bytes).into()),
+        Value::Timestamp(_) => (Tag::Timestamp, value.to_str().to_string().into()),
+        // Salt's dumper writes what it does not know as this.
+        Value::Object(_) | Value::List(_) | Value::Tuple(_) | Value::Dict(_) => {
+            (Tag::Null, "NULL".into())
+        }
     }
 }
 
@@ -454,41 +568,45 @@ pub fn dquote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        let letter = match c {
-            '\0' => '0',
-            '\x07' => 'a',
-            '\x08' => 'b',
-            '\t' => 't',
-            '\n' => 'n',
-            '\x0b' => 'v',
-            '\x0c' => 'f',
-            '\r' => 'r',
-            '\x1b' => 'e',
-            '"' => '"',
-            '\\' => '\\',
-            '\u{85}' => 'N',
-            '\u{a0}' => '_',
-            '\u{2028}' => 'L',
-            '\u{2029}' => 'P',
-            ' '..='~' => {
-                out.push(c);
-                continue;
-            }
-            _ => {
-                let code = u32::from(c);
-                let _ = match code {
-                    0..=0xff => write!(out, "\\x{code:02X}"),
-                    0x100..=0xffff => write!(out, "\\u{code:04X}"),
-                    _ => write!(out, "\\U{code:08X}"),
-                };
-                continue;
-            }
-        };
-        out.push('\\');
-        out.push(letter);
+        match c {
+            '"' | '\\' => escape(c, &mut out),
+            ' '..='~' => out.push(c),
+            c => escape(c, &mut out),
+        }
     }
     out.push('"');
     out
+}
+
+/// Writes the escape of a character in double quotes.
+pub(super) fn escape(c: char, out: &mut String) {
+    out.push('\\');
+    out.push(match c {
+        '\0' => '0',
+        '\x07' => 'a',
+        '\x08' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\x0b' => 'v',
+        '\x0c' => 'f',
+        '\r' => 'r',
+        '\x1b' => 'e',
+        '"' => '"',
+        '\\' => '\\',
+        '\u{85}' => 'N',
+        '\u{a0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        _ => {
+            let code = u32::from(c);
+            let _ = match code {
+                0..=0xff => write!(out, "x{code:02X}"),
+                0x100..=0xffff => write!(out, "u{code:04X}"),
+                _ => write!(out, "U{code:08X}"),
+            };
+            return;
+        }
+    });
 }
 
 /// Writes a text as a single-quoted scalar, unfolded: the filter `yaml_squote`.

@@ -18,15 +18,14 @@
 mod compose;
 mod construct;
 mod dump;
+mod emit;
 mod error;
 mod events;
 mod scalar;
 
 use std::sync::Arc;
 
-pub use dump::{
-    DumpError, DumpOptions, LineBreak, Style, dquote, dump, encode_scalar, squote,
-};
+pub use dump::{DumpError, DumpOptions, LineBreak, Style, dquote, dump, encode_scalar, squote};
 pub use error::{Error, ErrorKind, Mark};
 
 use crate::{Place, Value};

@@ -33,7 +33,7 @@ pub(super) enum Tag {
     Other(Box<str>),
 }
 
-pub(super) const PREFIX: &str = "tag:yaml.org,2002:";
+const PREFIX: &str = "tag:yaml.org,2002:";
 
 impl Tag {
     const NAMES: [(Self, &'static str); 15] = [
@@ -61,14 +61,16 @@ impl Tag {
             .map_or_else(|| Self::Other(name.into()), |(tag, _)| tag.clone())
     }
 
+    /// Returns the name after `!!`; empty for what we do not know.
+    pub(super) fn short_name(&self) -> &'static str {
+        Self::NAMES.iter().find(|(own, _)| own == self).map_or("", |(_, name)| name)
+    }
+
     /// Returns the full name.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Other(name) => name.to_string(),
-            tag => {
-                let short = Self::NAMES.iter().find(|(own, _)| own == tag);
-                format!("{PREFIX}{}", short.map_or("", |(_, name)| name))
-            }
+            tag => format!("{PREFIX}{}", tag.short_name()),
         }
     }
 }
