@@ -57,7 +57,6 @@ unsafe extern "C" fn ask(buf: *mut c_char, size: c_int, _: c_int, user: *mut c_v
     pass.len() as c_int
 }
 
-/// Turns the library's status into an option and drops the details of a failure.
 fn check(status: c_int) -> Option<()> {
     if status != 1 {
         // SAFETY: empties this thread's error queue; no preconditions.
@@ -149,8 +148,8 @@ impl Pkey {
 
     /// Writes PKCS#1, encrypted with AES-256-CBC if there is a passphrase.
     pub(crate) fn private_pem(&self, pass: Option<&[u8]>) -> Option<Zeroizing<Vec<u8>>> {
-        let (word, len) = pass.map_or((ptr::null(), 0), |p| (p.as_ptr(), p.len()));
-        let len = c_int::try_from(len).ok()?;
+        let word = pass.map_or(ptr::null(), <[u8]>::as_ptr);
+        let len = c_int::try_from(pass.map_or(0, <[u8]>::len)).ok()?;
         // SAFETY: key and BIO are live; `word` and `len` describe the passphrase; without one no cipher is set, so the
         // library asks nobody.
         written(|bio| unsafe {
@@ -196,8 +195,9 @@ impl Pkey {
 
     pub(crate) fn verify(&self, hash: Hash, digest: &[u8], sig: &[u8]) -> bool {
         let ((from, len), rsa) = ((digest.as_ptr(), digest.len()), self.rsa());
-        // SAFETY: both slices are live and described by their own lengths, which the library checks.
+        // SAFETY: a static table.
         let nid = unsafe { c::EVP_MD_type(md(hash)) };
+        // SAFETY: both slices are live and described by their own lengths, which the library checks.
         check(unsafe { c::RSA_verify(nid, from, len, sig.as_ptr(), sig.len(), rsa) }).is_some()
     }
 

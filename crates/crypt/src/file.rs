@@ -17,7 +17,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32, owner: Option<u32>) -> Result
     staged(path, |temp| fill(temp, bytes, mode, owner), place).map_err(Error::io(path))
 }
 
-/// Like [`write`], but leaves an existing file alone. Tells whether it was ours that won.
+/// Like [`write()`], but leaves an existing file alone. Tells whether it was ours that won.
 pub fn create(path: &Path, bytes: &[u8], mode: u32, owner: Option<u32>) -> Result<bool> {
     let place = |temp: &Path| match fs::hard_link(temp, path) {
         Ok(()) => fs::remove_file(temp),

@@ -1,7 +1,5 @@
 //! Properties against an independent implementation (the `rsa` crate): whatever one makes, the other reads.
 
-#![expect(clippy::unwrap_used, reason = "a panic is a failed case")]
-
 use halite_crypt::{Crypticle, EncAlgo, Nonce, PrivateKey, PublicKey, SessionKey, SigAlgo};
 use proptest::prelude::*;
 use rsa::pkcs1::DecodeRsaPrivateKey as _;
