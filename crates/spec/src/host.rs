@@ -26,6 +26,9 @@ pub enum Error {
     /// A change was asked of a host that may only look.
     #[error("refused to {action} {what} while only looking")]
     ReadOnly { action: &'static str, what: String },
+    /// The job was told to end; nothing more will be changed.
+    #[error("the job was cancelled")]
+    Cancelled,
     #[error("{0}")]
     Other(String),
 }
