@@ -169,7 +169,7 @@ fn merged_with(before: &Dict, dict: &Dict) -> Dict {
 }
 
 /// Reads one file of options.
-pub(crate) fn read(file: &str, machine: &dyn Machine) -> Result<Dict, Error> {
+pub fn read(file: &str, machine: &dyn Machine) -> Result<Dict, Error> {
     let bytes = machine.read(file).map_err(|source| Error::Read { file: file.into(), source })?;
     let value = parse(file, &bytes)?;
     let dict = match value {

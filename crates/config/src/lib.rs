@@ -29,6 +29,7 @@ mod types;
 
 pub use address::{MasterAddress, parse_host_port};
 pub use apply::{Request, load};
+pub use files::read as read_file;
 pub use machine::{Machine, Memory};
 pub use option::{Facts, Opt, Preset, Type};
 pub use opts::{Opts, Warning, WarningKind};

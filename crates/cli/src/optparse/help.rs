@@ -1,6 +1,6 @@
 //! The help text, in optparse's layout.
 
-use super::{Action, Default, Flag, Program, wrap::wrap};
+use super::{Action, Default, Flag, MORE, Program, wrap::wrap};
 
 const INDENT: usize = 2;
 const MAX_HELP_POSITION: usize = 24;
@@ -34,7 +34,7 @@ impl Program {
         for flag in self.flags.iter().flat_map(|flags| flags.iter()) {
             text += &self.option(flag, INDENT, &layout, env);
         }
-        for group in self.groups {
+        for group in self.groups.iter().chain(&MORE) {
             text += &format!("\n{:INDENT$}{}:\n", "", group.title);
             if let Some(about) = group.about {
                 text += &paragraph(about, 2 * INDENT, layout.width);
@@ -55,7 +55,8 @@ impl Program {
     fn layout(&self, width: usize) -> Layout {
         let limit = MAX_HELP_POSITION.min(width.saturating_sub(20).max(2 * INDENT));
         let own = self.flags.iter().flat_map(|flags| flags.iter()).map(|flag| (flag, INDENT));
-        let grouped = self.groups.iter().flat_map(|group| group.flags).map(|f| (f, 2 * INDENT));
+        let grouped = self.groups.iter().chain(&MORE);
+        let grouped = grouped.flat_map(|group| group.flags).map(|flag| (flag, 2 * INDENT));
         let longest = own.chain(grouped).map(|(flag, indent)| spellings(flag).len() + indent).max();
         let position = (longest.unwrap_or(0) + 2).min(limit);
         Layout { width, position, room: width.saturating_sub(position).max(11) }
@@ -102,11 +103,11 @@ fn spellings(flag: &Flag) -> String {
     let takes_value =
         !matches!(flag.action, Action::Version | Action::Help | Action::True | Action::False);
     let metavar = flag.metavar.map_or_else(|| flag.dest.to_uppercase(), String::from);
-    let short = short.into_iter().map(|name| {
-        if takes_value { format!("{name} {metavar}") } else { name.into() }
-    });
-    let long = long.into_iter().map(|name| {
-        if takes_value { format!("{name}={metavar}") } else { name.into() }
-    });
+    let short = short
+        .into_iter()
+        .map(|name| if takes_value { format!("{name} {metavar}") } else { name.into() });
+    let long = long
+        .into_iter()
+        .map(|name| if takes_value { format!("{name}={metavar}") } else { name.into() });
     short.chain(long).collect::<Vec<_>>().join(", ")
 }

@@ -117,6 +117,19 @@ pub struct Group {
     pub flags: &'static [Flag],
 }
 
+/// Options that only Halite has; every program has them.
+static MORE: [Group; 1] = [Group {
+    title: "Halite Options",
+    about: None,
+    flags: &[flag(
+        &["--error-format"],
+        "error_format",
+        Action::Choice(&["text", "json"]),
+        "How problems are shown: as text, or as one JSON object per line. Default: '%default'.",
+    )
+    .dflt(Default::Env("HALITE_ERROR_FORMAT", "text"))],
+}];
+
 /// The command line of one program.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
@@ -211,7 +224,7 @@ impl Program {
     /// Returns every option, those under headings last.
     pub fn all(&self) -> impl Iterator<Item = &'static Flag> {
         let own = self.flags.iter().flat_map(|flags| flags.iter());
-        own.chain(self.groups.iter().flat_map(|group| group.flags.iter()))
+        own.chain(self.groups.iter().chain(&MORE).flat_map(|group| group.flags.iter()))
     }
 
     /// Reads a command line (without the program's name).
@@ -323,7 +336,12 @@ impl Rest {
     }
 }
 
-fn act(flag: &'static Flag, name: &str, values: Vec<String>, parsed: &mut Parsed) -> Result<(), Stop> {
+fn act(
+    flag: &'static Flag,
+    name: &str,
+    values: Vec<String>,
+    parsed: &mut Parsed,
+) -> Result<(), Stop> {
     let first = || values.first().cloned().unwrap_or_default();
     let value = match flag.action {
         Action::Version => return Err(Stop::Version),
@@ -332,7 +350,9 @@ fn act(flag: &'static Flag, name: &str, values: Vec<String>, parsed: &mut Parsed
         Action::False => Value::from(false),
         Action::Str => Value::from(first()),
         Action::Int => integer(&first()).ok_or_else(|| invalid(name, "integer", &first()))?,
-        Action::Float => float(&first()).ok_or_else(|| invalid(name, "floating-point", &first()))?,
+        Action::Float => {
+            float(&first()).ok_or_else(|| invalid(name, "floating-point", &first()))?
+        }
         Action::Choice(words) => {
             let word = first();
             if !words.contains(&word.as_str()) {

@@ -40,8 +40,7 @@ fn finish(lines: &mut Vec<String>, line: &mut String) {
 
 /// Splits a text into pieces that may stand at the end of a line. Each blank becomes a space.
 fn pieces(text: &str) -> Vec<String> {
-    let chars: Vec<char> =
-        text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    let chars: Vec<char> = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
     let mut pieces = Vec::new();
     let mut start = 0;
     for at in 1..=chars.len() {
@@ -82,7 +81,8 @@ fn breaks(chars: &[char], start: usize, at: usize) -> bool {
         && at - 2 >= start
         && ((at >= 3 && at - 3 >= start && letter(at - 3))
             || (at >= 4 && at - 4 >= start && chars[at - 3] == '-' && letter(at - 4)));
-    let after = letter(at) && (letter(at + 1) || (chars.get(at + 1) == Some(&'-') && letter(at + 2)));
+    let after =
+        letter(at) && (letter(at + 1) || (chars.get(at + 1) == Some(&'-') && letter(at + 2)));
     before && after
 }
 
