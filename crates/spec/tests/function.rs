@@ -68,7 +68,7 @@ fn declarations_become_data() {
     assert_eq!(contains.params[0].kind, "an absolute path");
     assert!(contains.params[1].default.is_none());
     let default = contains.params[2].default.expect("optional");
-    assert_eq!(default(), false.into());
+    assert_eq!(default(), halite_value::Value::from(false));
     let absent = &STATES.states[0];
     assert_eq!((absent.name, (absent.doc)()), ("absent", "Remove a file."));
     assert_eq!((absent.params)()[1].aliases, ["other_word"]);
