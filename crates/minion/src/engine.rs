@@ -10,7 +10,6 @@ use halite_highstate::States;
 use halite_spec::{
     Call, Cx, Error, Event, Function, Refresh, Result, Runtime, StateFn, StateRuns, Template,
 };
-use halite_target as target;
 use halite_value::{Dict, Value, suggest};
 
 use crate::registry;

@@ -3,12 +3,17 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use halite_highstate::{Params, States};
-use halite_spec::{Aggregate, Call, Cx, Error, Function, Outcome, Param, Result, StateFn, StateModule};
+use halite_spec::{
+    Aggregate, Call, Cx, Error, Function, Outcome, Param, Result, StateFn, StateModule,
+};
 
 static FUNCTIONS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
     let modules = halite_modules::ALL.iter();
     let functions = modules.flat_map(|module| {
-        module.functions.iter().map(|function| (format!("{}.{}", module.name, function.name), *function))
+        module
+            .functions
+            .iter()
+            .map(|function| (format!("{}.{}", module.name, function.name), *function))
     });
     functions.collect()
 });
@@ -76,7 +81,10 @@ impl States for Native {
         let params = (state.params)();
         let named = || params.iter().filter(|param| !param.rest);
         let all_names = |param: &Param| {
-            std::iter::once(param.name).chain(param.aliases.iter().copied()).map(str::to_owned).collect::<Vec<_>>()
+            std::iter::once(param.name)
+                .chain(param.aliases.iter().copied())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         Params {
             names: named().flat_map(all_names).collect(),
@@ -89,7 +97,8 @@ impl States for Native {
     }
 
     fn watches(&self, module: &str) -> bool {
-        state_module(module).is_some_and(|module| module.states.iter().any(|state| state.watch.is_some()))
+        state_module(module)
+            .is_some_and(|module| module.states.iter().any(|state| state.watch.is_some()))
     }
 
     fn aggregate(&self, module: &str) -> Option<Aggregate> {

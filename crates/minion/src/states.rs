@@ -167,7 +167,8 @@ impl Engine {
             halite_highstate::compile_high(&gathered.high, &gathered.places, states, &settings)?;
         let What::SlsId { ids, mods } = &request.what else { return Ok(graph) };
         let keep = |low: &Dict| {
-            let named = |key: &str| low.get(key).is_some_and(|v| ids.iter().any(|id| v == *id.as_str()));
+            let named =
+                |key: &str| low.get(key).is_some_and(|v| ids.iter().any(|id| v == *id.as_str()));
             named("__id__")
         };
         let found = graph.only(keep, states, &gathered.places, &settings)?;
@@ -186,7 +187,8 @@ impl Engine {
     fn run(&self, cx: &Cx, request: &StateRequest, graph: &Graph, places: &Places) -> Dict {
         let events = cx.opt("state_events").is_some_and(|on| on.truthy())
             && cx.opt_str("file_client").as_deref() != Some("local");
-        let strict = cx.opt("halite").and_then(|own| own.get("strict")).is_some_and(|on| on.truthy());
+        let strict =
+            cx.opt("halite").and_then(|own| own.get("strict")).is_some_and(|on| on.truthy());
         let options = RunOptions {
             test: cx.opt_bool("test"),
             failhard: request.failhard.unwrap_or_else(|| cx.opt_bool("failhard")),
@@ -233,9 +235,11 @@ impl Engine {
                 seen.push(path.clone());
                 match self.render_top(cx, &path, &env) {
                     Ok(Some(top)) => {
-                        wanted.extend(top::take_includes(&top).iter().map(|sls| {
-                            format!("{}.sls", sls.replace('.', "/"))
-                        }));
+                        wanted.extend(
+                            top::take_includes(&top)
+                                .iter()
+                                .map(|sls| format!("{}.sls", sls.replace('.', "/"))),
+                        );
                         files.push(top);
                     }
                     Ok(None) => {}
@@ -248,7 +252,8 @@ impl Engine {
     }
 
     fn render_top(&self, cx: &Cx, path: &str, env: &str) -> Result<Option<Value>, Problem> {
-        let problem = |error: halite_spec::Error| Problem::new(format!("Unable to render top file: {error}"));
+        let problem =
+            |error: halite_spec::Error| Problem::new(format!("Unable to render top file: {error}"));
         let Some(file) = cx.files.cache(&format!("salt://{path}"), env).map_err(problem)? else {
             return Ok(None);
         };

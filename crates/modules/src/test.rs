@@ -72,8 +72,7 @@ pub fn sleep(
 }
 
 fn shown(rest: &Rest, show: impl Fn(&Value) -> Value) -> Value {
-    let kwargs: Dict =
-        rest.kwargs.into_iter().map(|(name, value)| (name, show(&value))).collect();
+    let kwargs: Dict = rest.kwargs.into_iter().map(|(name, value)| (name, show(&value))).collect();
     dict! { "args" => Value::list(rest.args.iter().map(show)), "kwargs" => kwargs }
 }
 

@@ -1,7 +1,7 @@
 //! `test`: states that succeed, fail or change as told.
 
 use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Result, State, states};
-use halite_value::{Dict, List, Value, entries, dict};
+use halite_value::{Dict, List, Value, dict, entries};
 
 states! {
     /// Succeed, fail or change as told.
@@ -25,11 +25,19 @@ fn pretended() -> Dict {
 fn watched(cx: &Cx) -> Outcome {
     let changed = List::new();
     let running = cx.low.get("__running__");
-    for (_, chunks) in cx.low.get("__reqs__").as_ref().and_then(Value::as_dict).into_iter().flatten() {
+    for (_, chunks) in
+        cx.low.get("__reqs__").as_ref().and_then(Value::as_dict).into_iter().flatten()
+    {
         for chunk in chunks.items_of_sequence().unwrap_or_default() {
             let Some(chunk) = chunk.as_dict() else { continue };
             let text = |key: &str| chunk.get(key).unwrap_or_default().to_str();
-            let tag = format!("{}_|-{}_|-{}_|-{}", text("state"), text("__id__"), text("name"), text("fun"));
+            let tag = format!(
+                "{}_|-{}_|-{}_|-{}",
+                text("state"),
+                text("__id__"),
+                text("name"),
+                text("fun")
+            );
             let ret = running.as_ref().and_then(|running| running.get(&tag));
             if ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy()) {
                 changed.push(format!("{}: {}", text("state"), text("name")));
@@ -144,8 +152,7 @@ pub struct SucceedWithChanges {
     comment: Option<String>,
 }
 
-const WOULD_CHANGE: &str =
-    "If we weren't testing, this would be successful with changes";
+const WOULD_CHANGE: &str = "If we weren't testing, this would be successful with changes";
 const WOULD_FAIL: &str = "If we weren't testing, this would be failed with changes";
 
 impl State for SucceedWithChanges {
@@ -290,7 +297,8 @@ impl State for Configurable {
     fn plan(&self, (changes, result): &(bool, bool)) -> Result<Plan> {
         let plan = if *changes { Plan::changes(pretended()) } else { Plan::unknown() };
         let mut plan = plan.done(&self.comment);
-        plan.pending = if self.comment.is_empty() { "This is a test".into() } else { self.comment.clone() };
+        plan.pending =
+            if self.comment.is_empty() { "This is a test".into() } else { self.comment.clone() };
         if *result {
             plan.test_result = if *changes { None } else { Some(true) };
         } else {
