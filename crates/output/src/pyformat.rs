@@ -43,8 +43,12 @@ impl Filler<'_> {
 
     fn field(&mut self, field: &str, depth: usize) -> Result<String, Unfit> {
         // Brackets may hold colons: `{6[a:b]}`.
-        let name_end = field.rfind(']').map_or(0, |at| at + 1);
-        let cut = field[name_end..].find(['!', ':']).map_or(field.len(), |at| at + name_end);
+        let mut inside = false;
+        let cut = field.find(|c| {
+            inside = c == '[' || (inside && c != ']');
+            !inside && matches!(c, '!' | ':')
+        });
+        let cut = cut.unwrap_or(field.len());
         let (name, rest) = field.split_at(cut);
         let value = self.value(name)?;
         let (value, rest) = match rest.strip_prefix('!') {
