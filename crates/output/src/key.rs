@@ -22,7 +22,7 @@ pub(crate) fn render(ret: &Value, style: &Style, out: &mut String) -> Result<(),
         let (title, title_color, color) = heading(status.as_str().ok_or(Unfit)?, style)?;
         line(title_color, &[title, " Keys:"]);
         let shown = |key: &Value| {
-            let key = python::decoded(key).to_str();
+            let key = python::decoded(key).unwrap_or_else(|_| key.clone()).to_str();
             if style.strip_colors { strip_escapes(&key).into() } else { key }
         };
         match &keys {

@@ -156,12 +156,27 @@ pub(crate) fn round(float: f64, decimals: usize) -> f64 {
     format!("{float:.decimals$}").parse().unwrap_or(float)
 }
 
-/// Returns text for bytes that are UTF-8; anything else as it is. Keys stay.
-pub(crate) fn decoded(value: &Value) -> Value {
-    match value {
+/// Makes bytes into text, tuples into lists and dates into ISO's form, all the way down, as Salt
+/// does before it shows some things. A tuple that is a key would become a list, which none can be.
+pub(crate) fn decoded(value: &Value) -> Result<Value, Unfit> {
+    Ok(match value {
         Value::Bytes(bytes) => std::str::from_utf8(bytes).map_or(value.clone(), Value::from),
+        Value::Timestamp(_) => Value::from(value.to_str().replacen(' ', "T", 1)),
+        Value::List(list) => decoded_items(&list.to_vec())?,
+        Value::Tuple(items) => decoded_items(items)?,
+        Value::Dict(dict) => {
+            let entry = |(key, item): (Key, Value)| {
+                let key = Key::try_from(decoded(&key)?).map_err(|_| Unfit)?;
+                Ok((key, decoded(&item)?))
+            };
+            dict.into_iter().map(entry).collect::<Result<Dict, Unfit>>()?.into()
+        }
         other => other.clone(),
-    }
+    })
+}
+
+fn decoded_items(items: &[Value]) -> Result<Value, Unfit> {
+    Ok(items.iter().map(decoded).collect::<Result<Vec<_>, _>>()?.into())
 }
 
 /// Tells Python's `needle in haystack` for the containers a setting may hold.

@@ -5,7 +5,7 @@
 //! different heights is cut to the lowest one, all rows are cut to the shortest, and rows of mixed
 //! kinds show nothing.
 
-use halite_value::{Dict, Key, Value};
+use halite_value::{Dict, Value};
 
 use crate::{Color, Style, Table, Unfit, python};
 
@@ -18,23 +18,9 @@ pub(crate) fn render(ret: &Value, style: &Style, out: &mut String) -> Result<(),
         let (white, end) = (style.colors.get(Color::White), style.colors.end());
         writer.lines.push(format!("{}{title}{white}{end}\n", " ".repeat(indent)));
     }
-    writer.value(&decoded(ret), indent)?;
+    writer.value(&python::decoded(ret)?, indent)?;
     out.push_str(&writer.lines.join("\n"));
     Ok(())
-}
-
-/// Turns bytes into text and tuples into lists, all the way down.
-fn decoded(value: &Value) -> Value {
-    match value {
-        Value::List(list) => Value::list(list.read().iter().map(decoded)),
-        Value::Tuple(items) => Value::list(items.iter().map(decoded)),
-        Value::Dict(dict) => {
-            let key = |key: Key| Key::try_from(python::decoded(&key)).unwrap_or(key);
-            let dict: Dict = dict.into_iter().map(|(k, item)| (key(k), decoded(&item))).collect();
-            dict.into()
-        }
-        other => python::decoded(other),
-    }
 }
 
 struct Writer<'a> {

@@ -81,7 +81,7 @@ fn host(id: &str, data: &Value, style: &Style, level: usize) -> Result<(String, 
     match data {
         Value::Int(_) | Value::Bool(_) | Value::BigInt(_) => report.value(&data.to_str()),
         Value::Str(text) => python::lines(text).for_each(|line| report.value(line)),
-        Value::List(errors) => report.errors(&errors.to_vec()),
+        Value::List(errors) => report.errors(&errors.to_vec())?,
         Value::Dict(states) => {
             report.states(states)?;
             report.summary(id);
@@ -158,20 +158,19 @@ impl<'a> Report<'a> {
         self.colored(Color::Green, &format!("    {line}"));
     }
 
-    fn errors(&mut self, errors: &[Value]) {
+    fn errors(&mut self, errors: &[Value]) -> Result<(), Unfit> {
         self.color = Color::LightRed;
         let (red, end) = (self.colors.get(Color::LightRed), self.colors.end());
         self.lines.push(format!("    {red}Data failed to compile:{end}"));
         for error in errors {
             let text = if self.style.strip_colors {
-                let text = python::decoded(error).to_str();
-                // Only a text is made harmless; the `repr` of anything else is so by itself.
-                strip_escapes(&text).into()
+                strip_escapes(&python::decoded(error)?.to_str()).into()
             } else {
                 error.to_str()
             };
             self.lines.push(format!("{red}----------\n    {text}{end}"));
         }
+        Ok(())
     }
 
     fn states(&mut self, states: &Dict) -> Result<(), Unfit> {
