@@ -10,12 +10,15 @@ use crate::{Unfit, python};
 
 const MARK: &str = "_|-state_compressed_";
 
-/// Returns the minions with their IDs rolled up. The data itself is left alone.
-pub(super) fn by_id(minions: Vec<(SmolStr, Value)>) -> Vec<(SmolStr, Value)> {
-    let copy: Vec<_> = minions.iter().map(|(id, data)| (id.clone(), data.deep_copy())).collect();
-    let rolled = copy.iter().map(|(id, data)| Some((id.clone(), roll_up(data)?)));
-    // Salt, too, shows a half-rolled copy when it fails in the middle: sums and all.
-    rolled.collect::<Option<Vec<_>>>().unwrap_or(copy)
+/// Returns the minions with their IDs rolled up. The sums are written into the first state of each
+/// ID, so this works on a copy unless the data is `ours`.
+pub(super) fn by_id(mut minions: Vec<(SmolStr, Value)>, ours: bool) -> Vec<(SmolStr, Value)> {
+    if !ours {
+        minions.iter_mut().for_each(|(_, data)| *data = data.deep_copy());
+    }
+    let rolled = minions.iter().map(|(id, data)| Some((id.clone(), roll_up(data)?)));
+    // Salt, too, shows half-summed data when it fails in the middle.
+    rolled.collect::<Option<Vec<_>>>().unwrap_or(minions)
 }
 
 /// Returns how many states the tag stands for.

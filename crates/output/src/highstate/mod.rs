@@ -9,7 +9,7 @@
 //! Surprising: changes are shown by `nested`, unless they are the return of another state run
 //! (`{"out": "highstate", "ret": …}` from `salt.state`, or a `state.sls` inside): then this
 //! outputter shows them again, indented. A state that lacks what is to be shown makes the whole
-//! return unfit, and `nested` takes over.
+//! return unfit, and `nested` takes over, showing the marks that the attempt has left ([`marked`]).
 
 mod compress;
 mod terse;
@@ -23,12 +23,31 @@ use crate::{Color, Colors, Style, Unfit, nested, pprint, python, strip_escapes, 
 const INDENT: usize = 14;
 
 pub(crate) fn render(ret: &Value, style: &Style, out: &mut String) -> Result<(), Unfit> {
-    out.push_str(&minions(ret, style, 1)?);
+    match minions(ret, Job { style, marking: false }, 1) {
+        Ok(text) => out.push_str(&text),
+        Err(Unfit) => nested::render(&marked(ret, style), style, out)?,
+    }
     Ok(())
 }
 
+/// Returns a copy of an unfit return as Salt leaves it behind after trying: durations of the states
+/// it got through read `1.5 ms`, their comments are text, an orchestration's exit code is gone.
+fn marked(ret: &Value, style: &Style) -> Value {
+    let copy = ret.deep_copy();
+    let _ = minions(&copy, Job { style, marking: true }, 1);
+    copy
+}
+
+/// What stays the same throughout a return.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    style: &'a Style,
+    /// The data is our own copy, and to be marked.
+    marking: bool,
+}
+
 /// Returns the reports of all minions in a return. `level` counts orchestrations within each other.
-fn minions(ret: &Value, style: &Style, level: usize) -> Result<String, Unfit> {
+fn minions(ret: &Value, job: Job<'_>, level: usize) -> Result<String, Unfit> {
     let data = unwrapped(ret)?;
     let dict = match &data {
         Value::Str(text) => return Ok(text.to_string()),
@@ -43,11 +62,14 @@ fn minions(ret: &Value, style: &Style, level: usize) -> Result<String, Unfit> {
     // An orchestration returns its exit code beside its one master.
     if minions.iter().filter(|(id, _)| id.ends_with("_master")).count() == 1 {
         minions.retain(|(id, _)| id != "retcode");
+        if job.marking {
+            dict.remove("retcode");
+        }
     }
-    if style.state_compress_ids {
-        minions = compress::by_id(minions);
+    if job.style.state_compress_ids {
+        minions = compress::by_id(minions, job.marking);
     }
-    let reports = minions.iter().map(|(id, data)| Ok(host(id, data, style, level)?.0));
+    let reports = minions.iter().map(|(id, data)| Ok(host(id, data, job, level)?.0));
     Ok(reports.collect::<Result<Vec<_>, Unfit>>()?.join("\n"))
 }
 
@@ -75,9 +97,9 @@ fn unwrapped(ret: &Value) -> Result<Value, Unfit> {
 }
 
 /// Returns the report of one minion, and whether anything changed on it.
-fn host(id: &str, data: &Value, style: &Style, level: usize) -> Result<(String, bool), Unfit> {
-    let colors = &style.colors;
-    let mut report = Report::new(style, level);
+fn host(id: &str, data: &Value, job: Job<'_>, level: usize) -> Result<(String, bool), Unfit> {
+    let (style, colors) = (job.style, &job.style.colors);
+    let mut report = Report::new(job, level);
     match data {
         Value::Int(_) | Value::Bool(_) | Value::BigInt(_) => report.value(&data.to_str()),
         Value::Str(text) => python::lines(text).for_each(|line| report.value(line)),
@@ -100,6 +122,7 @@ fn host(id: &str, data: &Value, style: &Style, level: usize) -> Result<(String, 
 
 /// The report of one minion while it grows.
 struct Report<'a> {
+    job: Job<'a>,
     style: &'a Style,
     colors: &'a Colors,
     level: usize,
@@ -134,10 +157,11 @@ impl State<'_> {
 }
 
 impl<'a> Report<'a> {
-    fn new(style: &'a Style, level: usize) -> Self {
+    fn new(job: Job<'a>, level: usize) -> Self {
         Self {
-            style,
-            colors: &style.colors,
+            job,
+            style: job.style,
+            colors: &job.style.colors,
             level,
             lines: Vec::new(),
             color: Color::Green,
@@ -270,7 +294,7 @@ impl<'a> Report<'a> {
         });
         if orchestration {
             self.changed += 1;
-            let inner = minions(changes, self.style, self.level + 1)?;
+            let inner = minions(changes, self.job, self.level + 1)?;
             let margin = " ".repeat(INDENT * self.level);
             return Ok((true, indented_lines(&inner, &margin)));
         }
@@ -297,7 +321,7 @@ impl<'a> Report<'a> {
                 let mut any = false;
                 let mut text = String::new();
                 for (id, data) in ret.as_dict().ok_or(Unfit)? {
-                    let (report, changed) = host(&id.to_str(), &data, self.style, 1)?;
+                    let (report, changed) = host(&id.to_str(), &data, self.job, 1)?;
                     any |= changed;
                     text.push('\n');
                     for (index, line) in python::lines(&report).enumerate() {
@@ -366,6 +390,9 @@ impl<'a> Report<'a> {
             self.detail(color, "Duration", &duration);
         }
         self.colored(color, &format!("     Changes:   {changes}"));
+        if self.job.marking {
+            mark(ret);
+        }
         if let Some(warnings) = ret.get("warnings") {
             self.warnings += 1;
             let text = textwrap::fill(&joined(&warnings)?, 80, INDENT);
@@ -449,6 +476,16 @@ impl<'a> Report<'a> {
         let (time, unit) = if total > 999.0 { (total / 1000.0, "s") } else { (total, "ms") };
         let time = if time.is_nan() { "nan".to_owned() } else { format!("{time:.3}") };
         format!("Total run time: {time:>width$} {unit}")
+    }
+}
+
+fn mark(ret: &Dict) {
+    ret.insert("comment", ret.get("comment").unwrap_or_default().to_str());
+    for name in ["start_time", "duration"] {
+        ret.get_or_insert_with(name, || Value::from(""));
+    }
+    if let Some(duration) = ret.get("duration").filter(|duration| *duration != *"") {
+        ret.insert("duration", format!("{duration} ms"));
     }
 }
 
