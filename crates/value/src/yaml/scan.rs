@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
 
     /// Returns the next token without taking it.
     pub(super) fn peek(&mut self) -> Result<&mut Token<'a>, Error> {
-        while !self.available && !self.ended && self.needs_more()? {
+        while !self.available && self.needs_more()? && !self.ended {
             self.fetch()?;
         }
         self.available = true;
