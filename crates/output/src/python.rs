@@ -96,7 +96,8 @@ pub(crate) fn sorted<T: Clone>(
     mut items: Vec<T>,
     less: &impl Fn(&T, &T) -> Option<bool>,
 ) -> Option<Vec<T>> {
-    if items.len() < 2 {
+    let sorted_pair = |pair: &[T]| matches!(pair, [a, b] if less(b, a) == Some(false));
+    if items.windows(2).all(sorted_pair) {
         return Some(items);
     }
     let right = sorted(items.split_off(items.len() / 2), less)?;

@@ -8,12 +8,13 @@ use crate::python;
 
 /// Returns the text broken into lines of at most `width` columns, each indented.
 pub(crate) fn fill(text: &str, width: usize, indent: usize) -> String {
-    let mut chunks = chunks(&plain_spaces(text));
+    let text = plain_spaces(text);
+    let mut chunks = chunks(&text);
     chunks.reverse();
     let room = width.saturating_sub(indent).max(1);
     let mut lines: Vec<String> = Vec::new();
     while !chunks.is_empty() {
-        let mut line: Vec<Vec<char>> = Vec::new();
+        let mut line: Vec<&[char]> = Vec::new();
         let mut used = 0;
         if !lines.is_empty() && chunks.last().is_some_and(|chunk| is_blank(chunk)) {
             chunks.pop();
@@ -23,7 +24,7 @@ pub(crate) fn fill(text: &str, width: usize, indent: usize) -> String {
             line.push(chunk);
         }
         if let Some(long) = chunks.pop_if(|chunk| chunk.len() > room) {
-            let (head, tail) = split_long(&long, room - used);
+            let (head, tail) = split_long(long, room - used);
             line.push(head);
             if !tail.is_empty() {
                 chunks.push(tail);
@@ -31,7 +32,9 @@ pub(crate) fn fill(text: &str, width: usize, indent: usize) -> String {
         }
         line.pop_if(|chunk| is_blank(chunk));
         if !line.is_empty() {
-            lines.push(" ".repeat(indent) + &line.concat().iter().collect::<String>());
+            let mut text = " ".repeat(indent);
+            text.extend(line.iter().copied().flatten());
+            lines.push(text);
         }
     }
     lines.join("\n")
@@ -42,15 +45,14 @@ fn is_blank(chunk: &[char]) -> bool {
 }
 
 /// Cuts a word that no line can hold, behind a hyphen if there is one in reach.
-fn split_long(word: &[char], room: usize) -> (Vec<char>, Vec<char>) {
+fn split_long(word: &[char], room: usize) -> (&[char], &[char]) {
     let reach = &word[..room.min(word.len())];
     let hyphen = reach.iter().rposition(|c| *c == '-');
     let cut = match hyphen {
         Some(at) if at > 0 && reach[..at].iter().any(|c| *c != '-') => at + 1,
         _ => reach.len(),
     };
-    let (head, tail) = word.split_at(cut);
-    (head.to_vec(), tail.to_vec())
+    word.split_at(cut)
 }
 
 /// Expands tabs to eight columns and makes ASCII white space into spaces.
@@ -95,12 +97,12 @@ fn is_word_or_mark(c: char) -> bool {
 }
 
 /// Cuts a text into words, pieces of compound words, dashes and white space.
-fn chunks(text: &[char]) -> Vec<Vec<char>> {
+fn chunks(text: &[char]) -> Vec<&[char]> {
     let mut chunks = Vec::new();
     let mut start = 0;
     while start < text.len() {
         let end = chunk_end(text, start);
-        chunks.push(text[start..end].to_vec());
+        chunks.push(&text[start..end]);
         start = end;
     }
     chunks
@@ -113,6 +115,9 @@ fn chunk_end(text: &[char], start: usize) -> usize {
     };
     // Returns the end of two or more dashes that stand between words.
     let dashes = |from: usize| {
+        if at(from) != Some('-') {
+            return None;
+        }
         let end = run(from, |c| c == '-');
         let before = from.checked_sub(1).and_then(at).is_some_and(is_word_or_mark);
         (before && end >= from + 2 && at(end).is_some_and(is_word)).then_some(end)
@@ -120,6 +125,9 @@ fn chunk_end(text: &[char], start: usize) -> usize {
     let letter = |index: Option<usize>| index.and_then(at).is_some_and(is_letter);
     // Tells whether the hyphen there joins a compound word.
     let hyphen = |index: usize| {
+        if at(index) != Some('-') {
+            return false;
+        }
         let back = |n: usize| index.checked_sub(n);
         let pair = letter(back(1)) && letter(back(2));
         let short = back(1).and_then(at).is_some_and(is_word_or_mark)
@@ -128,7 +136,7 @@ fn chunk_end(text: &[char], start: usize) -> usize {
         let next = index + 1;
         let after = letter(Some(next))
             && (letter(Some(next + 1)) || (at(next + 1) == Some('-') && letter(Some(next + 2))));
-        at(index) == Some('-') && (pair || short) && after
+        (pair || short) && after
     };
     if at(start).is_some_and(is_ascii_space) {
         return run(start, is_ascii_space);
@@ -136,11 +144,11 @@ fn chunk_end(text: &[char], start: usize) -> usize {
     if let Some(end) = dashes(start) {
         return end;
     }
-    for end in start + 1..text.len() {
+    for (end, c) in text.iter().enumerate().skip(start + 1) {
         if hyphen(end) {
             return end + 1;
         }
-        if is_ascii_space(text[end]) || dashes(end).is_some() {
+        if is_ascii_space(*c) || dashes(end).is_some() {
             return end;
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn render(ret: &Value, _: &Style, out: &mut String) -> Result<(), Unf
         match &ret {
             Value::Str(text) => python::lines(text).try_for_each(line)?,
             Value::Bytes(bytes) => {
-                byte_lines(bytes).try_for_each(|bytes| line(&Value::bytes(bytes).repr()))?
+                byte_lines(bytes).try_for_each(|bytes| line(&Value::bytes(bytes).repr()))?;
             }
             other => line(&other.to_str())?,
         }
