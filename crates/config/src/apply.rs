@@ -245,6 +245,8 @@ fn set_discovery(opts: &Opts, is_minion: bool) -> Result<(), Error> {
     let given = match opts.get("discovery") {
         None | Some(Value::Null | Value::Bool(false)) => return Ok(()),
         Some(Value::Dict(given)) => given,
+        // Salt takes a text for a list of options, a letter each.
+        Some(Value::Str(text)) => text.chars().map(|c| (c.to_string(), Value::Null)).collect(),
         Some(_) => Dict::new(),
     };
     let known = Dict::new();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use halite_value::{
     Dict, Place, SmolStr, Value,
     merge::{Strategy, merge},
+    yaml::{self, LoadOptions},
 };
 
 use crate::{Error, Machine, Warning, WarningKind, paths};
@@ -189,11 +190,15 @@ pub fn read(file: &str, machine: &dyn Machine) -> Result<Dict, Error> {
 
 fn parse(file: &str, bytes: &[u8]) -> Result<Value, Error> {
     let syntax =
-        |line, column, message: String| Error::Syntax { file: file.into(), line, column, message };
+        |line, column, message| Error::Syntax { file: file.into(), line, column, message };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
         let line = before.iter().filter(|&&b| b == b'\n').count() as u32 + 1;
         syntax(line, 0, format!("the file is no UTF-8 text: {error}"))
     })?;
-    halite_value::json::from_str(text).map_err(|error| syntax(1, 1, error.to_string()))
+    let options = LoadOptions { name: file, places: true, ..LoadOptions::default() };
+    yaml::load(text, &options).map_err(|error| {
+        let (line, column) = error.place().map_or((1, 0), |place| (place.line, place.column));
+        syntax(line, column, error.to_string())
+    })
 }

@@ -25,6 +25,8 @@ pub struct Cx {
     pub pillar: Dict,
     /// `__context__`: lives as long as the job.
     pub context: Dict,
+    /// `__low__`: the chunk of the state that runs; empty outside of states.
+    pub low: Dict,
     pub job: Arc<Job>,
     pub files: Arc<dyn Files>,
     pub runtime: Arc<dyn Runtime>,
@@ -189,9 +191,14 @@ impl Cx {
         self.opt_str("id").unwrap_or_default()
     }
 
-    /// Returns the environment files are taken from when none is named.
+    /// Returns the environment files are taken from when none is named: the state's, or the
+    /// configured one, or `base`.
     pub fn saltenv(&self) -> String {
-        self.opt_str("saltenv").map_or_else(|| "base".to_owned(), Into::into)
+        let named = |dict: &Dict, key: &str| dict.get(key).filter(Value::truthy);
+        named(&self.low, "saltenv")
+            .or_else(|| named(&self.low, "__env__"))
+            .or_else(|| named(&self.opts, "saltenv"))
+            .map_or_else(|| "base".to_owned(), |env| env.to_string())
     }
 
     /// Returns a copy that cannot change the machine.

@@ -23,7 +23,9 @@ pub mod msgpack;
 mod object;
 mod place;
 mod py;
+pub mod set;
 pub mod suggest;
+pub mod yaml;
 
 use std::sync::Arc;
 
