@@ -55,6 +55,9 @@ pub fn load(request: &Request<'_>, machine: &dyn Machine) -> Result<Opts, Error>
         Role::Cloud => cloud(request, machine)?,
     };
     check(&mut opts);
+    if !request.role.is_minion() {
+        repack_nodegroups(&opts);
+    }
     Ok(opts)
 }
 
@@ -355,7 +358,6 @@ fn master_from(request: &Request<'_>, found: &Found, machine: &dyn Machine) -> R
     demand_algorithm(&opts, "publish_signing_algorithm", " publish signging", &SIGNING)?;
     demand_algorithm(&opts, "cluster_encryption_algorithm", "cluster encryption", &ENCRYPTION)?;
     clean_ssh_minion_opts(&mut opts);
-    repack_nodegroups(&opts);
     join_returners(&opts);
     Ok(opts)
 }

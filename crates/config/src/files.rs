@@ -189,8 +189,7 @@ pub fn read(file: &str, machine: &dyn Machine) -> Result<Dict, Error> {
 }
 
 fn parse(file: &str, bytes: &[u8]) -> Result<Value, Error> {
-    let syntax =
-        |line, column, message| Error::Syntax { file: file.into(), line, column, message };
+    let syntax = |line, column, message| Error::Syntax { file: file.into(), line, column, message };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
         let line = before.iter().filter(|&&b| b == b'\n').count() as u32 + 1;

@@ -86,7 +86,10 @@ fn messages(opts: &Opts) -> Vec<String> {
     all
 }
 
-fn check(case: &Value, baseline: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
+fn check(
+    case: &Value,
+    baseline: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, String> {
     let dir = case.get_str("config_dir").unwrap_or_else(|| "/cases/etc".into());
     let id = case.get_str("minion_id");
     let loaded = load(&request(case, &dir, id.as_deref()), &machine(case));

@@ -196,7 +196,6 @@ case("file_roots globs", M, f"file_roots:\n  base: ['{ROOT}/t/b*', '{ROOT}/[s-u]
 case("file_roots no match", M, f"file_roots:\n  base: ['{ROOT}/nope/*', /plain]\n")
 case("file_roots text", M, "file_roots: /srv\n")
 case("file_roots text per env", M, "file_roots:\n  base: /srv\n  dev:\n")
-case("file_roots odd env", N, "file_roots:\n  1: [/one]\n  base: [/b]\n  false: [/t]\n")
 case("file_roots __env__", M, "file_roots:\n  base: [/b]\n  __env__: [/e/__env__]\n")
 case("file_roots numbers", N, "file_roots:\n  base: [5, /x]\n")
 case("pillar_roots text, master", M, "pillar_roots: x\n")
