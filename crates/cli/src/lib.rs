@@ -8,6 +8,7 @@
 //! - `machine.rs`: files, environment and host names for the configuration;
 //! - `doctor.rs` and `links.rs`: commands only Halite has.
 
+pub mod args;
 pub mod diagnostics;
 mod doctor;
 mod halite;

@@ -603,6 +603,7 @@ fn finish_client(mut opts: Opts, machine: &dyn Machine) -> Result<Opts, Error> {
     if machine.is_file(&file) {
         let dict = crate::files::read(&file, machine)?;
         opts.values().update(&dict);
+        opts.places.extend(crate::files::places(&dict));
         opts.set("conf_file", file);
     }
     let token_file = paths::expand_home(&opts.str("token_file"), &home);
@@ -801,22 +802,22 @@ fn cloud(request: &Request<'_>, machine: &dyn Machine) -> Result<Opts, Error> {
 
 // --- what is odd --------------------------------------------------------------------------------
 
-/// Looks at every option for wrong types and unknown names.
+/// Looks at the options that files set, for wrong types and unknown names.
 fn check(opts: &mut Opts) {
     let mut warnings = Vec::new();
     for (key, value) in opts.values().entries() {
-        let Some(name) = key.as_str() else { continue };
-        let place = opts.place_of(name).cloned();
-        match find(name) {
-            Some(opt) => {
-                if let Some(message) = types::mismatch(opt, &value) {
-                    let kind = WarningKind::WrongType { option: name.into() };
-                    warnings.push(Warning { kind, message, place });
-                }
-            }
-            // Only what a file says: the rest is ours.
-            None if place.is_none() => {}
-            None => warnings.push(unknown(name, place)),
+        // Only what a file says: presets are right.
+        let Some((name, place)) = key.as_str().and_then(|k| Some((k, opts.place_of(k)?))) else {
+            continue;
+        };
+        let place = Some(place.clone());
+        let Some(opt) = find(name) else {
+            warnings.push(unknown(name, place));
+            continue;
+        };
+        if let Some(message) = types::mismatch(opt, &value) {
+            let kind = WarningKind::WrongType { option: name.into() };
+            warnings.push(Warning { kind, message, place });
         }
     }
     opts.warnings.extend(warnings);

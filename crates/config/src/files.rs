@@ -120,12 +120,7 @@ impl Found {
     }
 
     fn note(&mut self, dict: &Dict) {
-        for key in dict.keys() {
-            let Some(name) = key.as_str() else { continue };
-            if let Some(place) = dict.place_of(name).or_else(|| dict.place()) {
-                self.places.insert(name.into(), place.clone());
-            }
-        }
+        self.places.extend(places(dict));
     }
 
     fn skipped(&mut self, file: &str, error: &Error) {
@@ -139,6 +134,13 @@ impl Found {
             place: Some(Place::new(file, line, column)),
         });
     }
+}
+
+/// Returns where each option of a file stands.
+pub(crate) fn places(dict: &Dict) -> Vec<(SmolStr, Place)> {
+    let place = |name: &str| dict.place_of(name).or_else(|| dict.place()).cloned();
+    let keys = dict.keys().into_iter();
+    keys.filter_map(|key| Some((SmolStr::new(key.as_str()?), place(key.as_str()?)?))).collect()
 }
 
 fn expand(pattern: &str, machine: &dyn Machine) -> Vec<String> {

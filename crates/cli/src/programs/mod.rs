@@ -440,11 +440,19 @@ pub(crate) fn check_jid(cx: &Context) -> Result<(), Early> {
 }
 
 /// Tells whether a text is a job id: twenty digits, maybe with a process id behind `_`.
+///
+/// Salt lets Python read the number, which allows for a sign and for underscores.
 #[must_use]
 pub fn is_jid(text: &str) -> bool {
     let chars: Vec<char> = text.chars().collect();
     let shape = chars.len() == 20 || (chars.len() > 21 && chars[20] == '_');
-    shape && chars[..20].iter().all(char::is_ascii_digit)
+    if !shape {
+        return false;
+    }
+    let number: String = chars[..20].iter().collect();
+    let number = number.trim();
+    let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+    digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Splits a list of minion ids, at commas or else at blanks.
