@@ -162,3 +162,31 @@ pub fn share_out(
         std::cmp::Ordering::Equal => Ok(parts),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(functions: usize, line: &str, separator: &str) -> Result<Vec<String>, CompoundError> {
+        let typed: Vec<String> = line.split('|').map(String::from).collect();
+        let typed = if line.is_empty() { Vec::new() } else { typed };
+        share_out(functions, &typed, separator)
+            .map(|parts| parts.iter().map(|part| part.join("|")).collect())
+    }
+
+    // Answers of genuine Salt's command line.
+    #[test]
+    fn compound_commands() {
+        let ok = |parts: &[&str]| Ok(parts.iter().map(|part| (*part).to_string()).collect());
+        assert_eq!(shared(2, "a|,|b", ","), ok(&["a", "b"]));
+        assert_eq!(shared(2, "a,b|,|c", ","), ok(&["a,b", "c"]));
+        assert_eq!(shared(2, "a,b", ","), ok(&["a", "b"]));
+        assert_eq!(shared(2, ",", ","), ok(&["", ""]));
+        assert_eq!(shared(3, "a,,b", ","), ok(&["a", "", "b"]));
+        assert_eq!(shared(2, "a,|b", ","), ok(&["a", "b"]));
+        assert_eq!(shared(2, "a|++|b,c", "++"), ok(&["a", "b,c"]));
+        assert_eq!(shared(2, "a b", ","), Err(CompoundError::TooFew));
+        assert_eq!(shared(2, "", ","), Err(CompoundError::TooFew));
+        assert_eq!(shared(2, "a,b,c", ","), Err(CompoundError::TooMany));
+    }
+}

@@ -4,6 +4,7 @@ use halite_config::Machine as _;
 use halite_value::{Value, dict};
 
 use crate::{
+    args::Args,
     machine::Real,
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_no_parse, check_output, shared},
@@ -201,6 +202,12 @@ fn replace_roots(cx: &mut Context) {
             ignored.join(", ")
         ));
     }
+}
+
+/// Returns the arguments of the function.
+#[must_use]
+pub fn arguments(cx: &Context) -> Args {
+    Args::parse(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
 }
 
 /// Runs the function and prints its result.
