@@ -39,7 +39,7 @@ impl Args {
     /// Returns the one list that is published: the keywords last, in a marked dict.
     #[must_use]
     pub fn condition(&self) -> Vec<Value> {
-        let mut list: Vec<Value> = self.args.iter().map(|arg| jid_as_text(arg)).collect();
+        let mut list: Vec<Value> = self.args.iter().map(jid_as_text).collect();
         if !self.kwargs.is_empty() {
             let marked = Dict::new();
             marked.insert("__kwarg__", true);

@@ -146,6 +146,7 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
     }
     add_module_dirs(cx);
     replace_roots(cx);
+    move_cachedir(cx);
     if cx.parsed.bool("local") {
         cx.opts.set("file_client", "local");
     }
@@ -157,6 +158,21 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
         cx.parsed.adopt("id", Value::Null);
     }
     Ok(())
+}
+
+/// Applies `--cachedir`: the folder of custom modules goes with it, unless it has a place of its own.
+fn move_cachedir(cx: &mut Context) {
+    let generated = format!("{}/extmods", cx.opts.str("__cachedir"));
+    if !cx.parsed.is_explicit("cachedir") || cx.opts.str("extension_modules") != generated {
+        return;
+    }
+    let here = Real.current_dir();
+    let folder = halite_config::abspath(&cx.parsed.str("cachedir").unwrap_or_default(), &here);
+    cx.opts.set("extension_modules", format!("{folder}/extmods"));
+    cx.opts.set("cachedir", folder);
+    halite_config::prepend_root_dir(&cx.opts, &["cachedir", "extension_modules"], &here);
+    let folder = cx.opts.get("cachedir").unwrap_or_default();
+    cx.parsed.set("cachedir", folder);
 }
 
 /// Adds `-m` folders to the configured ones; the option is then what is configured.

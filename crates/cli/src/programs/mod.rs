@@ -206,9 +206,9 @@ pub(crate) fn stopped(program: &Program, stop: &Stop) -> u8 {
 
 /// Runs a program with its arguments, and returns its exit code.
 #[must_use]
-pub fn start(entry: &'static Entry, args: Vec<String>) -> u8 {
+pub fn start(entry: &'static Entry, args: &[String]) -> u8 {
     let program = entry.program;
-    let mut parsed = match parse(program, &args) {
+    let mut parsed = match parse(program, args) {
         Ok(parsed) => parsed,
         Err(stop) => return stopped(program, &stop),
     };
@@ -322,7 +322,7 @@ fn merge(cx: &mut Context) {
     }
 }
 
-fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Report> {
+fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Box<Report>> {
     let mut settings = logging::Settings::from_opts(&cx.opts, entry.log_file);
     if cx.parsed.str("output").as_deref() == Some("yaml") {
         // Whoever reads YAML from a terminal shall be able to.
@@ -338,7 +338,7 @@ fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Report> {
     match logging::init(settings.clone()) {
         Ok(()) => Ok(()),
         Err(error) if is_daemon => {
-            Err(Report::error(format!("cannot log to {file}: {error}")).exit(69))
+            Err(Box::new(Report::error(format!("cannot log to {file}: {error}")).exit(69)))
         }
         // A command may well be run by a user who cannot write there.
         Err(_) => {
