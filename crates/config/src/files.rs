@@ -103,6 +103,7 @@ impl Found {
                 let dict = match read(&file, machine) {
                     Ok(dict) => dict,
                     Err(error) if strict => return Err(error),
+                    // differs: Salt also renames a broken `_schedule.conf`, and dies of a folder.
                     Err(error) => {
                         self.skipped(&file, &error);
                         continue;

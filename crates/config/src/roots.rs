@@ -29,7 +29,7 @@ pub(crate) fn normalize(
 
 fn environments(roots: &Dict, machine: &dyn Machine) -> Dict {
     let normal = Dict::new();
-    // Names that had to be turned into text move to the end, as they do in Salt.
+    // differs: Salt dies when an environment's name is a number.
     let (text, other): (Vec<_>, Vec<_>) =
         roots.entries().into_iter().partition(|(key, _)| key.as_str().is_some());
     for (env, folders) in text.into_iter().chain(other) {

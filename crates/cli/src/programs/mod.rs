@@ -164,19 +164,19 @@ impl Context {
 
     /// Says that a program is not there yet.
     pub fn missing(&self, what: &str) -> u8 {
-        self.report(&not_built(what))
+        let help = "its command line and its configuration were checked; nothing was run";
+        self.report(&not_built(what).help(help))
     }
 }
 
 pub(crate) fn not_built(what: &str) -> Report {
-    Report::error(format!("{what} is not built yet"))
-        .help("its command line and its configuration are checked; nothing was run")
-        .exit(69)
+    Report::error(format!("{what} is not built yet")).exit(69)
 }
 
 /// Returns the form in which problems are wanted.
 pub(crate) fn format_of(parsed: &Parsed) -> Format {
-    match parsed.str("error_format").as_deref() {
+    let format = parsed.str("error_format").or_else(|| terminal::env("HALITE_ERROR_FORMAT"));
+    match format.as_deref() {
         Some("json") => Format::Json,
         _ if parsed.bool("no_color") || !terminal::err_wants_color() => Format::Plain,
         _ => Format::Colored,

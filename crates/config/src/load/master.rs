@@ -246,6 +246,7 @@ fn clean_ssh_minion_opts(opts: &mut Opts) {
     let given = match opts.get("ssh_minion_opts") {
         None => return,
         Some(Value::Dict(given)) => given,
+        // differs: Salt says so too, and dies.
         Some(_) => {
             opts.adjusted("ssh_minion_opts", "Invalidly-formatted ssh_minion_opts");
             opts.remove("ssh_minion_opts");
