@@ -391,9 +391,11 @@ impl Gatherer<'_> {
                 return self.problem(Problem::new(text).at(place));
             }
         };
-        if !across && self.cx.files.envs().is_ok_and(|envs| {
-            !envs.contains(&env_key) && !envs.iter().any(|env| env == "__env__")
-        }) {
+        if !across
+            && self.cx.files.envs().is_ok_and(|envs| {
+                !envs.contains(&env_key) && !envs.iter().any(|env| env == "__env__")
+            })
+        {
             let text = format!(
                 "Nonexistent saltenv '{env_key}' found in include of '{name}' within SLS \
                  '{saltenv}:{sls}'"

@@ -12,7 +12,7 @@ use std::{
 };
 
 use halite_target::fnmatch;
-use halite_value::{Dict, Value, dict, suggest};
+use halite_value::{Dict, Value, entries, suggest};
 use indexmap::IndexMap;
 
 use crate::{
@@ -102,11 +102,10 @@ impl Graph {
     }
 
     pub(crate) fn disable(&mut self, low: &Low, comment: &str) {
-        let ret = dict! {
+        let ret = entries! {
             "changes" => Value::dict(), "result" => false, "comment" => comment,
             "__run_num__" => self.disabled.len(), "__sls__" => low.get("__sls__"),
         };
-        let Value::Dict(ret) = ret else { return };
         self.disabled.push((tag(low), ret));
     }
 
@@ -166,9 +165,8 @@ impl Graph {
                 continue;
             }
             for target in targets {
-                self.link_one(index, kind, &target).map_err(|wrong| {
-                    wrong.describe(&low, kind, places)
-                })?;
+                self.link_one(index, kind, &target)
+                    .map_err(|wrong| wrong.describe(&low, kind, places))?;
             }
         }
         Ok(())
@@ -231,7 +229,8 @@ impl Graph {
             let low = &self.nodes[*ids.get(name)?.first()?].low;
             return Some(format!("{}: {name}", text(low, "state")));
         };
-        suggest::nearest(name, known.keys().map(String::as_str)).map(|near| format!("{module}: {near}"))
+        suggest::nearest(name, known.keys().map(String::as_str))
+            .map(|near| format!("{module}: {near}"))
     }
 
     fn require(&mut self, index: usize, kind: Requisite, target: usize) {
@@ -255,8 +254,11 @@ impl Graph {
                 let tag = format!("{}_|-__prereq_test__", self.nodes[target].tag);
                 let check = self.push(tag, low, true, false);
                 self.nodes[target].check_node = Some(check);
-                let needs: Vec<_> =
-                    self.nodes[target].into.iter().map(|(node, kinds)| (*node, kinds.clone())).collect();
+                let needs: Vec<_> = self.nodes[target]
+                    .into
+                    .iter()
+                    .map(|(node, kinds)| (*node, kinds.clone()))
+                    .collect();
                 for (node, kinds) in needs {
                     for kind in kinds.into_iter().filter(|kind| *kind != Requisite::Prereq) {
                         self.edge(node, check, kind);
@@ -396,7 +398,8 @@ impl Graph {
                     }
                     Mark::Open => {
                         let begin = path.iter().position(|(at, _)| *at == to).unwrap_or(0);
-                        let mut ring: Vec<usize> = path[begin..].iter().map(|(at, _)| *at).collect();
+                        let mut ring: Vec<usize> =
+                            path[begin..].iter().map(|(at, _)| *at).collect();
                         ring.push(to);
                         return ring
                             .windows(2)
@@ -486,7 +489,11 @@ impl Graph {
             for (to, kinds) in &node.out {
                 for kind in kinds {
                     let to = &self.nodes[*to].tag;
-                    lines.push(format!("  \"{}\" -> \"{to}\" [label=\"{}\"];", node.tag, kind.word()));
+                    lines.push(format!(
+                        "  \"{}\" -> \"{to}\" [label=\"{}\"];",
+                        node.tag,
+                        kind.word()
+                    ));
                 }
             }
         }

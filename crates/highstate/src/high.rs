@@ -65,7 +65,9 @@ pub fn fold(high: &High, places: &Places, disabled: &[String]) -> Result<(), Vec
 /// The ids of high data with their bodies, without Salt's own entries.
 fn ids(high: &High) -> Vec<(String, Dict)> {
     let ids = high.into_iter().filter_map(|(id, body)| match (id.value(), body) {
-        (Value::Str(id), Value::Dict(body)) if !id.starts_with("__") => Some((id.into(), body)),
+        (Value::Str(id), Value::Dict(body)) if !id.starts_with("__") => {
+            Some((id.to_string(), body))
+        }
         _ => None,
     });
     ids.collect()
@@ -75,7 +77,7 @@ fn ids(high: &High) -> Vec<(String, Dict)> {
 fn states_of(body: &Dict) -> Vec<(String, List)> {
     let states = body.into_iter().filter_map(|(state, args)| match (state.value(), args) {
         (Value::Str(state), Value::List(args)) if !state.starts_with("__") => {
-            Some((state.into(), args))
+            Some((state.to_string(), args))
         }
         _ => None,
     });
@@ -246,7 +248,8 @@ fn verify_arg(state: &Declared<'_>, arg: &Dict, problems: &mut Vec<Problem>) {
         }
     }
     if arg.len() != 1 {
-        let text = format!("Multiple dictionaries defined in argument of state '{id}' in SLS '{sls}'");
+        let text =
+            format!("Multiple dictionaries defined in argument of state '{id}' in SLS '{sls}'");
         problems.push(state.problem(Some(&word), text));
     }
 }
@@ -278,7 +281,8 @@ fn extend_id(
 ) -> Result<(), Problem> {
     let states = states_of(body);
     let Some((first, _)) = states.first() else { return Ok(()) };
-    let is_there = |id: &Key| matches!(high.get(id), Some(Value::Dict(b)) if b.contains(first.as_str()));
+    let is_there =
+        |id: &Key| matches!(high.get(id), Some(Value::Dict(b)) if b.contains(first.as_str()));
     let id = if is_there(name) {
         name.clone()
     } else {
@@ -413,7 +417,8 @@ fn requisites_in(high: &High, places: &Places, disabled: &[String]) -> Vec<Probl
         }
     }
     let InFolder { extend, problems, .. } = folder;
-    let chunks = extend.into_iter().map(|(id, body)| Value::Dict([(id, body)].into_iter().collect()));
+    let chunks =
+        extend.into_iter().map(|(id, body)| Value::Dict([(id, body)].into_iter().collect()));
     high.insert("__extend__", chunks.collect::<List>());
     problems
 }
@@ -497,7 +502,9 @@ impl InFolder<'_> {
     }
 
     fn of_sls(&self, sls: &Value) -> Vec<(Value, String)> {
-        let of_sls = ids(self.high).into_iter().filter(|(_, body)| body.get("__sls__").as_ref() == Some(sls));
+        let of_sls = ids(self.high)
+            .into_iter()
+            .filter(|(_, body)| body.get("__sls__").as_ref() == Some(sls));
         of_sls
             .flat_map(|(id, body)| {
                 let states = states_of(&body).into_iter();
@@ -529,7 +536,9 @@ impl InFolder<'_> {
 
     fn require(&mut self, from: &Asker<'_>, name: &Value, state: &str) {
         let Some(body) = self.extension(name) else { return };
-        let Value::List(args) = body.get_or_insert_with(state, || List::new().into()) else { return };
+        let Value::List(args) = body.get_or_insert_with(state, || List::new().into()) else {
+            return;
+        };
         body.insert("__env__", from.body.get("__env__"));
         body.insert("__sls__", from.body.get("__sls__"));
         let requisite = Dict::new();
@@ -612,7 +621,7 @@ fn exclude(high: &High) {
     }
     for (id, body) in ids(high) {
         let sls = sls_of(&body);
-        if !sls.is_empty() && sls_globs.iter().any(|glob| fnmatch::fnmatch(sls, glob)) {
+        if !sls.is_empty() && sls_globs.iter().any(|glob| fnmatch::fnmatch(&sls, glob)) {
             gone.push(id.into());
         }
     }

@@ -21,8 +21,6 @@ mod keywords;
 mod low;
 mod run;
 mod slots;
-#[cfg(test)]
-mod toys;
 
 use halite_spec::{Aggregate, Call, Cx, Outcome, Result};
 use halite_value::{Dict, Place};
@@ -97,7 +95,6 @@ impl Problem {
         self.help = Some(help.into());
         self
     }
-
 }
 
 /// Salt's text, then where and what to do: what `state.apply` returns in its list of errors.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use halite_spec::{Call, Cx, Error, Event, Outcome, Refresh};
-use halite_value::{Dict, List, Value, dict, suggest};
+use halite_value::{Dict, List, Value, dict, entries, suggest};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
@@ -222,7 +222,9 @@ impl<'a> Run<'a> {
         if group.len() < 2 || step.check {
             return low.clone();
         }
-        let Some(aggregate) = self.states.aggregate(&text(low, "state")) else { return low.clone() };
+        let Some(aggregate) = self.states.aggregate(&text(low, "state")) else {
+            return low.clone();
+        };
         let own = tag(low);
         let open = group.into_iter().filter(|other| {
             let other = tag(other);
@@ -283,12 +285,10 @@ impl<'a> Run<'a> {
     }
 
     fn not_run(&mut self, step: Step, tag: &str, low: &Low, result: bool, comment: &str) {
-        let Value::Dict(ret) = dict! {
+        let ret = entries! {
             "changes" => Value::dict(), "result" => result, "duration" => 0.0,
             "start_time" => time_of_day(), "comment" => comment, "__state_ran__" => false,
             "__run_num__" => self.next_number(),
-        } else {
-            return;
         };
         for key in ["__sls__", "__id__", "name"] {
             ret.insert(key, low.get(key));
@@ -306,7 +306,7 @@ impl<'a> Run<'a> {
         self.running.insert(tag.to_owned(), ret);
         for part in parts.and_then(|parts| parts.items_of_sequence()).unwrap_or_default() {
             let Some(Value::Dict(part_low)) = part.get("low") else { continue };
-            let Value::Dict(ret) = dict! {
+            let ret = entries! {
                 "name" => part_low.get("name"), "changes" => part.get("changes"),
                 "result" => part.get("result"),
                 "duration" => part.get("duration").unwrap_or(Value::Float(0.0)),
@@ -314,8 +314,6 @@ impl<'a> Run<'a> {
                 "comment" => part.get("comment").unwrap_or_else(|| "".into()),
                 "__state_ran__" => true, "__run_num__" => self.next_number(),
                 "__sls__" => low.get("__sls__"), "__id__" => low.get("__id__"),
-            } else {
-                continue;
             };
             self.running.insert(crate::tag(&part_low), ret);
         }
@@ -392,13 +390,17 @@ impl<'a> Run<'a> {
             }
         }
         low.insert("__reqs__", requisites);
-        low.insert("__running__", Value::Dict(self.running.iter().map(|(t, r)| (t, r.clone())).collect()));
+        low.insert(
+            "__running__",
+            Value::Dict(self.running.iter().map(|(t, r)| (t, r.clone())).collect()),
+        );
         self.call(&low, false)
     }
 
     fn start(&mut self, tag: &str, low: &Low) {
         if let Some(max) = self.options.max_parallel {
-            while self.threads.values().filter(|thread| !thread.is_finished()).count() >= max.max(1) {
+            while self.threads.values().filter(|thread| !thread.is_finished()).count() >= max.max(1)
+            {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
@@ -425,7 +427,12 @@ impl<'a> Run<'a> {
     /// Waits for a state that runs on a thread.
     fn join(&mut self, tag: &str) {
         let Some(thread) = self.threads.remove(tag) else { return };
-        let node = self.graph.steps().iter().map(|step| step.node).find(|node| self.graph.tag(*node) == tag);
+        let node = self
+            .graph
+            .steps()
+            .iter()
+            .map(|step| step.node)
+            .find(|node| self.graph.tag(*node) == tag);
         let low = node.map(|node| self.graph.low(node).clone()).unwrap_or_default();
         let ret = thread.join().unwrap_or_else(|_| {
             failed_return(&low, "The state failed with an internal error (a panic); this is a bug")
@@ -444,9 +451,15 @@ impl<'a> Run<'a> {
         let mut listeners: Vec<(String, Value, Vec<Value>)> = Vec::new();
         for low in &chunks {
             if let Some(targets) = low.get("listen").and_then(|list| list.items_of_sequence()) {
-                listeners.push((text(low, "state"), low.get("__id__").unwrap_or_default(), targets));
+                listeners.push((
+                    text(low, "state"),
+                    low.get("__id__").unwrap_or_default(),
+                    targets,
+                ));
             }
-            for target in low.get("listen_in").and_then(|list| list.items_of_sequence()).unwrap_or_default() {
+            for target in
+                low.get("listen_in").and_then(|list| list.items_of_sequence()).unwrap_or_default()
+            {
                 let own = Dict::new();
                 own.insert(text(low, "state"), low.get("__id__"));
                 for (state, name) in target.as_dict().into_iter().flatten() {
@@ -457,7 +470,8 @@ impl<'a> Run<'a> {
         let named = |state: &str, name: &Value| -> Vec<Low> {
             let is_named = |low: &&Low| {
                 text(low, "state") == state
-                    && (low.get("__id__").as_ref() == Some(name) || low.get("name").as_ref() == Some(name))
+                    && (low.get("__id__").as_ref() == Some(name)
+                        || low.get("name").as_ref() == Some(name))
             };
             chunks.iter().filter(is_named).cloned().collect()
         };
@@ -470,7 +484,8 @@ impl<'a> Run<'a> {
                     }
                     bare => {
                         let is_it = |low: &&Low| {
-                            low.get("__id__").as_ref() == Some(bare) || low.get("name").as_ref() == Some(bare)
+                            low.get("__id__").as_ref() == Some(bare)
+                                || low.get("name").as_ref() == Some(bare)
                         };
                         let last = chunks.iter().rfind(is_it);
                         last.map(|low| (text(low, "state"), low.get("__id__").unwrap_or_default()))
@@ -486,7 +501,8 @@ impl<'a> Run<'a> {
                     }
                     let changed = sources.iter().any(|low| {
                         let ret = self.running.get(&tag(low));
-                        ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy())
+                        ret.and_then(|ret| ret.get("changes"))
+                            .is_some_and(|changes| changes.truthy())
                     });
                     if !changed {
                         continue;
@@ -523,11 +539,9 @@ impl<'a> Run<'a> {
 
 fn listen_error(errors: &mut IndexMap<String, Dict>, state: &str, name: &Value) {
     let tag = format!("Listen_Error_|-listen_{name}_|-listen_{state}_|-Listen_Error");
-    let Value::Dict(ret) = dict! {
+    let ret = entries! {
         "comment" => format!("Referenced state {state}: {name} does not exist"),
         "name" => format!("listen_{state}:{name}"), "result" => false, "changes" => Value::dict(),
-    } else {
-        return;
     };
     errors.insert(tag, ret);
 }
@@ -587,7 +601,10 @@ fn finds<'r>(kind: Requisite, returns: impl Iterator<Item = &'r Dict>) -> HashSe
     }
     let any = matches!(
         kind,
-        Requisite::RequireAny | Requisite::WatchAny | Requisite::OnchangesAny | Requisite::OnfailAny
+        Requisite::RequireAny
+            | Requisite::WatchAny
+            | Requisite::OnchangesAny
+            | Requisite::OnfailAny
             | Requisite::Onfail
     );
     if any {
@@ -808,12 +825,10 @@ impl Caller {
             && let Some(verdict) = guards::ask(cx, low)?
             && verdict.skip
         {
-            let Value::Dict(ret) = dict! {
+            let ret = entries! {
                 "result" => true, "name" => &name, "changes" => Value::dict(),
                 "comment" => verdict.comment, "__sls__" => low.get("__sls__"),
                 "__id__" => low.get("__id__"), "skip_watch" => true,
-            } else {
-                return Ok(Dict::new());
             };
             return Ok(ret);
         }

@@ -148,9 +148,9 @@ fn is_name(text: &str) -> bool {
 }
 
 fn unquoted(text: &str) -> &str {
-    let quoted = ['"', '\''].iter().find_map(|quote| {
-        text.strip_prefix(*quote).and_then(|text| text.strip_suffix(*quote))
-    });
+    let quoted = ['"', '\'']
+        .iter()
+        .find_map(|quote| text.strip_prefix(*quote).and_then(|text| text.strip_suffix(*quote)));
     quoted.unwrap_or(text)
 }
 

@@ -8,6 +8,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{self, Read},
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -26,6 +27,9 @@ pub enum Error {
     /// A change was asked of a host that may only look.
     #[error("refused to {action} {what} while only looking")]
     ReadOnly { action: &'static str, what: String },
+    /// The job was told to end; nothing more will be changed.
+    #[error("the job was cancelled")]
+    Cancelled,
     #[error("{0}")]
     Other(String),
 }
@@ -246,6 +250,64 @@ impl Output {
     }
 }
 
+/// What the kernel says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uname {
+    /// `Linux`
+    pub sysname: String,
+    pub nodename: String,
+    pub release: String,
+    pub version: String,
+    /// `x86_64`
+    pub machine: String,
+}
+
+/// A network interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    pub up: bool,
+    /// `52:54:00:12:34:56`
+    pub hwaddr: Option<String>,
+    pub addresses: Vec<Address>,
+}
+
+/// An address of an [`Interface`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    pub ip: IpAddr,
+    pub prefix: u8,
+    pub broadcast: Option<Ipv4Addr>,
+    /// The other end of a point-to-point link.
+    pub peer: Option<IpAddr>,
+    /// The address's own name: `eth0:1`.
+    pub label: Option<String>,
+    /// An address of a subnet the interface has another one of.
+    pub secondary: bool,
+}
+
+/// What the resolver knows of a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// The full name.
+    pub canonical: Option<String>,
+    /// In the resolver's order, without repeats.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The space of a file system; sizes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    /// Free for root.
+    pub free: u64,
+    /// Free for others.
+    pub available: u64,
+    pub block_size: u64,
+    pub inodes: u64,
+    pub inodes_free: u64,
+}
+
 /// A machine.
 pub trait Host: Send + Sync {
     // Looking.
@@ -294,6 +356,34 @@ pub trait Host: Send + Sync {
     /// The job shall end.
     fn cancelled(&self) -> bool {
         false
+    }
+
+    /// Returns the group id we run as.
+    fn gid(&self) -> u32 {
+        0
+    }
+
+    fn uname(&self) -> Uname {
+        Uname::default()
+    }
+
+    fn interfaces(&self) -> Result<Vec<Interface>> {
+        Ok(Vec::new())
+    }
+
+    /// Asks the resolver for a name; an empty answer when it knows none.
+    fn resolve(&self, _name: &str) -> Result<Resolved> {
+        Ok(Resolved::default())
+    }
+
+    /// Asks the resolver for the names of an address, the main one first.
+    fn names_of(&self, _address: IpAddr) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Returns the space of the file system a path is on.
+    fn space(&self, path: &Path) -> Result<Space> {
+        Err(Error::io("measure", path, io::ErrorKind::Unsupported.into()))
     }
 
     // Both: it depends on the command.
@@ -346,6 +436,11 @@ pub trait Host: Send + Sync {
 
     /// For this process and those it starts.
     fn set_env(&self, name: &OsStr, value: Option<&OsStr>) -> Result<()>;
+
+    /// Sends a signal to a process; signal 0 only asks whether it is there.
+    fn kill(&self, pid: u32, _signal: i32) -> Result<()> {
+        Err(Error::Other(format!("cannot send a signal to process {pid} here")))
+    }
 }
 
 /// Conveniences over the primitives; the same for every host.
@@ -504,6 +599,24 @@ impl Host for ReadOnly {
     fn cancelled(&self) -> bool {
         self.0.cancelled()
     }
+    fn gid(&self) -> u32 {
+        self.0.gid()
+    }
+    fn uname(&self) -> Uname {
+        self.0.uname()
+    }
+    fn interfaces(&self) -> Result<Vec<Interface>> {
+        self.0.interfaces()
+    }
+    fn resolve(&self, name: &str) -> Result<Resolved> {
+        self.0.resolve(name)
+    }
+    fn names_of(&self, address: IpAddr) -> Result<Vec<String>> {
+        self.0.names_of(address)
+    }
+    fn space(&self, path: &Path) -> Result<Space> {
+        self.0.space(path)
+    }
     fn run(&self, command: &Command) -> Result<Output> {
         if command.query { self.0.run(command) } else { refuse("run", command.shown()) }
     }
@@ -554,5 +667,8 @@ impl Host for ReadOnly {
     }
     fn set_env(&self, name: &OsStr, _: Option<&OsStr>) -> Result<()> {
         refuse("set", name)
+    }
+    fn kill(&self, pid: u32, signal: i32) -> Result<()> {
+        if signal == 0 { self.0.kill(pid, 0) } else { refuse("signal", pid.to_string()) }
     }
 }

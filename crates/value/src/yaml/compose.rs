@@ -76,7 +76,7 @@ struct Composer<'a> {
     tree: Tree<'a>,
     open: Vec<Open>,
     pending: Vec<Id>,
-    anchors: HashMap<Cow<'a, str>, Id>,
+    anchors: HashMap<&'a str, Id>,
     /// The weight of anchored nodes; absent while such a node is still open.
     weights: HashMap<Id, usize>,
     limits: Limits,
@@ -106,7 +106,7 @@ pub(super) fn compose(text: &str, limits: Limits) -> Result<Tree<'_>, Error> {
     loop {
         let event = events.next()?;
         match event.data {
-            Data::StreamStart | Data::DocumentEnd => {}
+            Data::DocumentEnd => {}
             Data::StreamEnd => return Ok(composer.tree),
             Data::DocumentStart if documents == 1 => {
                 let context = ("expected a single document in the stream", first);
@@ -142,8 +142,8 @@ impl<'a> Composer<'a> {
                 self.begin(Kind::Mapping(Run::default()), Tag::Map, head, mark)?
             }
             Data::End => self.end(mark)?,
-            Data::Alias(anchor) => self.alias(&anchor, mark)?,
-            Data::StreamStart | Data::StreamEnd | Data::DocumentStart | Data::DocumentEnd => {}
+            Data::Alias(anchor) => self.alias(anchor, mark)?,
+            Data::StreamEnd | Data::DocumentStart | Data::DocumentEnd => {}
         }
         Ok(())
     }
@@ -152,12 +152,12 @@ impl<'a> Composer<'a> {
         &mut self,
         kind: Kind<'a>,
         tag: Tag,
-        anchor: Option<Cow<'a, str>>,
+        anchor: Option<&'a str>,
         mark: Mark,
     ) -> Result<Id, Error> {
         let id = self.tree.nodes.len() as Id;
         if let Some(anchor) = anchor {
-            if let Some(&first) = self.anchors.get(&anchor) {
+            if let Some(&first) = self.anchors.get(anchor) {
                 let context =
                     ("found duplicate anchor; first occurrence", self.tree.node(first).mark);
                 let problem = "second occurrence";

@@ -22,6 +22,7 @@ mod emit;
 mod error;
 mod events;
 mod scalar;
+mod scan;
 
 use std::sync::Arc;
 
