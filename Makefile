@@ -25,12 +25,12 @@ endif
 help: ## Show this list.
 	@echo "Halite. The two commands to know: make demo, make test."
 	@echo
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 	@echo
 	@echo "Variables: DESTDIR=, PREFIX=/usr/local (install); SECONDS=10 (fuzz); CARGO_TARGET_DIR (all)."
 
 demo: ## Build, then render an example tree and show what an error looks like.
-	@CARGO="$(CARGO)" TARGET="$(TARGET)" examples/demo/run
+	@$(XTASK) demo
 
 test: check units doctests e2e fuzz counts ## Everything: what continuous integration runs.
 	@echo "make test: all passed."
@@ -58,13 +58,13 @@ endif
 	$(CARGO) test --quiet --package halite-e2e
 
 fuzz: ## Fuzz every parser reachable from outside, SECONDS each.
-	SECONDS_EACH=$(SECONDS) TARGET="$(TARGET)" CARGO="$(CARGO)" fuzz/run
+	$(XTASK) fuzz $(SECONDS)
 
 counts: ## Print how many recorded cases the case files hold.
 	@$(XTASK) counts
 
 bench: ## Measure side by side with genuine Salt and print ratios (installs it into a scratch folder).
-	TARGET="$(TARGET)" CARGO="$(CARGO)" bench/run
+	$(XTASK) bench
 
 gen: ## Write the generated lists.
 	$(XTASK) gen
@@ -77,7 +77,8 @@ build: ## Build the release binary.
 
 install: build ## Install the binary and Salt's command names below DESTDIR and PREFIX.
 	install -D -m 0755 "$(TARGET)/release/halite" "$(DESTDIR)$(PREFIX)/bin/halite"
-	"$(DESTDIR)$(PREFIX)/bin/halite" install-links "$(DESTDIR)$(PREFIX)/bin"
+	"$(DESTDIR)$(PREFIX)/bin/halite" install-links --force "$(DESTDIR)$(PREFIX)/bin" | \
+	    while read -r link; do ln -sfn halite "$$link"; done
 
 clean: ## Remove what was built.
 	$(CARGO) clean

@@ -13,8 +13,10 @@
 mod counts;
 mod differences;
 mod docs;
+mod fuzz;
 mod generated;
 mod lists;
+mod shell;
 mod tidy;
 mod tree;
 
@@ -28,7 +30,9 @@ usage: cargo xtask <command>
   gen [--check]   write the generated lists; --check: fail when one is stale
   tidy            fail on wrong dependency arrows, dead files, stale lists, forbidden crates …
   docs            write the reference pages from the declarations
-  counts          print the number of recorded cases per case file";
+  counts          print the number of recorded cases per case file
+  fuzz SECONDS [TARGET…]
+                  run the fuzz targets, that long each";
 
 fn main() -> ExitCode {
     match run() {
@@ -49,6 +53,7 @@ fn run() -> Result<()> {
         ["tidy"] => tidy::run(root),
         ["docs"] => docs::run(root),
         ["counts"] => counts::run(root),
+        ["fuzz", seconds, ref names @ ..] => fuzz::run(root, seconds, names),
         [] | ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
             Ok(())
