@@ -8,7 +8,11 @@
 //! account enumeration, each with its reason. Absent: any knowledge of Salt.
 
 mod cancel;
+mod failing;
+pub mod fake;
 mod os;
 
 pub use cancel::Cancel;
+pub use failing::Failing;
+pub use fake::Fake;
 pub use os::Os;
