@@ -30,17 +30,31 @@ struct Kind {
     declares: &'static str,
     /// The static the macro makes.
     item: &'static str,
-    /// Its type, in `halite_spec`.
+    /// Its type, which the file imports.
     ty: &'static str,
+    /// What it is, for people.
+    noun: &'static str,
 }
 
 const KINDS: [Kind; 6] = [
-    Kind { krate: "modules", declares: "module!", item: "MODULE", ty: "Module" },
-    Kind { krate: "states", declares: "states!", item: "STATES", ty: "StateModule" },
-    Kind { krate: "runners", declares: "module!", item: "MODULE", ty: "Module" },
-    Kind { krate: "beacons", declares: "beacon!", item: "BEACON", ty: "Beacon" },
-    Kind { krate: "returners", declares: "returner!", item: "RETURNER", ty: "Returner" },
-    Kind { krate: "grains", declares: "grains!", item: "GRAINS", ty: "Grains" },
+    Kind { krate: "modules", declares: "module!", item: "MODULE", ty: "Module", noun: "module" },
+    Kind {
+        krate: "states",
+        declares: "states!",
+        item: "STATES",
+        ty: "StateModule",
+        noun: "state module",
+    },
+    Kind { krate: "runners", declares: "module!", item: "MODULE", ty: "Module", noun: "module" },
+    Kind { krate: "beacons", declares: "beacon!", item: "BEACON", ty: "Beacon", noun: "beacon" },
+    Kind {
+        krate: "returners",
+        declares: "returner!",
+        item: "RETURNER",
+        ty: "Returner",
+        noun: "returner",
+    },
+    Kind { krate: "grains", declares: "grains!", item: "GRAINS", ty: "Grains", noun: "grain file" },
 ];
 
 /// Words that cannot name a module as they are, though Salt has a module of that name.
@@ -64,7 +78,8 @@ pub(crate) fn wanted(root: &Path) -> Result<Vec<Wanted>> {
             }
             let text = fs::read_to_string(&file)?;
             let folder = file.parent().expect("a file lies in a folder");
-            let body = body(kind, &entries(kind, folder)?);
+            let whole = if name == "lib.rs" { "crate" } else { "folder" };
+            let body = body(kind, whole, &entries(kind, folder)?);
             let new = between(&text, &body).with_context(|| file.display().to_string())?;
             if let Some(new) = new {
                 let text = rustfmt(root, &new).with_context(|| file.display().to_string())?;
@@ -118,15 +133,15 @@ fn declares(line: &str, name: &str) -> bool {
     before == name || before.strip_prefix("halite_spec::") == Some(name)
 }
 
-fn body(kind: &Kind, entries: &[Entry]) -> String {
+fn body(kind: &Kind, whole: &str, entries: &[Entry]) -> String {
     let mut body = String::new();
     for entry in entries {
         let public = if entry.public { "pub " } else { "" };
         writeln!(body, "{public}mod {};", ident(&entry.name)).expect("a String takes all");
     }
-    let Kind { item, ty, .. } = kind;
-    writeln!(body, "\n/// Everything this folder declares, by file name.").expect("as above");
-    writeln!(body, "pub static ALL: &[&halite_spec::{ty}] = &[").expect("as above");
+    let Kind { item, ty, noun, .. } = kind;
+    writeln!(body, "\n/// Every {noun} of this {whole}.").expect("as above");
+    writeln!(body, "pub static ALL: &[&{ty}] = &[").expect("as above");
     for entry in entries.iter().filter(|entry| entry.declares) {
         writeln!(body, "&{}::{item},", ident(&entry.name)).expect("as above");
     }
@@ -174,9 +189,9 @@ mod tests {
         let entry = |name: &str, declares, public| Entry { name: name.into(), declares, public };
         let entries =
             [entry("diff", false, true), entry("lines", false, false), entry("match", true, true)];
-        let text = body(&KINDS[0], &entries);
+        let text = body(&KINDS[0], "crate", &entries);
         assert!(text.starts_with("pub mod diff;\nmod lines;\npub mod r#match;\n"), "{text}");
-        assert!(text.ends_with("&[&halite_spec::Module] = &[\n&r#match::MODULE,\n];\n"), "{text}");
+        assert!(text.ends_with("&[&Module] = &[\n&r#match::MODULE,\n];\n"), "{text}");
     }
 
     #[test]
@@ -185,7 +200,7 @@ mod tests {
         let entries: Vec<_> = ["x10", "x9", "a_b", "ab", "zeta"]
             .map(|name| Entry { name: name.into(), declares: true, public: true })
             .into();
-        let new = between(lines, &body(&KINDS[0], &entries)).unwrap().unwrap();
+        let new = between(lines, &body(&KINDS[0], "crate", &entries)).unwrap().unwrap();
         let once = rustfmt(tree::root(), &new).unwrap();
         assert_eq!(rustfmt(tree::root(), &once).unwrap(), once);
         assert!(once.contains("\n// gen:end\n"), "{once}");
