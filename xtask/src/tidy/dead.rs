@@ -17,11 +17,11 @@ use crate::tree;
 
 pub(super) fn check(root: &Path, packages: &[Package]) -> Result<Findings> {
     let mut findings = Findings::new();
+    let mut alive = BTreeSet::new();
+    for target in packages.iter().flat_map(|package| &package.roots) {
+        reach(target, true, &mut alive)?;
+    }
     for package in packages {
-        let mut alive = BTreeSet::new();
-        for target in &package.roots {
-            reach(target, true, &mut alive)?;
-        }
         for file in tree::rust_files(&package.folder)? {
             if !alive.contains(&file) {
                 let name = tree::shown(root, &file);
