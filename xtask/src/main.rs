@@ -1,4 +1,4 @@
-//! The project's own scripts, in Rust: `cargo xtask gen | tidy | docs | counts`.
+//! The project's own scripts, in Rust: `cargo xtask help` lists them.
 //!
 //! `gen` writes what is derived from the tree (registration lists, the list of deviations) and
 //! `gen --check` only tells whether it is up to date; `tidy` fails on what neither compiler nor
@@ -11,6 +11,7 @@
 )]
 
 mod counts;
+mod demo;
 mod differences;
 mod docs;
 mod fuzz;
@@ -31,6 +32,7 @@ usage: cargo xtask <command>
   tidy            fail on wrong dependency arrows, dead files, stale lists, forbidden crates …
   docs            write the reference pages from the declarations
   counts          print the number of recorded cases per case file
+  demo            build, and walk through the example tree
   fuzz SECONDS [TARGET…]
                   run the fuzz targets, that long each";
 
@@ -53,6 +55,7 @@ fn run() -> Result<()> {
         ["tidy"] => tidy::run(root),
         ["docs"] => docs::run(root),
         ["counts"] => counts::run(root),
+        ["demo"] => demo::run(root),
         ["fuzz", seconds, ref names @ ..] => fuzz::run(root, seconds, names),
         [] | ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
