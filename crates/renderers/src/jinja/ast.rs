@@ -169,6 +169,8 @@ pub(crate) enum StmtKind {
     Do(Expr),
     If(Box<If>),
     For(Box<For>),
+    /// A recursive loop: its `for` went into a function.
+    Recurse { iter: Expr, func: usize },
     Set { target: Target, value: Expr, export: Export },
     SetBlock(Box<SetBlock>),
     Macro(Box<Macro>),
@@ -222,8 +224,6 @@ pub(crate) struct For {
     pub(crate) else_scope: Scope,
     /// The function that decides which items are taken.
     pub(crate) test_func: Option<usize>,
-    /// The function that a recursive loop became.
-    pub(crate) func: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -343,6 +343,8 @@ pub(crate) struct Func {
     pub(crate) super_var: Option<u32>,
     /// Of a condition: what is assigned, what is asked.
     pub(crate) test: Option<(Target, Expr)>,
+    /// Of a recursive loop: the loop.
+    pub(crate) loop_node: Option<Box<For>>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -418,7 +418,6 @@ impl Parser {
             scope: Scope::default(),
             else_scope: Scope::default(),
             test_func: None,
-            func: None,
         })))
     }
 

@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use halite_value::{SmolStr, str_repr};
+use halite_value::{SmolStr, Value, str_repr};
 
 use super::{
     ast::*,
@@ -133,6 +133,7 @@ impl Resolver<'_> {
                 self_var: None,
                 super_var: None,
                 test: None,
+                loop_node: None,
             },
         });
         self.funcs.len() - 1
@@ -348,7 +349,7 @@ impl Resolver<'_> {
                 self.see_expr(symbols, &node.template);
                 node.names.iter().for_each(|(_, alias, _)| self.store(symbols, alias));
             }
-            StmtKind::Break | StmtKind::Continue => {}
+            StmtKind::Recurse { .. } | StmtKind::Break | StmtKind::Continue => {}
         }
     }
 
@@ -486,7 +487,19 @@ impl Resolver<'_> {
                 }
                 self.body(&mut node.or_else, soft)?;
             }
-            StmtKind::For(node) => self.for_stmt(node, line, frame)?,
+            StmtKind::For(node) => {
+                if let Some(func) = self.for_stmt(node, line, frame)? {
+                    let none = Expr { line, height: 0, kind: Kind::Const(Value::Null) };
+                    let iter = std::mem::replace(&mut node.iter, none);
+                    let StmtKind::For(node) =
+                        std::mem::replace(&mut stmt.kind, StmtKind::Recurse { iter, func })
+                    else {
+                        return Ok(());
+                    };
+                    self.funcs[func].done.loop_node = Some(node);
+                }
+            }
+            StmtKind::Recurse { .. } => {}
             StmtKind::Set { target, value, export } => {
                 *export = self.assign(target, frame);
                 self.expr(value, frame)?;
@@ -529,8 +542,7 @@ impl Resolver<'_> {
                     this.see_expr(symbols, filter);
                     Ok(())
                 })?;
-                let captured = Frame { output_check: false, ..inner };
-                self.body(body, captured)?;
+                self.body(body, inner)?;
                 self.expr(filter, inner)?;
                 *scope = self.scope(inner);
             }
@@ -651,15 +663,13 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    fn for_stmt(&mut self, node: &mut For, line: u32, frame: Frame) -> Result<()> {
+    fn for_stmt(&mut self, node: &mut For, line: u32, frame: Frame) -> Result<Option<usize>> {
         let extended = node.recursive
             || undeclared(&node.body, &["loop"]).contains(&"loop")
             || has_scoped_block(&node.body)
             || has_scoped_block(&node.or_else);
         let func = if node.recursive {
-            let func = self.new_func(FuncKind::Loop, Some(frame.func), line);
-            node.func = Some(func);
-            func
+            self.new_func(FuncKind::Loop, Some(frame.func), line)
         } else {
             frame.func
         };
@@ -709,7 +719,7 @@ impl Resolver<'_> {
         node.scope = self.scope(body_frame);
         self.body(&mut node.or_else, else_frame)?;
         node.else_scope = self.scope(else_frame);
-        Ok(())
+        Ok(node.recursive.then_some(func))
     }
 
     /// Makes a function of a macro's or call block's body.
@@ -1021,7 +1031,7 @@ impl Finder {
             StmtKind::Include(node) => self.expr(&node.template),
             StmtKind::Import(node) => self.expr(&node.template),
             StmtKind::FromImport(node) => self.expr(&node.template),
-            StmtKind::Block(_) | StmtKind::Break | StmtKind::Continue => {}
+            StmtKind::Recurse { .. } | StmtKind::Block(_) | StmtKind::Break | StmtKind::Continue => {}
         }
     }
 }
