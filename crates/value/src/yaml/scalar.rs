@@ -357,10 +357,10 @@ pub(super) fn float_of(text: &str) -> Result<Value, Error> {
         ".nan" => f64::NAN,
         _ if digits.contains(':') => {
             // From the last part on, as PyYAML adds: the rounding is the same then.
-            let all: Vec<&str> = parts(digits)?.collect();
+            let all = parts(digits)?.map(python_float).collect::<Result<Vec<f64>, Error>>()?;
             let (mut sum, mut base) = (0.0, 1.0);
             for part in all.into_iter().rev() {
-                sum += python_float(part)? * base;
+                sum += part * base;
                 base *= 60.0;
             }
             sum
