@@ -23,7 +23,9 @@ pub mod msgpack;
 mod object;
 mod place;
 mod py;
+pub mod set;
 pub mod suggest;
+pub mod yaml;
 
 use std::sync::Arc;
 
@@ -260,10 +262,18 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 /// Builds a dict value: `dict! { "a" => 1, "b" => list![1, 2] }`.
 #[macro_export]
 macro_rules! dict {
+    ($($key:expr => $value:expr),* $(,)?) => {
+        $crate::Value::Dict($crate::entries! { $($key => $value),* })
+    };
+}
+
+/// As [`dict!`], for a [`Dict`] itself.
+#[macro_export]
+macro_rules! entries {
     ($($key:expr => $value:expr),* $(,)?) => {{
         let dict = $crate::Dict::new();
         $(dict.insert($key, $value);)*
-        $crate::Value::Dict(dict)
+        dict
     }};
 }
 

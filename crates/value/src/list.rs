@@ -71,6 +71,11 @@ impl List {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Tells whether another handle exists. Where none does, nothing else can refer to it.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Returns a number that tells this container from every other living one.
     pub fn identity(&self) -> usize {
         Arc::as_ptr(&self.0).addr()

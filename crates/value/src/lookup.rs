@@ -4,10 +4,16 @@ use crate::{Dict, Key, Value};
 
 /// Returns what stands at a path of dict keys and list positions; `None` if nothing does.
 ///
-/// On a list, a step that is no number is looked up in the dicts of the list. On a dict, a step
-/// that is not found as text is tried as the number, bool or None it spells.
+/// On a list, a step is looked up in the dicts of the list (as a number, if it is one), then taken
+/// as a position. On a dict, a step that is not found as text is tried as the number, bool or None
+/// it spells.
 pub fn traverse(data: &Value, path: &str, delimiter: &str) -> Option<Value> {
-    path.split(delimiter).try_fold(data.clone(), |at, step| match &at {
+    traverse_steps(data, path.split(delimiter))
+}
+
+/// As [`traverse`], for a path already in pieces.
+pub fn traverse_steps<'a>(data: &Value, steps: impl IntoIterator<Item = &'a str>) -> Option<Value> {
+    steps.into_iter().try_fold(data.clone(), |at, step| match &at {
         Value::Dict(dict) => from_dict(dict, step),
         Value::List(_) | Value::Tuple(_) => from_sequence(&at.items_of_sequence()?, step),
         _ => None,
@@ -26,6 +32,11 @@ fn from_dict(dict: &Dict, step: &str) -> Option<Value> {
 fn from_sequence(items: &[Value], step: &str) -> Option<Value> {
     match step.trim().parse::<i64>() {
         Ok(index) => {
+            let key = Key::from(index);
+            let embedded = items.iter().find_map(|item| item.as_dict()?.get(&key));
+            if embedded.is_some() {
+                return embedded;
+            }
             let index = if index < 0 { index + items.len() as i64 } else { index };
             items.get(usize::try_from(index).ok()?).cloned()
         }
@@ -35,9 +46,11 @@ fn from_sequence(items: &[Value], step: &str) -> Option<Value> {
 
 fn spelt(step: &str) -> Option<Key> {
     let value = match step {
-        "True" | "true" => Value::Bool(true),
-        "False" | "false" => Value::Bool(false),
-        "None" | "null" => Value::Null,
+        "True" | "true" | "TRUE" | "Yes" | "yes" | "YES" | "On" | "on" | "ON" => Value::Bool(true),
+        "False" | "false" | "FALSE" | "No" | "no" | "NO" | "Off" | "off" | "OFF" => {
+            Value::Bool(false)
+        }
+        "None" | "null" | "Null" | "NULL" | "~" => Value::Null,
         _ => step
             .parse::<i64>()
             .map(Value::Int)
@@ -57,6 +70,7 @@ mod tests {
             "a" => dict! { "b" => list![dict! { "c" => 5 }, dict! { "e" => 6 }, list![1]],
                            2 => dict! { "q" => 2 } },
             "s" => "str",
+            "n" => list![dict! { 7 => "seven" }],
         };
         assert_eq!(
             traverse(&data, path, ":").unwrap_or(Value::from("DEF")),
@@ -73,6 +87,8 @@ mod tests {
         check("a:b:-1", list![1]);
         check("a:b:01", dict! { "e" => 6 });
         check("a:b:9", "DEF");
+        check("n:7", "seven");
+        check("n:0", dict! { 7 => "seven" });
         check("a:2:q", 2);
         check("s", "str");
         check("s:0", "DEF");
