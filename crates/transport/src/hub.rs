@@ -383,7 +383,9 @@ impl Peers {
         for id in ids {
             let before = found.len();
             let bound = self.by_id.get(id).map_or(&[][..], Vec::as_slice);
-            found.extend(bound.iter().filter(|peer| self.bindable.contains_key(&peer.serial())).cloned());
+            found.extend(
+                bound.iter().filter(|peer| self.bindable.contains_key(&peer.serial())).cloned(),
+            );
             if found.len() == before {
                 absent.push(id.clone());
             }
@@ -463,7 +465,9 @@ impl Forms {
             (Wire::Zmtp, Some(topic)) => {
                 self.topical.get_or_insert_with(|| [zeromq::publication(Some(topic), body)])
             }
-            (Wire::Zmtp, None) => self.zmtp.get_or_insert_with(|| [zeromq::publication(None, body)]),
+            (Wire::Zmtp, None) => {
+                self.zmtp.get_or_insert_with(|| [zeromq::publication(None, body)])
+            }
             (Wire::Extended, _) => {
                 self.extended.get_or_insert_with(|| [zeromq::extension::publication(body)])
             }

@@ -67,15 +67,24 @@
 //! * Nothing here retries a request that may have reached the master: the caller knows whether that is safe.
 
 mod client;
+mod drive;
 mod hub;
+mod lane;
+mod listen;
 mod options;
+mod outlet;
 mod peer;
+mod random;
 mod service;
+pub mod simulated;
+pub mod tcp;
+pub mod ws;
+pub mod zeromq;
 
 pub use client::{Ask, Event, LinkError, Linked, Subscription, Transport};
-pub use hub::{Delivery, Hub, Receipt, Statistics};
+pub use hub::{Delivery, Hub, Receipt, Sending, Statistics};
 pub use options::{
-    ClientOptions, Heartbeat, Keepalive, Kind, Limits, Reconnect, ServerOptions, Ssl, CertReqs,
+    CertReqs, ClientOptions, Heartbeat, Keepalive, Kind, Limits, Reconnect, ServerOptions, Ssl,
 };
 pub use peer::{Binding, Ended, Peer, Role};
 pub use service::{ServeError, Server, Service};

@@ -106,11 +106,7 @@ struct Chunk {
 impl Outlet {
     /// Returns an outlet that queues at most `limit` bytes; `socket` is for direct writes.
     pub(crate) fn new(socket: Option<Arc<Socket>>, limit: usize) -> Self {
-        Self {
-            queue: Mutex::new(Queue { socket, ..Queue::default() }),
-            wake: Notify::new(),
-            limit,
-        }
+        Self { queue: Mutex::new(Queue { socket, ..Queue::default() }), wake: Notify::new(), limit }
     }
 
     /// Sends one message made of pieces, without waiting.
@@ -134,9 +130,12 @@ impl Outlet {
         }
         if written == 0 {
             // Once a part has left, the rest must follow, whatever the limits say.
-            let crowded = queue.bytes.saturating_add(total) > self.limit && !queue.chunks.is_empty();
+            let crowded =
+                queue.bytes.saturating_add(total) > self.limit && !queue.chunks.is_empty();
             match keep {
-                Keep::UpTo(most) if crowded || queue.messages >= most.max(1) => return Sent::Dropped,
+                Keep::UpTo(most) if crowded || queue.messages >= most.max(1) => {
+                    return Sent::Dropped;
+                }
                 Keep::Always if crowded => {
                     queue.closing = Some(Ended::Clogged);
                     self.wake.notify_one();

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::watch;
 
+use crate::listen::Gate;
 use crate::peer::{Ended, Peer};
 
 /// Answers what comes in over any transport.
@@ -61,7 +61,7 @@ pub enum ServeError {
 pub struct Server {
     pub(crate) requests: SocketAddr,
     pub(crate) publications: SocketAddr,
-    pub(crate) stop: Arc<watch::Sender<bool>>,
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Server {
@@ -77,7 +77,7 @@ impl Server {
 
     /// Stops listening and ends all connections.
     pub fn stop(&self) {
-        self.stop.send_replace(true);
+        self.gate.stop();
     }
 }
 

@@ -1,0 +1,2 @@
+//! Client.
+pub struct Client;

@@ -1,0 +1,31 @@
+//! Salt's default wire: ZeroMQ, spoken from the ZMTP frames up.
+//!
+//! * [`serve`]: a ROUTER-like request listener and a PUB-like publisher for genuine REQ and SUB peers; peers that are
+//!   Halite too get the one-connection [`extension`].
+//! * [`Client`]: REQ and SUB towards a genuine master, the extension towards ours.
+//!
+//! There is no identity table: a reply goes to the connection its request came from, so two peers with one identity both
+//! get answers.
+
+mod client;
+pub mod extension;
+mod pulse;
+mod server;
+pub(crate) mod zmtp;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+pub use client::Client;
+pub use server::serve;
+
+/// Returns a publication as it goes to plain subscribers: one frame, or topic and payload.
+pub(crate) fn publication(topic: Option<&Bytes>, body: &Bytes) -> Bytes {
+    let mut out = BytesMut::with_capacity(18 + topic.map_or(0, Bytes::len) + body.len());
+    if let Some(topic) = topic {
+        zmtp::put_header(&mut out, true, false, topic.len());
+        out.put_slice(topic);
+    }
+    zmtp::put_header(&mut out, false, false, body.len());
+    out.put_slice(body);
+    out.freeze()
+}

@@ -1,0 +1,392 @@
+//! The master's two ZeroMQ ports.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+
+use super::pulse::Pulse;
+use super::zmtp::{self, Front, malformed};
+use super::{extension, extension::Message};
+use crate::drive::{Protocol, drive};
+use crate::hub::{Hub, count};
+use crate::lane::Lane;
+use crate::listen::{self, Gate};
+use crate::options::ServerOptions;
+use crate::outlet::{Keep, Outlet, Socket};
+use crate::peer::{Ended, Peer, Role, Wire};
+use crate::service::{ServeError, Server, Service};
+
+/// Longest subscription prefix taken; Salt's topics have 40 characters.
+const TOPIC_LIMIT: usize = 4 << 10;
+/// Frames of one message: envelopes of a chain of routers, the delimiter, the body.
+const FRAMES_LIMIT: usize = 64;
+/// Requests a REQ peer may have waiting; a well-behaved one has at most one.
+const REQ_DEPTH: usize = 16;
+
+/// Listens on both ports and serves until the [`Server`] is dropped.
+///
+/// # Errors
+/// If the interface cannot be resolved or a port cannot be bound.
+pub async fn serve<S: Service>(
+    options: &ServerOptions,
+    hub: &Hub,
+    service: Arc<S>,
+) -> Result<Server, ServeError> {
+    let requests = listen::bind(options, options.ret_port).await?;
+    let publications = listen::bind(options, options.publish_port).await?;
+    let local = |listener: &TcpListener| {
+        let source = |source| ServeError::Bind { address: options.interface.clone(), source };
+        listener.local_addr().map_err(source)
+    };
+    let gate = Gate::new(options.limits);
+    let server = Server {
+        requests: local(&requests)?,
+        publications: local(&publications)?,
+        gate: gate.clone(),
+    };
+    let shared = Arc::new(Shared {
+        options: options.clone(),
+        hub: hub.clone(),
+        service,
+        gate: gate.clone(),
+    });
+    for (listener, port) in [(requests, Port::Requests), (publications, Port::Publications)] {
+        let (shared, gate, keepalive) = (shared.clone(), gate.clone(), options.keepalive);
+        tokio::spawn(async move {
+            let take = |stream, addr| {
+                tokio::spawn(connection(shared.clone(), port, stream, addr));
+            };
+            gate.accept(listener, keepalive, take).await;
+        });
+    }
+    Ok(server)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Port {
+    Requests,
+    Publications,
+}
+
+struct Shared<S> {
+    options: ServerOptions,
+    hub: Hub,
+    service: Arc<S>,
+    gate: Arc<Gate>,
+}
+
+async fn connection<S: Service>(
+    shared: Arc<Shared<S>>,
+    port: Port,
+    stream: TcpStream,
+    addr: SocketAddr,
+) {
+    count(&shared.hub.counters().accepted);
+    let socket = Arc::new(Socket::Tcp(stream));
+    let outlet = Outlet::new(Some(socket.clone()), shared.options.limits.outbound);
+    let peer = Peer::new(&shared.hub, Some(addr), outlet, shared.options.pub_hwm, Vec::new());
+    shared.gate.enter(&peer);
+    let mut session = Session::new(shared.clone(), port, peer.clone());
+    let why = drive(&socket, &peer.0.outlet, &mut session, Some(&shared.gate.budget)).await;
+    peer.0.outlet.end();
+    drop(socket);
+    shared.gate.leave(&peer);
+    session.end(&why);
+}
+
+/// One connection's state.
+struct Session<S> {
+    shared: Arc<Shared<S>>,
+    port: Port,
+    peer: Peer,
+    phase: Phase,
+    born: Instant,
+    pulse: Pulse,
+    /// Frames of a message that is not complete yet.
+    parts: Vec<Bytes>,
+    parts_size: usize,
+    /// Subscriptions, each with how often it was made.
+    topics: Vec<(Bytes, u32)>,
+    calls: Calls<S>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Greeting,
+    Ready,
+    Subscriber,
+    Requester { ordered: bool },
+    Extended,
+}
+
+/// Made at the first request: most connections of a fleet are idle.
+enum Calls<S> {
+    None,
+    Plain(Arc<Lane<S, Bytes>>),
+    Extended(Arc<Lane<S, u64>>),
+}
+
+impl<S: Service> Session<S> {
+    fn new(shared: Arc<Shared<S>>, port: Port, peer: Peer) -> Self {
+        peer.0.outlet.send(&[zmtp::greeting()], Keep::Always);
+        let pulse = Pulse::new(shared.options.heartbeat);
+        Self {
+            shared,
+            port,
+            peer,
+            phase: Phase::Greeting,
+            born: Instant::now(),
+            pulse,
+            parts: Vec::new(),
+            parts_size: 0,
+            topics: Vec::new(),
+            calls: Calls::None,
+        }
+    }
+
+    fn is_stranger(&self) -> bool {
+        matches!(self.phase, Phase::Greeting | Phase::Ready)
+    }
+
+    fn end(self, why: &Ended) {
+        if self.is_stranger() {
+            count(&self.shared.hub.counters().handshakes_failed);
+            tracing::debug!(addr = ?self.peer.addr(), %why, "handshake failed");
+            return;
+        }
+        self.shared.hub.remove(&self.peer, self.topics.iter().map(|(topic, _)| topic));
+        self.shared.service.down(&self.peer, why);
+    }
+
+    fn send_ready(&self) {
+        let kind: &[u8] = match self.port {
+            Port::Requests => b"ROUTER",
+            Port::Publications => b"PUB",
+        };
+        let mut properties: Vec<(&str, &[u8])> = vec![("Socket-Type", kind)];
+        if self.port == Port::Requests {
+            properties.push(("Identity", b""));
+            if self.shared.options.extension {
+                properties.push((zmtp::EXTENSION, zmtp::EXTENSION_VERSION));
+            }
+        }
+        self.peer.0.outlet.send(&[zmtp::ready(&properties)], Keep::Always);
+    }
+
+    fn command(&mut self, body: &Bytes) -> Result<(), Ended> {
+        let (name, data) = zmtp::split_command(body)?;
+        match name {
+            b"READY" if self.phase == Phase::Ready => self.ready(data)?,
+            b"ERROR" => {
+                let reason = data.get(1..).unwrap_or_default();
+                return Err(malformed(&format!(
+                    "the peer refused: {}",
+                    String::from_utf8_lossy(reason)
+                )));
+            }
+            _ if self.is_stranger() => return Err(malformed("a command before READY")),
+            b"PING" => {
+                let (pong, ttl) = zmtp::answer_ping(&data)?;
+                self.pulse.ttl = ttl;
+                self.peer.0.outlet.send(&[pong], Keep::Always);
+            }
+            b"SUBSCRIBE" if self.phase == Phase::Subscriber => self.subscribe(&data)?,
+            b"CANCEL" if self.phase == Phase::Subscriber => self.cancel(&data),
+            // PONG needs no more than having been heard; what we do not know may come with later versions.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, data: Bytes) -> Result<(), Ended> {
+        let properties = zmtp::properties(data)?;
+        let find = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, v)| v);
+        let kind = find("socket-type").map_or(&[][..], |value| &value[..]);
+        let extended = self.shared.options.extension
+            && find(&zmtp::EXTENSION.to_ascii_lowercase())
+                .is_some_and(|version| !version.is_empty());
+        let (phase, role, wire) = match (self.port, kind) {
+            (Port::Publications, b"SUB" | b"XSUB") => {
+                (Phase::Subscriber, Role::Subscriber, Wire::Zmtp)
+            }
+            (Port::Requests, b"REQ") if extended => {
+                (Phase::Extended, Role::Extended, Wire::Extended)
+            }
+            (Port::Requests, b"REQ") => {
+                (Phase::Requester { ordered: true }, Role::Requester, Wire::Zmtp)
+            }
+            (Port::Requests, b"DEALER" | b"ROUTER") => {
+                (Phase::Requester { ordered: false }, Role::Requester, Wire::Zmtp)
+            }
+            _ => {
+                let kind = String::from_utf8_lossy(kind).into_owned();
+                self.peer.0.outlet.send(&[zmtp::error("Invalid socket type")], Keep::Always);
+                return Err(malformed(&format!(
+                    "socket type {kind:?} does not belong on this port"
+                )));
+            }
+        };
+        self.peer.become_(role, wire);
+        self.phase = phase;
+        self.shared.gate.settle(&self.peer);
+        self.shared.hub.add(&self.peer);
+        self.shared.service.up(&self.peer);
+        Ok(())
+    }
+
+    fn subscribe(&mut self, topic: &Bytes) -> Result<(), Ended> {
+        if topic.len() > TOPIC_LIMIT {
+            return Err(Ended::TooLarge { size: topic.len() as u64, limit: TOPIC_LIMIT });
+        }
+        if let Some((_, times)) = self.topics.iter_mut().find(|(known, _)| known == topic) {
+            *times = times.saturating_add(1);
+            return Ok(());
+        }
+        if self.topics.len() >= self.shared.options.limits.subscriptions {
+            return Err(malformed("too many subscriptions"));
+        }
+        self.topics.push((Bytes::copy_from_slice(topic), 1));
+        if self.shared.hub.subscribe_topic(&self.peer, topic) {
+            self.shared.service.subscribed(&self.peer);
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, topic: &Bytes) {
+        let Some(at) = self.topics.iter().position(|(known, _)| known == topic) else { return };
+        self.topics[at].1 -= 1;
+        if self.topics[at].1 == 0 {
+            self.topics.swap_remove(at);
+            self.shared.hub.unsubscribe_topic(&self.peer, topic);
+        }
+    }
+
+    fn message(&mut self, body: Bytes) -> Result<(), Ended> {
+        let parts = std::mem::take(&mut self.parts);
+        self.parts_size = 0;
+        match self.phase {
+            Phase::Greeting | Phase::Ready => Err(malformed("a message before READY")),
+            Phase::Subscriber => match body.first() {
+                Some(1) => self.subscribe(&body.slice(1..)),
+                Some(0) => {
+                    self.cancel(&body.slice(1..));
+                    Ok(())
+                }
+                _ => Ok(()),
+            },
+            Phase::Requester { ordered } => {
+                self.request(parts, body, ordered);
+                Ok(())
+            }
+            Phase::Extended => self.extended(body),
+        }
+    }
+
+    fn request(&mut self, parts: Vec<Bytes>, body: Bytes, ordered: bool) {
+        // Everything up to the empty frame is the way back. Without one (a careless DEALER) it is all but the body.
+        let delimiter = parts.iter().position(Bytes::is_empty);
+        if delimiter.is_some_and(|at| at + 1 != parts.len()) {
+            tracing::debug!(addr = ?self.peer.addr(), "a request of several frames was ignored");
+            return;
+        }
+        let mut envelope = BytesMut::new();
+        for part in &parts {
+            zmtp::put_header(&mut envelope, true, false, part.len());
+            envelope.put_slice(part);
+        }
+        if let Calls::None = self.calls {
+            let limits = &self.shared.options.limits;
+            let size = if ordered { (1, REQ_DEPTH) } else { (limits.in_flight, limits.waiting) };
+            let shared = &self.shared;
+            let lane = Lane::new(&shared.service, &shared.hub, &self.peer, enveloped, size);
+            self.calls = Calls::Plain(lane);
+        }
+        if let Calls::Plain(lane) = &self.calls {
+            lane.submit(envelope.freeze(), body);
+        }
+    }
+
+    fn extended(&mut self, body: Bytes) -> Result<(), Ended> {
+        match extension::parse(body).ok_or_else(|| malformed("a frame cut short"))? {
+            Message::Request(id, body) => {
+                if let Calls::None = self.calls {
+                    let limits = &self.shared.options.limits;
+                    let size = (limits.in_flight, limits.waiting);
+                    let shared = &self.shared;
+                    let lane = Lane::new(&shared.service, &shared.hub, &self.peer, numbered, size);
+                    self.calls = Calls::Extended(lane);
+                }
+                if let Calls::Extended(lane) = &self.calls {
+                    lane.submit(id, body);
+                }
+            }
+            Message::Subscribe => {
+                self.shared.hub.subscribe(&self.peer);
+                self.shared.service.subscribed(&self.peer);
+            }
+            Message::Notice(body) => self.shared.service.notice(&self.peer, body),
+            Message::Reply(..)
+            | Message::Publication(_)
+            | Message::Declined(_)
+            | Message::Unknown => {}
+        }
+        Ok(())
+    }
+}
+
+fn enveloped(envelope: Bytes, reply: Option<Bytes>) -> Vec<Bytes> {
+    let Some(reply) = reply else { return Vec::new() };
+    let mut head = BytesMut::with_capacity(envelope.len() + 9);
+    head.put_slice(&envelope);
+    zmtp::put_header(&mut head, false, false, reply.len());
+    vec![head.freeze(), reply]
+}
+
+fn numbered(id: u64, reply: Option<Bytes>) -> Vec<Bytes> {
+    reply.map_or_else(|| extension::declined(id).to_vec(), |r| extension::reply(id, r).to_vec())
+}
+
+impl<S: Service> Protocol for Session<S> {
+    fn input(&mut self, buf: &mut BytesMut) -> Result<usize, Ended> {
+        if self.phase == Phase::Greeting {
+            let Some(minor) = zmtp::take_greeting(buf)? else { return Ok(zmtp::GREETING_LEN) };
+            self.pulse.speaks = minor >= 1;
+            self.phase = Phase::Ready;
+            self.send_ready();
+        }
+        loop {
+            let limit = if self.is_stranger() {
+                zmtp::HANDSHAKE_LIMIT
+            } else {
+                self.shared.options.limits.message.saturating_add(extension::OVERHEAD)
+            };
+            let frame = match zmtp::take_frame(buf, limit)? {
+                Front::Frame(frame) => frame,
+                Front::Wants(bytes) => return Ok(bytes),
+            };
+            if frame.command {
+                self.command(&frame.body)?;
+            } else if frame.more {
+                self.parts_size = self.parts_size.saturating_add(frame.body.len());
+                if self.is_stranger() || self.parts.len() >= FRAMES_LIMIT || self.parts_size > limit
+                {
+                    return Err(malformed("a message of too many parts"));
+                }
+                self.parts.push(frame.body);
+            } else {
+                self.message(frame.body)?;
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Instant, heard: Instant) -> Result<Option<Instant>, Ended> {
+        if self.is_stranger() {
+            let end = self.born + self.shared.options.limits.handshake;
+            return if now >= end { Err(Ended::HandshakeTimeout) } else { Ok(Some(end)) };
+        }
+        self.pulse.tick(now, heard, &self.peer.0.outlet)
+    }
+}
