@@ -67,7 +67,9 @@
 //! * Nothing here retries a request that may have reached the master: the caller knows whether that is safe.
 
 mod client;
+mod dial;
 mod drive;
+mod events;
 mod hub;
 mod lane;
 mod listen;
@@ -88,3 +90,14 @@ pub use options::{
 };
 pub use peer::{Binding, Ended, Peer, Role};
 pub use service::{ServeError, Server, Service};
+
+use std::sync::Arc;
+
+/// Returns a client for the given wire. It connects when first used, inside a tokio runtime.
+pub fn connect(kind: Kind, options: ClientOptions) -> Arc<dyn Transport> {
+    match kind {
+        Kind::ZeroMq => Arc::new(zeromq::Client::new(options)),
+        Kind::Tcp => Arc::new(zeromq::Client::new(options)),
+        Kind::Ws => Arc::new(zeromq::Client::new(options)),
+    }
+}

@@ -9,6 +9,7 @@
 
 mod client;
 pub mod extension;
+mod link;
 mod pulse;
 mod server;
 pub(crate) mod zmtp;
