@@ -71,8 +71,12 @@ mod dial;
 mod drive;
 mod events;
 mod hub;
+pub mod ipc;
+mod keeper;
 mod lane;
+mod link;
 mod listen;
+mod msgpack;
 mod options;
 mod outlet;
 mod peer;
@@ -80,6 +84,7 @@ mod random;
 mod service;
 pub mod simulated;
 pub mod tcp;
+mod tls;
 pub mod ws;
 pub mod zeromq;
 
@@ -95,9 +100,5 @@ use std::sync::Arc;
 
 /// Returns a client for the given wire. It connects when first used, inside a tokio runtime.
 pub fn connect(kind: Kind, options: ClientOptions) -> Arc<dyn Transport> {
-    match kind {
-        Kind::ZeroMq => Arc::new(zeromq::Client::new(options)),
-        Kind::Tcp => Arc::new(zeromq::Client::new(options)),
-        Kind::Ws => Arc::new(zeromq::Client::new(options)),
-    }
+    Arc::new(keeper::Client::new(kind, options))
 }

@@ -1,6 +1,7 @@
 //! Listening sockets, the accept loop, and what strangers may do before they are known.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,11 +11,67 @@ use parking_lot::Mutex;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use crate::drive::Budget;
+use crate::hub::Hub;
 use crate::options::{Keepalive, Limits, ServerOptions};
 use crate::peer::{Ended, Peer};
-use crate::service::ServeError;
+use crate::service::{ServeError, Server, Service};
+
+/// Which of the master's two ports a connection came in by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    Requests,
+    Publications,
+}
+
+/// What all connections of one server share.
+pub(crate) struct Shared<S> {
+    pub(crate) options: ServerOptions,
+    pub(crate) hub: Hub,
+    pub(crate) service: Arc<S>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+/// Listens on both ports and runs `connection` as a task for whatever comes.
+pub(crate) async fn start<S, F>(
+    options: &ServerOptions,
+    hub: &Hub,
+    service: Arc<S>,
+    tls: Option<TlsAcceptor>,
+    connection: fn(Arc<Shared<S>>, Port, TcpStream, SocketAddr) -> F,
+) -> Result<Server, ServeError>
+where
+    S: Service,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let requests = bind(options, options.ret_port).await?;
+    let publications = bind(options, options.publish_port).await?;
+    let local = |listener: &TcpListener| {
+        let source = |source| ServeError::Bind { address: options.interface.clone(), source };
+        listener.local_addr().map_err(source)
+    };
+    let gate = Gate::new(options.limits);
+    let server = Server {
+        requests: local(&requests)?,
+        publications: local(&publications)?,
+        gate: gate.clone(),
+    };
+    let (options, hub) = (options.clone(), hub.clone());
+    let shared = Arc::new(Shared { options, hub, service, gate, tls });
+    for (listener, port) in [(requests, Port::Requests), (publications, Port::Publications)] {
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let take = |stream, addr| {
+                tokio::spawn(connection(shared.clone(), port, stream, addr));
+            };
+            shared.gate.accept(listener, shared.options.keepalive, take).await;
+        });
+    }
+    Ok(server)
+}
 
 /// Returns a listener for the given port of the configured interface.
 pub(crate) async fn bind(options: &ServerOptions, port: u16) -> Result<TcpListener, ServeError> {
@@ -75,7 +132,7 @@ pub(crate) fn tune(stream: &TcpStream, keepalive: &Keepalive) -> io::Result<()> 
     socket.set_tcp_keepalive(&wanted)
 }
 
-/// What all connections of one server share: who is here, who is still a stranger, and the way to end them all.
+/// Who may come in: who is here, who is still a stranger, and the way to end them all.
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) limits: Limits,

@@ -226,14 +226,26 @@ impl Default for Limits {
 pub struct Ssl {
     pub certfile: Option<PathBuf>,
     pub keyfile: Option<PathBuf>,
-    /// `ca_certs` and the `cafile`s of `verify_locations`: files of PEM certificates.
+    /// `ca_certs` and `verify_locations`: files of PEM certificates, or folders of such files (`capath`). With none the
+    /// system's certificates are used, as Salt does.
     pub ca_certs: Vec<PathBuf>,
+    /// `cadata` of `verify_locations`: PEM text.
+    pub ca_data: Vec<String>,
+    /// `verify_flags` with a `VERIFY_CRL_CHECK_…`: revocation lists are read from the same files.
+    pub crl_check: Option<CrlCheck>,
     /// `None`: a server demands a certificate, a client checks the server's.
     pub cert_reqs: Option<CertReqs>,
     /// `ssl_version`, for instance `PROTOCOL_TLSv1_2`: fixes the version; anything else means "1.2 or 1.3".
     pub ssl_version: Option<String>,
     /// The name a client expects in the server's certificate, when it is not the host it connects to.
     pub server_name: Option<String>,
+}
+
+/// Which certificates are looked up in the revocation lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CrlCheck {
+    Leaf,
+    Chain,
 }
 
 /// `cert_reqs`.

@@ -85,17 +85,11 @@ pub(crate) struct Inner {
     nature: OnceLock<(Role, Wire)>,
     id: Mutex<Option<Arc<str>>>,
     subscribed: AtomicBool,
-    certificates: Vec<Vec<u8>>,
+    certificates: OnceLock<Vec<Vec<u8>>>,
 }
 
 impl Peer {
-    pub(crate) fn new(
-        hub: &Hub,
-        addr: Option<SocketAddr>,
-        outlet: Outlet,
-        hwm: usize,
-        certificates: Vec<Vec<u8>>,
-    ) -> Self {
+    pub(crate) fn new(hub: &Hub, addr: Option<SocketAddr>, outlet: Outlet, hwm: usize) -> Self {
         Self(Arc::new(Inner {
             serial: hub.next_serial(),
             addr,
@@ -105,7 +99,7 @@ impl Peer {
             nature: OnceLock::new(),
             id: Mutex::new(None),
             subscribed: AtomicBool::new(false),
-            certificates,
+            certificates: OnceLock::new(),
         }))
     }
 
@@ -159,7 +153,7 @@ impl Peer {
 
     /// Returns the certificates the peer showed (DER, its own first), if TLS is used and it showed any.
     pub fn certificates(&self) -> &[Vec<u8>] {
-        &self.0.certificates
+        self.0.certificates.get().map_or(&[], Vec::as_slice)
     }
 
     /// Sends a notice to a Halite peer; false when it is none, has ended, or reads too slowly.
@@ -185,6 +179,10 @@ impl Peer {
     pub(crate) fn become_(&self, role: Role, wire: Wire) {
         // The handshake is done once; a second call would be ours to fix, and must not change what others saw.
         let _ = self.0.nature.set((role, wire));
+    }
+
+    pub(crate) fn set_certificates(&self, certificates: Vec<Vec<u8>>) {
+        let _ = self.0.certificates.set(certificates);
     }
 
     fn nature(&self) -> (Role, Wire) {

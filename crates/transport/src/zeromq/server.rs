@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::pulse::Pulse;
@@ -13,7 +13,7 @@ use super::{extension, extension::Message};
 use crate::drive::{Protocol, drive};
 use crate::hub::{Hub, count};
 use crate::lane::Lane;
-use crate::listen::{self, Gate};
+use crate::listen::{self, Port, Shared};
 use crate::options::ServerOptions;
 use crate::outlet::{Keep, Outlet, Socket};
 use crate::peer::{Ended, Peer, Role, Wire};
@@ -35,47 +35,7 @@ pub async fn serve<S: Service>(
     hub: &Hub,
     service: Arc<S>,
 ) -> Result<Server, ServeError> {
-    let requests = listen::bind(options, options.ret_port).await?;
-    let publications = listen::bind(options, options.publish_port).await?;
-    let local = |listener: &TcpListener| {
-        let source = |source| ServeError::Bind { address: options.interface.clone(), source };
-        listener.local_addr().map_err(source)
-    };
-    let gate = Gate::new(options.limits);
-    let server = Server {
-        requests: local(&requests)?,
-        publications: local(&publications)?,
-        gate: gate.clone(),
-    };
-    let shared = Arc::new(Shared {
-        options: options.clone(),
-        hub: hub.clone(),
-        service,
-        gate: gate.clone(),
-    });
-    for (listener, port) in [(requests, Port::Requests), (publications, Port::Publications)] {
-        let (shared, gate, keepalive) = (shared.clone(), gate.clone(), options.keepalive);
-        tokio::spawn(async move {
-            let take = |stream, addr| {
-                tokio::spawn(connection(shared.clone(), port, stream, addr));
-            };
-            gate.accept(listener, keepalive, take).await;
-        });
-    }
-    Ok(server)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Port {
-    Requests,
-    Publications,
-}
-
-struct Shared<S> {
-    options: ServerOptions,
-    hub: Hub,
-    service: Arc<S>,
-    gate: Arc<Gate>,
+    listen::start(options, hub, service, None, connection).await
 }
 
 async fn connection<S: Service>(
@@ -87,7 +47,7 @@ async fn connection<S: Service>(
     count(&shared.hub.counters().accepted);
     let socket = Arc::new(Socket::Tcp(stream));
     let outlet = Outlet::new(Some(socket.clone()), shared.options.limits.outbound);
-    let peer = Peer::new(&shared.hub, Some(addr), outlet, shared.options.pub_hwm, Vec::new());
+    let peer = Peer::new(&shared.hub, Some(addr), outlet, shared.options.pub_hwm);
     shared.gate.enter(&peer);
     let mut session = Session::new(shared.clone(), port, peer.clone());
     let why = drive(&socket, &peer.0.outlet, &mut session, Some(&shared.gate.budget)).await;

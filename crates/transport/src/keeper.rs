@@ -1,12 +1,12 @@
-//! A minion's or a tool's side of the ZeroMQ wire.
+//! The client: keeps its connections to one master, whatever the wire.
 //!
 //! One task keeps the main connection to the request port, as long as anybody needs it: for a request, or for the
-//! subscription. If the master is Halite, that connection is all there is. If not, it is a REQ socket for one question at
-//! a time; further concurrent questions get connections of their own for the while (as genuine clients do), and a second task
-//! keeps a SUB connection to the publish port.
+//! subscription. If the master is Halite, that connection is all there is. If not, a second task keeps a connection to the
+//! publish port; and where the main connection carries only one question at a time (REQ), further concurrent questions get
+//! connections of their own for the while, as genuine clients do.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,21 +15,22 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::link::{Answer, Link, Purpose};
 use crate::client::{Ask, Event, LinkError, Linked, Subscription, Transport};
 use crate::dial::Backoff;
 use crate::events::Events;
-use crate::options::ClientOptions;
+use crate::link::{Answer, Link, Purpose};
+use crate::options::{ClientOptions, Kind};
 
 /// Connections for concurrent questions to a genuine master, beside the main one.
 const EXTRAS: usize = 16;
 
-/// The ZeroMQ transport. Ends its connections when dropped.
-pub struct Client {
+/// A client of one master. Ends its connections when dropped.
+pub(crate) struct Client {
     core: Arc<Core>,
 }
 
 struct Core {
+    kind: Kind,
     options: ClientOptions,
     address: String,
     events: Arc<Events>,
@@ -42,6 +43,14 @@ struct Core {
     started: AtomicBool,
     closed: watch::Sender<bool>,
     extras: Semaphore,
+    /// The connection to the publish port, where there is one.
+    stream: Mutex<Weak<Link>>,
+}
+
+impl Core {
+    async fn open(&self, purpose: Purpose) -> Result<Arc<Link>, String> {
+        Link::open(self.kind, &self.options, purpose, &self.events).await
+    }
 }
 
 /// The main connection.
@@ -53,9 +62,10 @@ enum Main {
 
 impl Client {
     /// Returns a client that connects when first used. To be used inside a tokio runtime.
-    pub fn new(options: ClientOptions) -> Self {
+    pub(crate) fn new(kind: Kind, options: ClientOptions) -> Self {
         let address = format!("{}:{}", options.host, options.port);
         let core = Core {
+            kind,
             options,
             address,
             events: Events::new(),
@@ -66,6 +76,7 @@ impl Client {
             started: AtomicBool::new(false),
             closed: watch::Sender::new(false),
             extras: Semaphore::new(EXTRAS),
+            stream: Mutex::new(Weak::new()),
         };
         Self { core: Arc::new(core) }
     }
@@ -152,7 +163,7 @@ impl Client {
             if main.is_open() && main.claim() {
                 return Ok(Lease(main, None));
             }
-            let link = Link::open(&core.options, Purpose::Requests, &core.events).await?;
+            let link = core.open(Purpose::Requests).await?;
             link.claim();
             Ok::<_, String>(Lease(link, Some(permit)))
         };
@@ -174,8 +185,13 @@ impl Transport for Client {
         self.start();
     }
 
-    fn identify(&self, _body: Bytes) -> bool {
-        true
+    fn identify(&self, body: Bytes) -> bool {
+        let stream = self.core.stream.lock().upgrade();
+        match stream {
+            Some(link) => link.send_identification(body),
+            // On an extended link the master knows us by our requests.
+            None => self.is_extended(),
+        }
     }
 
     fn notice(&self, body: Bytes) -> bool {
@@ -183,7 +199,7 @@ impl Transport for Client {
     }
 
     fn is_extended(&self) -> bool {
-        self.main().is_some_and(|link| link.extended)
+        self.main().is_some_and(|link| link.is_extended())
     }
 
     fn next(&self) -> Ask<'_, Option<Event>> {
@@ -239,7 +255,7 @@ async fn keep(core: Arc<Core>) {
 struct Keeper {
     core: Arc<Core>,
     backoff: Backoff,
-    /// The SUB connection's task, and what it was started for.
+    /// The task of the connection to the publish port, and what it was started for.
     stream: Option<(JoinHandle<()>, Subscription, Arc<AtomicBool>)>,
 }
 
@@ -249,7 +265,7 @@ impl Keeper {
             while !self.is_needed() {
                 self.core.demand.notified().await;
             }
-            let link = Link::open(&self.core.options, Purpose::Requests, &self.core.events).await;
+            let link = self.core.open(Purpose::Requests).await;
             match link {
                 Ok(link) => self.hold(link).await,
                 Err(reason) => {
@@ -301,7 +317,7 @@ impl Keeper {
         let mut subscribed = false;
         self.core.link.send_replace(Main::Up(link.clone()));
         let why = loop {
-            if link.extended {
+            if link.is_extended() {
                 if !subscribed && self.core.subscription.lock().is_some() {
                     subscribed = true;
                     self.end_stream("one connection is enough now");
@@ -348,15 +364,16 @@ impl Drop for Keeper {
     }
 }
 
-/// Keeps the SUB connection to a genuine master.
+/// Keeps the connection to the publish port.
 async fn stream(core: Arc<Core>, wanted: Subscription, up: Arc<AtomicBool>) {
     let purpose = Purpose::Publications { port: wanted.port, topics: wanted.topics };
     let mut backoff = Backoff::new();
     loop {
-        match Link::open(&core.options, purpose.clone(), &core.events).await {
+        match core.open(purpose.clone()).await {
             Ok(link) => {
                 let since = Instant::now();
                 up.store(true, Ordering::Release);
+                *core.stream.lock() = Arc::downgrade(&link);
                 let linked = Linked { extended: false, remote: Some(link.remote) };
                 core.events.push(Event::Connected(linked));
                 let why = link.ended().await;
