@@ -1,117 +1,17 @@
 //! The ZeroMQ wire end to end, our server against our client: plain and extended.
 
-use std::sync::Arc;
+mod common;
+
 use std::time::Duration;
 
 use bytes::Bytes;
+use common::{SECOND, Told, any_port, bytes, master, next};
 use halite_transport::{
-    Binding, ClientOptions, Delivery, Ended, Event, Heartbeat, Hub, Kind, LinkError, Peer,
-    Reconnect, Role, Server, ServerOptions, Service, Subscription, Transport, connect, zeromq,
+    ClientOptions, Delivery, Event, Heartbeat, Kind, LinkError, Role, ServerOptions, Subscription,
+    connect,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
 use tokio::time::timeout;
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// What the service was told.
-#[derive(Debug, PartialEq, Eq)]
-enum Told {
-    Up(Role),
-    Subscribed(Option<String>),
-    Notice(Bytes),
-    Down(Option<String>),
-}
-
-struct Echo {
-    told: mpsc::UnboundedSender<Told>,
-}
-
-impl Service for Echo {
-    async fn request(&self, peer: &Peer, body: Bytes) -> Option<Bytes> {
-        if let Some(id) = body.strip_prefix(b"bind ") {
-            let id = String::from_utf8_lossy(id);
-            assert_ne!(peer.bind(&id), Binding::Gone);
-        }
-        match &body[..] {
-            b"silence" => return None,
-            b"panic" => panic!("a defect in the master"),
-            b"slow" => tokio::time::sleep(Duration::from_millis(300)).await,
-            _ => {}
-        }
-        Some(body)
-    }
-
-    fn up(&self, peer: &Peer) {
-        let _ = self.told.send(Told::Up(peer.role()));
-    }
-
-    fn subscribed(&self, peer: &Peer) {
-        let _ = self.told.send(Told::Subscribed(peer.id().map(|id| id.to_string())));
-    }
-
-    fn notice(&self, _: &Peer, body: Bytes) {
-        let _ = self.told.send(Told::Notice(body));
-    }
-
-    fn down(&self, peer: &Peer, _: &Ended) {
-        let _ = self.told.send(Told::Down(peer.id().map(|id| id.to_string())));
-    }
-}
-
-struct Master {
-    hub: Hub,
-    server: Server,
-    told: mpsc::UnboundedReceiver<Told>,
-}
-
-async fn master(options: ServerOptions) -> Master {
-    let (told, heard) = mpsc::unbounded_channel();
-    let hub = Hub::new();
-    let options = ServerOptions { interface: "127.0.0.1".into(), ..options };
-    let server = zeromq::serve(&options, &hub, Arc::new(Echo { told })).await.expect("listening");
-    Master { hub, server, told: heard }
-}
-
-fn any_port() -> ServerOptions {
-    ServerOptions { ret_port: 0, publish_port: 0, ..ServerOptions::default() }
-}
-
-impl Master {
-    fn client_options(&self, extension: bool) -> ClientOptions {
-        let quick = Reconnect {
-            first: Duration::from_millis(20),
-            max: Duration::from_millis(100),
-            randomize: true,
-        };
-        ClientOptions {
-            extension,
-            reconnect: quick,
-            request_reconnect: quick,
-            ..ClientOptions::new("127.0.0.1", self.server.request_addr().port())
-        }
-    }
-
-    fn client(&self, extension: bool) -> Arc<dyn Transport> {
-        connect(Kind::ZeroMq, self.client_options(extension))
-    }
-
-    fn subscription(&self) -> Subscription {
-        Subscription::everything(self.server.publish_addr().port())
-    }
-
-    async fn told(&mut self) -> Told {
-        timeout(5 * SECOND, self.told.recv()).await.expect("in time").expect("a service")
-    }
-}
-
-async fn next(client: &Arc<dyn Transport>) -> Event {
-    timeout(5 * SECOND, client.next()).await.expect("in time").expect("open")
-}
-
-fn bytes(text: &'static str) -> Bytes {
-    Bytes::from_static(text.as_bytes())
-}
 
 #[tokio::test]
 async fn requests_plain_and_extended() {
