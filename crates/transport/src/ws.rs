@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_with_config};
@@ -193,7 +194,9 @@ fn received(message: Option<Result<Message, Error>>) -> Result<Option<Bytes>, En
 
 fn broken(error: &Error) -> Ended {
     match error {
-        Error::ConnectionClosed | Error::AlreadyClosed => Ended::PeerClosed,
+        Error::ConnectionClosed
+        | Error::AlreadyClosed
+        | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Ended::PeerClosed,
         Error::Io(error) => crate::drive::broken(error),
         other => Ended::Malformed(other.to_string()),
     }
