@@ -78,8 +78,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub(crate) fn new() -> Self {
-        Self { attempt: 0, random: Random::from_entropy() }
+    pub(crate) fn new(random: Random) -> Self {
+        Self { attempt: 0, random }
     }
 
     /// A connection has ended after `lived`.
@@ -113,7 +113,7 @@ mod tests {
     fn waits_double_up_to_the_bound_and_start_again_after_a_good_connection() {
         let ms = Duration::from_millis;
         let fixed = Reconnect { first: ms(100), max: ms(350), randomize: false };
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::new(Random::new(1));
         let waits: Vec<_> = (0..4).map(|_| backoff.wait(&fixed)).collect();
         assert_eq!(waits, [ms(100), ms(200), ms(350), ms(350)]);
         backoff.lived(ms(10));

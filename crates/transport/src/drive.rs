@@ -25,6 +25,9 @@ const TURNS: usize = 16;
 /// A timer that comes later than this means that we were not running (stopped, swapped out, asleep).
 const ABSENT: Duration = Duration::from_secs(2);
 
+/// How long the polite end of a TLS connection may take.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH]);
 }
@@ -124,6 +127,7 @@ async fn run(
             Interest::READABLE
         };
         tokio::select! {
+            biased;
             ready = socket.ready(interest) => {
                 let ready = ready.map_err(|error| broken(&error))?;
                 if ready.is_writable() {
@@ -187,15 +191,26 @@ pub(crate) async fn drive_stream(
         loop {
             while let Some(pieces) = outlet.pop() {
                 for piece in pieces {
-                    writer.write_all(&piece).await?;
+                    // A peer that does not read must not keep us from closing.
+                    tokio::select! {
+                        biased;
+                        written = writer.write_all(&piece) => written?,
+                        () = outlet.closed() => return Ok(()),
+                    }
                 }
             }
-            writer.flush().await?;
+            tokio::select! {
+                biased;
+                flushed = writer.flush() => flushed?,
+                () = outlet.closed() => return Ok(()),
+            }
             if outlet.closing().is_some() {
-                let _ = writer.shutdown().await;
+                let _ = tokio::time::timeout(FAREWELL, writer.shutdown()).await;
                 return Ok::<(), io::Error>(());
             }
-            outlet.woken().await;
+            if !outlet.has_pending() {
+                outlet.woken().await;
+            }
         }
     };
     let reading = async {
@@ -212,6 +227,7 @@ pub(crate) async fn drive_stream(
             clock.set(protocol.tick(now, heard)?);
             buf.reserve(wants.clamp(4 << 10, 256 << 10));
             tokio::select! {
+            biased;
                 count = reader.read_buf(&mut buf) => {
                     match count {
                         Ok(0) => return Err(Ended::PeerClosed),
@@ -227,6 +243,7 @@ pub(crate) async fn drive_stream(
         }
     };
     tokio::select! {
+            biased;
         written = writing => match written {
             Ok(()) => outlet.closing().unwrap_or(Ended::Closed),
             Err(error) => broken(&error),

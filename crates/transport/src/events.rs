@@ -10,14 +10,17 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::client::Event;
+use crate::simulated::Network;
 
 const MOST: usize = 10_000;
 const MOST_BYTES: usize = 64 << 20;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Events {
     queue: Mutex<Queue>,
     arrived: Notify,
+    /// The simulated network may let publications come twice.
+    repeats: Option<Network>,
 }
 
 #[derive(Debug, Default)]
@@ -36,11 +39,19 @@ fn weight(event: &Event) -> usize {
 }
 
 impl Events {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::default()
+    pub(crate) fn new(repeats: Option<Network>) -> Arc<Self> {
+        Arc::new(Self { repeats, ..Self::default() })
     }
 
     pub(crate) fn push(&self, event: Event) {
+        let publication = matches!(event, Event::Publication(_));
+        if publication && self.repeats.as_ref().is_some_and(Network::repeats) {
+            self.push_once(event.clone());
+        }
+        self.push_once(event);
+    }
+
+    fn push_once(&self, event: Event) {
         let mut queue = self.queue.lock();
         let size = weight(&event);
         let full = queue.events.len() >= MOST || queue.bytes + size > MOST_BYTES;

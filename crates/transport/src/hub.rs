@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::outlet::{Keep, Sent};
 use crate::peer::{Binding, Peer, Wire};
-use crate::{simulated, tcp, ws, zeromq};
+use crate::{tcp, ws, zeromq};
 
 /// Peers served before the publishing task lets others run.
 const SLICE: usize = 64;
@@ -456,7 +456,6 @@ struct Forms {
     extended: Option<[Bytes; 1]>,
     tcp: Option<[Bytes; 1]>,
     ws: Option<[Bytes; 1]>,
-    simulated: Option<[Bytes; 1]>,
 }
 
 impl Forms {
@@ -473,9 +472,6 @@ impl Forms {
             }
             (Wire::Tcp, _) => self.tcp.get_or_insert_with(|| [tcp::publication(body)]),
             (Wire::Ws, _) => self.ws.get_or_insert_with(|| [ws::publication(body)]),
-            (Wire::Simulated, _) => {
-                self.simulated.get_or_insert_with(|| [simulated::publication(body)])
-            }
         }
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::client::{Ask, Event, LinkError, Linked, Subscription, Transport};
 use crate::dial::Backoff;
 use crate::events::Events;
-use crate::link::{Answer, Link, Purpose};
+use crate::link::{Answer, Dialer, Link, Purpose};
 use crate::options::{ClientOptions, Kind};
 
 /// Connections for concurrent questions to a genuine master, beside the main one.
@@ -31,6 +31,7 @@ pub(crate) struct Client {
 
 struct Core {
     kind: Kind,
+    dialer: Dialer,
     options: ClientOptions,
     address: String,
     events: Arc<Events>,
@@ -49,7 +50,7 @@ struct Core {
 
 impl Core {
     async fn open(&self, purpose: Purpose) -> Result<Arc<Link>, String> {
-        Link::open(self.kind, &self.options, purpose, &self.events).await
+        Link::open(self.kind, &self.dialer, &self.options, purpose, &self.events).await
     }
 }
 
@@ -63,12 +64,17 @@ enum Main {
 impl Client {
     /// Returns a client that connects when first used. To be used inside a tokio runtime.
     pub(crate) fn new(kind: Kind, options: ClientOptions) -> Self {
+        Self::with(kind, options, Dialer::Tcp)
+    }
+
+    pub(crate) fn with(kind: Kind, options: ClientOptions, dialer: Dialer) -> Self {
         let address = format!("{}:{}", options.host, options.port);
         let core = Core {
             kind,
             options,
             address,
-            events: Events::new(),
+            events: Events::new(dialer.repeats()),
+            dialer,
             link: watch::Sender::new(Main::Down("not connected yet".into())),
             waiters: AtomicUsize::new(0),
             subscription: Mutex::new(None),
@@ -103,6 +109,7 @@ impl Client {
         }
         let mut closed = core.closed.subscribe();
         tokio::select! {
+            biased;
             answer = self.ask_until(body, timeout) => answer,
             _ = closed.wait_for(|&closed| closed) => Err(LinkError::Closed),
         }
@@ -243,8 +250,10 @@ impl Drop for Waiting<'_> {
 /// Keeps the main connection, until the client is closed.
 async fn keep(core: Arc<Core>) {
     let mut closed = core.closed.subscribe();
-    let mut keeper = Keeper { core: core.clone(), backoff: Backoff::new(), stream: None };
+    let mut keeper =
+        Keeper { core: core.clone(), backoff: Backoff::new(core.dialer.random()), stream: None };
     tokio::select! {
+            biased;
         () = keeper.run() => {}
         _ = closed.wait_for(|&closed| closed) => {}
     }
@@ -291,6 +300,7 @@ impl Keeper {
         let mut waiting = waiting;
         loop {
             tokio::select! {
+            biased;
                 () = tokio::time::sleep_until(end) => return,
                 () = self.core.demand.notified(), if !waiting => {
                     waiting = self.core.waiters.load(Ordering::Acquire) > 0;
@@ -322,13 +332,14 @@ impl Keeper {
                     subscribed = true;
                     self.end_stream("one connection is enough now");
                     link.send_subscribe();
-                    let linked = Linked { extended: true, remote: Some(link.remote) };
+                    let linked = Linked { extended: true, remote: link.remote };
                     self.core.events.push(Event::Connected(linked));
                 }
             } else if self.wants_stream() {
                 self.start_stream();
             }
             tokio::select! {
+            biased;
                 why = link.ended() => break why,
                 () = self.core.demand.notified() => {}
             }
@@ -367,14 +378,14 @@ impl Drop for Keeper {
 /// Keeps the connection to the publish port.
 async fn stream(core: Arc<Core>, wanted: Subscription, up: Arc<AtomicBool>) {
     let purpose = Purpose::Publications { port: wanted.port, topics: wanted.topics };
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::new(core.dialer.random());
     loop {
         match core.open(purpose.clone()).await {
             Ok(link) => {
                 let since = Instant::now();
                 up.store(true, Ordering::Release);
                 *core.stream.lock() = Arc::downgrade(&link);
-                let linked = Linked { extended: false, remote: Some(link.remote) };
+                let linked = Linked { extended: false, remote: link.remote };
                 core.events.push(Event::Connected(linked));
                 let why = link.ended().await;
                 up.store(false, Ordering::Release);

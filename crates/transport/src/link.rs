@@ -1,6 +1,6 @@
 //! One outgoing connection, whatever the wire: opening it, asking over it, and learning that it has ended.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +17,33 @@ use crate::events::Events;
 use crate::options::{ClientOptions, Kind};
 use crate::outlet::{Keep, Outlet, Sent, Socket};
 use crate::peer::Ended;
+use crate::random::Random;
+use crate::simulated::Network;
 use crate::zeromq::extension;
 use crate::{tcp, tls, ws, zeromq};
+
+/// Which network the master is reached by.
+pub(crate) enum Dialer {
+    Tcp,
+    /// The simulated one, from the named host.
+    Simulated(Network, String),
+}
+
+impl Dialer {
+    pub(crate) fn random(&self) -> Random {
+        match self {
+            Self::Tcp => Random::from_entropy(),
+            Self::Simulated(network, _) => network.fork(),
+        }
+    }
+
+    pub(crate) fn repeats(&self) -> Option<Network> {
+        match self {
+            Self::Tcp => None,
+            Self::Simulated(network, _) => Some(network.clone()),
+        }
+    }
+}
 
 /// What a connection is opened for.
 #[derive(Debug, Clone)]
@@ -58,7 +83,7 @@ impl Dialect {
 
 /// An open connection. Its task ends when it is closed from either side, or when the last handle is dropped.
 pub(crate) struct Link {
-    pub(crate) remote: SocketAddr,
+    pub(crate) remote: Option<SocketAddr>,
     dialect: Dialect,
     line: Arc<Line>,
 }
@@ -75,7 +100,7 @@ pub(crate) struct Line {
 #[derive(Default)]
 struct Asks {
     last: u64,
-    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    waiting: BTreeMap<u64, oneshot::Sender<Answer>>,
 }
 
 /// How a question fared.
@@ -133,11 +158,12 @@ impl Link {
     /// Connects and finishes the handshake.
     pub(crate) async fn open(
         kind: Kind,
+        dialer: &Dialer,
         options: &ClientOptions,
         purpose: Purpose,
         events: &Arc<Events>,
     ) -> Result<Arc<Self>, String> {
-        let open = Self::open_at_length(kind, options, purpose, events);
+        let open = Self::open_at_length(kind, dialer, options, purpose, events);
         match tokio::time::timeout(options.connect_timeout, open).await {
             Ok(opened) => opened,
             Err(_) => Err("the handshake timed out".into()),
@@ -146,6 +172,7 @@ impl Link {
 
     async fn open_at_length(
         kind: Kind,
+        dialer: &Dialer,
         options: &ClientOptions,
         purpose: Purpose,
         events: &Arc<Events>,
@@ -154,40 +181,22 @@ impl Link {
             Purpose::Requests => (options.port, options.source_ret_port),
             Purpose::Publications { port, .. } => (port, options.source_publish_port),
         };
-        let (stream, remote) =
-            dial(options, port, source_port).await.map_err(|error| error.to_string())?;
         let (agree, agreed) = oneshot::channel();
-        let line = match (kind, &options.ssl) {
-            (Kind::ZeroMq, _) => {
-                let make = |line| zeromq::Session::new(options, purpose, line, agree);
-                spawn_plain(stream, events, make)
+        let (line, remote) = match dialer {
+            Dialer::Tcp => {
+                let dialed = dial(options, port, source_port).await;
+                let (stream, remote) = dialed.map_err(|error| error.to_string())?;
+                (start(kind, options, purpose, events, agree, stream, port).await?, Some(remote))
             }
-            (Kind::Tcp, None) => {
-                let make = |line| tcp::Session::new(options, &purpose, line, agree);
-                spawn_plain(stream, events, make)
-            }
-            (Kind::Tcp, Some(ssl)) => {
-                let stream = tls::connect(ssl, &options.host, stream).await?;
+            Dialer::Simulated(network, from) => {
+                let dialed = network.dial(from, &options.host, port).await;
+                let stream = dialed.map_err(|error| error.to_string())?;
                 let line = Line::new(None, events);
-                let mut session = tcp::Session::new(options, &purpose, line.clone(), agree);
+                let mut session = zeromq::Session::new(options, purpose, line.clone(), agree);
                 tokio::spawn(end_with(line.clone(), async move |line| {
                     drive_stream(stream, &line.outlet, &mut session, None).await
                 }));
-                line
-            }
-            (Kind::Ws, ssl) => {
-                let stream = match ssl {
-                    Some(ssl) => tls::boxed(tls::connect(ssl, &options.host, stream).await?),
-                    None => tls::boxed(stream),
-                };
-                let line = Line::new(None, events);
-                let socket = ws::upgrade(options, port, stream).await?;
-                let publications = matches!(purpose, Purpose::Publications { .. });
-                let publications = publications.then_some(options.heartbeat);
-                tokio::spawn(end_with(line.clone(), async move |line| {
-                    ws::run_client(socket, line, publications, agree).await
-                }));
-                line
+                (line, None)
             }
         };
         let opening = Opening(&line);
@@ -269,6 +278,51 @@ async fn ended(line: &Line) -> Arc<str> {
     let mut ended = line.ended.subscribe();
     let why = ended.wait_for(Option::is_some).await;
     why.ok().and_then(|why| why.clone()).unwrap_or_else(|| "closed".into())
+}
+
+/// Starts the task of a connection over a real socket.
+async fn start(
+    kind: Kind,
+    options: &ClientOptions,
+    purpose: Purpose,
+    events: &Arc<Events>,
+    agree: Agreed,
+    stream: TcpStream,
+    port: u16,
+) -> Result<Arc<Line>, String> {
+    Ok(match (kind, &options.ssl) {
+        (Kind::ZeroMq, _) => {
+            let make = |line| zeromq::Session::new(options, purpose, line, agree);
+            spawn_plain(stream, events, make)
+        }
+        (Kind::Tcp, None) => {
+            let make = |line| tcp::Session::new(options, &purpose, line, agree);
+            spawn_plain(stream, events, make)
+        }
+        (Kind::Tcp, Some(ssl)) => {
+            let stream = tls::connect(ssl, &options.host, stream).await?;
+            let line = Line::new(None, events);
+            let mut session = tcp::Session::new(options, &purpose, line.clone(), agree);
+            tokio::spawn(end_with(line.clone(), async move |line| {
+                drive_stream(stream, &line.outlet, &mut session, None).await
+            }));
+            line
+        }
+        (Kind::Ws, ssl) => {
+            let stream = match ssl {
+                Some(ssl) => tls::boxed(tls::connect(ssl, &options.host, stream).await?),
+                None => tls::boxed(stream),
+            };
+            let line = Line::new(None, events);
+            let socket = ws::upgrade(options, port, stream).await?;
+            let publications = matches!(purpose, Purpose::Publications { .. });
+            let publications = publications.then_some(options.heartbeat);
+            tokio::spawn(end_with(line.clone(), async move |line| {
+                ws::run_client(socket, line, publications, agree).await
+            }));
+            line
+        }
+    })
 }
 
 /// Starts the task of a connection over a bare socket.

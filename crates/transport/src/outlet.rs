@@ -189,6 +189,7 @@ impl Outlet {
     }
 
     /// Returns how many bytes wait.
+    #[cfg(test)]
     pub(crate) fn pending_bytes(&self) -> usize {
         self.queue.lock().bytes
     }
@@ -196,6 +197,13 @@ impl Outlet {
     /// Waits until something was queued or the connection is to be closed.
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
+    }
+
+    /// Waits until the connection is to be closed. Swallows other wake-ups: look for pending data afterwards.
+    pub(crate) async fn closed(&self) {
+        while self.closing().is_none() {
+            self.woken().await;
+        }
     }
 
     /// Asks the connection's task to end.

@@ -13,7 +13,6 @@ use parking_lot::Mutex;
 
 use crate::hub::{Hub, Inner as HubInner};
 use crate::outlet::{Keep, Outlet, Sent};
-use crate::simulated;
 use crate::zeromq::extension;
 
 /// What a connection is for.
@@ -68,7 +67,6 @@ pub(crate) enum Wire {
     Extended,
     Tcp,
     Ws,
-    Simulated,
 }
 
 /// One connection.
@@ -160,7 +158,6 @@ impl Peer {
     pub fn notice(&self, body: Bytes) -> bool {
         let pieces = match self.nature().1 {
             Wire::Extended => extension::notice(body),
-            Wire::Simulated => simulated::notice(body),
             Wire::Zmtp | Wire::Tcp | Wire::Ws => return false,
         };
         matches!(self.0.outlet.send(&pieces, Keep::UpTo(self.0.hwm)), Sent::Written | Sent::Queued)

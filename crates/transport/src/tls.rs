@@ -81,20 +81,12 @@ pub(crate) async fn accept(
     peer: &Peer,
     most: Duration,
 ) -> Result<server::TlsStream<TcpStream>, Ended> {
-    let closed = async {
-        loop {
-            if let Some(why) = peer.0.outlet.closing() {
-                return why;
-            }
-            peer.0.outlet.woken().await;
-        }
-    };
     let stream = tokio::select! {
         accepted = tokio::time::timeout(most, acceptor.accept(stream)) => match accepted {
             Ok(accepted) => accepted.map_err(|error| Ended::Io(error.to_string()))?,
             Err(_) => return Err(Ended::HandshakeTimeout),
         },
-        why = closed => return Err(why),
+        () = peer.0.outlet.closed() => return Err(peer.0.outlet.closing().unwrap_or(Ended::Closed)),
     };
     let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
     peer.set_certificates(shown.iter().map(|certificate| certificate.to_vec()).collect());

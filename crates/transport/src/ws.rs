@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_with_config};
 
 use crate::client::Event;
+use crate::drive::FAREWELL;
 use crate::hub::{Hub, count};
 use crate::lane::Lane;
 use crate::link::{Agreed, Answer, Dialect, Line, ONLY};
@@ -116,16 +117,11 @@ async fn handshake<S: Service>(
         let accepted = accept_async_with_config(stream, Some(config(limits))).await;
         accepted.map_err(|error| broken(&error))
     };
-    let cut = async {
-        while peer.0.outlet.closing().is_none() {
-            peer.0.outlet.woken().await;
-        }
-    };
     tokio::select! {
         done = tokio::time::timeout(limits.handshake, work) => {
             done.unwrap_or(Err(Ended::HandshakeTimeout))
         }
-        () = cut => Err(peer.0.outlet.closing().unwrap_or(Ended::Closed)),
+        () = peer.0.outlet.closed() => Err(peer.0.outlet.closing().unwrap_or(Ended::Closed)),
     }
 }
 
@@ -141,6 +137,9 @@ async fn run_server<S: Service>(
     loop {
         if let Err(why) = send_all(&mut socket, &peer.0.outlet).await {
             return why;
+        }
+        if peer.0.outlet.has_pending() {
+            continue;
         }
         let message = tokio::select! {
             message = socket.next() => message,
@@ -158,8 +157,23 @@ fn bare((): (), reply: Option<Bytes>) -> Vec<Bytes> {
     reply.into_iter().collect()
 }
 
-/// Sends all that waits; an error if the connection is to be closed.
+/// Sends all that waits; an error if the connection is to be closed, also while the peer does not read.
 async fn send_all(socket: &mut Socket, outlet: &Outlet) -> Result<(), Ended> {
+    let sent = tokio::select! {
+        biased;
+        sent = send_pending(socket, outlet) => sent,
+        () = outlet.closed() => Ok(()),
+    };
+    match outlet.closing() {
+        Some(why) => {
+            let _ = tokio::time::timeout(FAREWELL, socket.close(None)).await;
+            Err(why)
+        }
+        None => sent,
+    }
+}
+
+async fn send_pending(socket: &mut Socket, outlet: &Outlet) -> Result<(), Ended> {
     while let Some(pieces) = outlet.pop() {
         let body = match <[Bytes; 1]>::try_from(pieces) {
             Ok([whole]) => whole,
@@ -171,14 +185,7 @@ async fn send_all(socket: &mut Socket, outlet: &Outlet) -> Result<(), Ended> {
         };
         socket.feed(Message::Binary(body)).await.map_err(|error| broken(&error))?;
     }
-    socket.flush().await.map_err(|error| broken(&error))?;
-    match outlet.closing() {
-        Some(why) => {
-            let _ = socket.close(None).await;
-            Err(why)
-        }
-        None => Ok(()),
-    }
+    socket.flush().await.map_err(|error| broken(&error))
 }
 
 /// Returns the body of a binary message, `None` for what needs no answer from us.
@@ -229,6 +236,9 @@ pub(crate) async fn run_client(
     loop {
         if let Err(why) = send_all(&mut socket, &line.outlet).await {
             return why;
+        }
+        if line.outlet.has_pending() {
+            continue;
         }
         // A genuine master reads nothing while it works on a request, so only the stream has a heartbeat.
         let beat = publications.filter(|beat| !beat.interval.is_zero());

@@ -16,6 +16,7 @@ pub(crate) mod zmtp;
 use bytes::{BufMut, Bytes, BytesMut};
 
 pub use server::serve;
+pub(crate) use server::serve_stream;
 pub(crate) use session::Session;
 
 /// Returns a publication as it goes to plain subscribers: one frame, or topic and payload.

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::pulse::Pulse;
 use super::zmtp::{self, Front, malformed};
 use super::{extension, extension::Message};
-use crate::drive::{Protocol, drive};
+use crate::drive::{Protocol, drive, drive_stream};
 use crate::hub::{Hub, count};
 use crate::lane::Lane;
 use crate::listen::{self, Port, Shared};
@@ -53,6 +54,24 @@ async fn connection<S: Service>(
     let why = drive(&socket, &peer.0.outlet, &mut session, Some(&shared.gate.budget)).await;
     peer.0.outlet.end();
     drop(socket);
+    shared.gate.leave(&peer);
+    session.end(&why);
+}
+
+/// Runs a connection over any stream.
+pub(crate) async fn serve_stream<S: Service>(
+    shared: Arc<Shared<S>>,
+    port: Port,
+    stream: impl AsyncRead + AsyncWrite,
+) {
+    count(&shared.hub.counters().accepted);
+    let outlet = Outlet::new(None, shared.options.limits.outbound);
+    let peer = Peer::new(&shared.hub, None, outlet, shared.options.pub_hwm);
+    shared.gate.enter(&peer);
+    let mut session = Session::new(shared.clone(), port, peer.clone());
+    let budget = Some(&*shared.gate.budget);
+    let why = drive_stream(stream, &peer.0.outlet, &mut session, budget).await;
+    peer.0.outlet.end();
     shared.gate.leave(&peer);
     session.end(&why);
 }

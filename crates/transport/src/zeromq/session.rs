@@ -198,7 +198,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     fn session(purpose: Purpose) -> (Session, oneshot::Receiver<Dialect>) {
-        let line = Line::new(None, &Events::new());
+        let line = Line::new(None, &Events::new(None));
         let (agree, agreed) = oneshot::channel();
         (Session::new(&ClientOptions::new("localhost", 1), purpose, line, agree), agreed)
     }
