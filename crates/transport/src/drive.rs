@@ -296,7 +296,7 @@ impl Clock {
         if self.armed {
             self.sleep.as_mut().await;
         } else {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

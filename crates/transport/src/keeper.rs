@@ -120,9 +120,9 @@ impl Client {
         let address = || self.core.address.clone();
         loop {
             let link = self.link(end, timeout).await?;
-            let answer = match tokio::time::timeout_at(end, link.0.ask(body.clone())).await {
-                Ok(answer) => answer,
-                Err(_) => return Err(LinkError::Timeout { address: address(), waited: timeout }),
+            let asking = tokio::time::timeout_at(end, link.0.ask(body.clone()));
+            let Ok(answer) = asking.await else {
+                return Err(LinkError::Timeout { address: address(), waited: timeout });
             };
             match answer {
                 Answer::Reply(reply) => return Ok(reply),

@@ -16,7 +16,7 @@ use crate::peer::Peer;
 use crate::service::Service;
 
 /// How the answer to one request is written; called with `None` when there is none.
-pub(crate) type Frame<T> = fn(T, Option<Bytes>) -> Vec<Bytes>;
+pub(crate) type Frame<T> = fn(&T, Option<Bytes>) -> Vec<Bytes>;
 
 pub(crate) struct Lane<S, T> {
     service: Arc<S>,
@@ -71,7 +71,7 @@ impl<S: Service, T: Clone + Send + 'static> Lane<S, T> {
             let mut turn = Turn { lane: &self, to: Some(to.clone()) };
             let reply = self.service.request(&self.peer, body).await;
             turn.to = None;
-            self.answer(to, reply);
+            self.answer(&to, reply);
             match self.next() {
                 Some(next) => (to, body) = next,
                 None => return,
@@ -79,7 +79,7 @@ impl<S: Service, T: Clone + Send + 'static> Lane<S, T> {
         }
     }
 
-    fn answer(&self, to: T, reply: Option<Bytes>) {
+    fn answer(&self, to: &T, reply: Option<Bytes>) {
         let pieces = (self.frame)(to, reply);
         if !pieces.is_empty() {
             self.peer.0.outlet.send(&pieces, Keep::Always);
@@ -106,7 +106,7 @@ struct Turn<'a, S: Service, T: Clone + Send + 'static> {
 impl<S: Service, T: Clone + Send + 'static> Drop for Turn<'_, S, T> {
     fn drop(&mut self) {
         let Some(to) = self.to.take().filter(|_| std::thread::panicking()) else { return };
-        self.lane.answer(to, None);
+        self.lane.answer(&to, None);
         if let Some((to, body)) = self.lane.next()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {

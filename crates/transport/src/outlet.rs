@@ -325,7 +325,7 @@ mod tests {
         let outlet = Outlet::new(Some(socket.clone()), usize::MAX);
         let big = Bytes::from(vec![7_u8; 4 << 20]);
         socket.ready(Interest::WRITABLE).await.expect("writable");
-        assert_eq!(outlet.send(&[big.clone()], Keep::Always), Sent::Queued);
+        assert_eq!(outlet.send(std::slice::from_ref(&big), Keep::Always), Sent::Queued);
         let reader = tokio::spawn(async move {
             let (mut far, mut got) = (far, Vec::new());
             let mut take = tokio::io::AsyncReadExt::take(&mut far, 4 << 20);

@@ -211,7 +211,6 @@ fn in_file(file: &Path, error: impl std::fmt::Display) -> String {
     format!("{}: {error}", file.display())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -153,7 +153,7 @@ async fn run_server<S: Service>(
     }
 }
 
-fn bare((): (), reply: Option<Bytes>) -> Vec<Bytes> {
+fn bare((): &(), reply: Option<Bytes>) -> Vec<Bytes> {
     reply.into_iter().collect()
 }
 

@@ -123,8 +123,8 @@ impl<S: Service> Session<S> {
     }
 }
 
-fn reply(head: Bytes, reply: Option<Bytes>) -> Vec<Bytes> {
-    reply.map_or_else(Vec::new, |reply| super::frame(&head, reply).to_vec())
+fn reply(head: &Bytes, reply: Option<Bytes>) -> Vec<Bytes> {
+    reply.map_or_else(Vec::new, |reply| super::frame(head, reply).to_vec())
 }
 
 impl<S: Service> Protocol for Session<S> {

@@ -257,14 +257,14 @@ impl<S: Service> Session<S> {
                 _ => Ok(()),
             },
             Phase::Requester { ordered } => {
-                self.request(parts, body, ordered);
+                self.request(&parts, body, ordered);
                 Ok(())
             }
             Phase::Extended => self.extended(body),
         }
     }
 
-    fn request(&mut self, parts: Vec<Bytes>, body: Bytes, ordered: bool) {
+    fn request(&mut self, parts: &[Bytes], body: Bytes, ordered: bool) {
         // Everything up to the empty frame is the way back. Without one (a careless DEALER) it is all but the body.
         let delimiter = parts.iter().position(Bytes::is_empty);
         if delimiter.is_some_and(|at| at + 1 != parts.len()) {
@@ -272,7 +272,7 @@ impl<S: Service> Session<S> {
             return;
         }
         let mut envelope = BytesMut::new();
-        for part in &parts {
+        for part in parts {
             zmtp::put_header(&mut envelope, true, false, part.len());
             envelope.put_slice(part);
         }
@@ -316,15 +316,15 @@ impl<S: Service> Session<S> {
     }
 }
 
-fn enveloped(envelope: Bytes, reply: Option<Bytes>) -> Vec<Bytes> {
+fn enveloped(envelope: &Bytes, reply: Option<Bytes>) -> Vec<Bytes> {
     let Some(reply) = reply else { return Vec::new() };
     let mut head = BytesMut::with_capacity(envelope.len() + 9);
-    head.put_slice(&envelope);
+    head.put_slice(envelope);
     zmtp::put_header(&mut head, false, false, reply.len());
     vec![head.freeze(), reply]
 }
 
-fn numbered(id: u64, reply: Option<Bytes>) -> Vec<Bytes> {
+fn numbered(&id: &u64, reply: Option<Bytes>) -> Vec<Bytes> {
     reply.map_or_else(|| extension::declined(id).to_vec(), |r| extension::reply(id, r).to_vec())
 }
 
@@ -367,5 +367,132 @@ impl<S: Service> Protocol for Session<S> {
             return if now >= end { Err(Ended::HandshakeTimeout) } else { Ok(Some(end)) };
         }
         self.pulse.tick(now, heard, &self.peer.0.outlet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listen::Gate;
+    use crate::random::Random;
+
+    struct Echo;
+
+    impl Service for Echo {
+        async fn request(&self, _: &Peer, body: Bytes) -> Option<Bytes> {
+            Some(body)
+        }
+    }
+
+    fn shared() -> Arc<Shared<Echo>> {
+        let options = ServerOptions::default();
+        let gate = Gate::new(options.limits);
+        Arc::new(Shared { options, hub: Hub::new(), service: Arc::new(Echo), gate, tls: None })
+    }
+
+    fn session(shared: &Arc<Shared<Echo>>, port: Port) -> Session<Echo> {
+        let peer = Peer::new(&shared.hub, None, Outlet::new(None, 1 << 20), 10);
+        Session::new(shared.clone(), port, peer)
+    }
+
+    fn hello(kind: &[u8], extended: bool) -> BytesMut {
+        let mut bytes = BytesMut::from(&zmtp::greeting()[..]);
+        let mut properties: Vec<(&str, &[u8])> = vec![("Socket-Type", kind)];
+        if extended {
+            properties.push((zmtp::EXTENSION, b"1"));
+        }
+        bytes.extend_from_slice(&zmtp::ready(&properties));
+        bytes
+    }
+
+    #[tokio::test]
+    async fn envelopes_come_back_unchanged() {
+        let shared = shared();
+        for envelope in [&b"\x01\x00"[..], b"\x01\x02ab\x01\x01c\x01\x00", b""] {
+            let mut session = session(&shared, Port::Requests);
+            let mut bytes = hello(b"DEALER", false);
+            bytes.extend_from_slice(envelope);
+            bytes.extend_from_slice(b"\x00\x02hi");
+            session.input(&mut bytes).expect("well-formed");
+            tokio::task::yield_now().await;
+            let sent: Vec<_> = std::iter::from_fn(|| session.peer.0.outlet.pop()).collect();
+            let reply = sent.last().expect("a reply").concat();
+            assert_eq!(reply, [envelope, b"\x00\x02hi"].concat());
+        }
+    }
+
+    #[tokio::test]
+    async fn subscriptions_are_counted() {
+        let shared = shared();
+        let mut session = session(&shared, Port::Publications);
+        session.input(&mut hello(b"SUB", false)).expect("well-formed");
+        let mut feed =
+            |bytes: &[u8]| session.input(&mut BytesMut::from(bytes)).expect("well-formed");
+        let peer = || shared.hub.peers()[0].is_subscribed();
+        assert!(!peer());
+        feed(b"\x04\x0b\x09SUBSCRIBEa\x00\x02\x01a");
+        assert!(peer());
+        feed(b"\x04\x08\x06CANCELa");
+        let publish = async || {
+            let body = Bytes::from_static(b"abc");
+            shared.hub.publish(crate::Delivery::all(), body).await.queued
+        };
+        assert_eq!(publish().await, 1);
+        feed(b"\x00\x02\x00a\x00\x02\x00a");
+        assert_eq!(publish().await, 0);
+    }
+
+    #[tokio::test]
+    async fn hostile_peers_cannot_make_us_panic() {
+        let shared = shared();
+        let mut random = Random::new(23);
+        let (mut refused, mut served) = (0, 0);
+        for round in 0..8_000 {
+            let (port, kind, extended) = match round % 4 {
+                0 => (Port::Publications, &b"SUB"[..], false),
+                1 => (Port::Requests, &b"REQ"[..], false),
+                2 => (Port::Requests, &b"REQ"[..], true),
+                _ => (Port::Requests, &b"DEALER"[..], false),
+            };
+            let mut bytes = hello(kind, extended);
+            let clean = if random.chance(0.8) { bytes.len() } else { 0 };
+            for _ in 0..random.below(6) {
+                bytes.extend_from_slice(match random.below(7) {
+                    0 => b"\x04\x0b\x09SUBSCRIBEa",
+                    1 => b"\x04\x08\x06CANCELa",
+                    2 => b"\x04\x0b\x04PING\x00\x0aabcd",
+                    3 => b"\x01\x00\x00\x03abc",
+                    4 => b"\x00\x0b\x01\0\0\0\0\0\0\0\x07xy",
+                    5 => b"\x00\x01\x05",
+                    _ => b"\x02\0\0\0\0\0\0\0\x03\x01ab",
+                });
+            }
+            for _ in 0..random.below(4) {
+                let at = clean + random.below((bytes.len() - clean) as u64 + 1) as usize;
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = random.next() as u8;
+                }
+            }
+            bytes.truncate(bytes.len() - random.below(4) as usize);
+            let mut session = session(&shared, port);
+            let mut buf = BytesMut::new();
+            let mut result = Ok(0);
+            for piece in bytes.chunks(1 + random.below(50) as usize) {
+                buf.extend_from_slice(piece);
+                result = session.input(&mut buf);
+                if result.is_err() {
+                    break;
+                }
+            }
+            refused += usize::from(result.is_err());
+            served += usize::from(result.is_ok());
+            session.end(&result.err().unwrap_or(Ended::PeerClosed));
+        }
+        tokio::task::yield_now().await;
+        assert!(refused > 500 && served > 500, "{refused} {served}");
+        assert_eq!(shared.hub.statistics().connections, 0);
+        let body = Bytes::from_static(b"abc");
+        let receipt = shared.hub.publish(crate::Delivery::all(), body).await;
+        assert_eq!(receipt, crate::Receipt::default(), "nothing is left of them");
     }
 }
