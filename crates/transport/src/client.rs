@@ -20,7 +20,19 @@ pub trait Transport: Send + Sync + 'static {
     /// Never sends the question twice. After [`LinkError::Timeout`] or [`LinkError::Lost`] the master may or may not
     /// have handled it; after [`LinkError::Unreachable`] it never left. Concurrent requests do not wait for each
     /// other.
-    fn request(&self, body: Bytes, timeout: Duration) -> Ask<'_, Result<Bytes, LinkError>>;
+    fn request(&self, body: Bytes, timeout: Duration) -> Ask<'_, Result<Bytes, LinkError>> {
+        Box::pin(async move { Ok(self.request_on(body, timeout).await?.0) })
+    }
+
+    /// Like [`request`](Transport::request), and tells the number of the connection that carried it.
+    ///
+    /// For signing in: what a Halite master learns from a sign-in holds for that connection only. If the number equals
+    /// [`Linked::connection`] of the last [`Event::Connected`], the link is signed in; if not, do it again.
+    fn request_on(
+        &self,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Ask<'_, Result<(Bytes, u64), LinkError>>;
 
     /// Starts (or changes) the stream of publications; [`next`](Transport::next) then reports it.
     ///
@@ -84,6 +96,8 @@ pub enum Event {
 pub struct Linked {
     /// Both ends speak the Halite extension.
     pub extended: bool,
+    /// The number of this connection; each has its own.
+    pub connection: u64,
     /// The master's address, as resolved this time. `None` on the simulated network.
     pub remote: Option<SocketAddr>,
 }

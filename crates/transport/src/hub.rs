@@ -118,6 +118,8 @@ pub struct Statistics {
     pub connections: u64,
     /// Connections accepted, ever.
     pub accepted: u64,
+    /// Connections refused, because there were too many.
+    pub refused: u64,
     /// Connections that ended before their handshake was finished.
     pub handshakes_failed: u64,
     pub requests: u64,
@@ -133,6 +135,7 @@ pub struct Statistics {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
+    pub(crate) refused: AtomicU64,
     pub(crate) handshakes_failed: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) requests_dropped: AtomicU64,
@@ -223,6 +226,7 @@ impl Hub {
         Statistics {
             connections: self.0.peers.lock().all.len() as u64,
             accepted: read(&counters.accepted),
+            refused: read(&counters.refused),
             handshakes_failed: read(&counters.handshakes_failed),
             requests: read(&counters.requests),
             requests_dropped: read(&counters.requests_dropped),
@@ -390,6 +394,9 @@ impl Peers {
                 absent.push(id.clone());
             }
         }
+        // An id may be named twice; nobody gets it twice for that.
+        found.sort_unstable_by_key(Peer::serial);
+        found.dedup_by_key(|peer| peer.serial());
         (found, absent)
     }
 }

@@ -101,7 +101,7 @@ impl Client {
         }
     }
 
-    async fn ask(&self, body: Bytes, timeout: Duration) -> Result<Bytes, LinkError> {
+    async fn ask(&self, body: Bytes, timeout: Duration) -> Result<(Bytes, u64), LinkError> {
         let core = &self.core;
         let limit = core.options.limits.message;
         if body.len() > limit {
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    async fn ask_until(&self, body: Bytes, timeout: Duration) -> Result<Bytes, LinkError> {
+    async fn ask_until(&self, body: Bytes, timeout: Duration) -> Result<(Bytes, u64), LinkError> {
         let end = Instant::now() + timeout;
         let address = || self.core.address.clone();
         loop {
@@ -125,7 +125,7 @@ impl Client {
                 return Err(LinkError::Timeout { address: address(), waited: timeout });
             };
             match answer {
-                Answer::Reply(reply) => return Ok(reply),
+                Answer::Reply(reply) => return Ok((reply, link.0.number)),
                 Answer::Declined => return Err(LinkError::Declined { address: address() }),
                 Answer::Lost(reason) => {
                     return Err(LinkError::Lost { address: address(), reason: reason.to_string() });
@@ -183,7 +183,11 @@ impl Client {
 }
 
 impl Transport for Client {
-    fn request(&self, body: Bytes, timeout: Duration) -> Ask<'_, Result<Bytes, LinkError>> {
+    fn request_on(
+        &self,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Ask<'_, Result<(Bytes, u64), LinkError>> {
         Box::pin(self.ask(body, timeout))
     }
 
@@ -332,7 +336,8 @@ impl Keeper {
                     subscribed = true;
                     self.end_stream("one connection is enough now");
                     link.send_subscribe();
-                    let linked = Linked { extended: true, remote: link.remote };
+                    let linked =
+                        Linked { extended: true, connection: link.number, remote: link.remote };
                     self.core.events.push(Event::Connected(linked));
                 }
             } else if self.wants_stream() {
@@ -385,7 +390,8 @@ async fn stream(core: Arc<Core>, wanted: Subscription, up: Arc<AtomicBool>) {
                 let since = Instant::now();
                 up.store(true, Ordering::Release);
                 *core.stream.lock() = Arc::downgrade(&link);
-                let linked = Linked { extended: false, remote: link.remote };
+                let linked =
+                    Linked { extended: false, connection: link.number, remote: link.remote };
                 core.events.push(Event::Connected(linked));
                 let why = link.ended().await;
                 up.store(false, Ordering::Release);

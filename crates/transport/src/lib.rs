@@ -46,7 +46,7 @@
 //! link.subscribe(Subscription::everything(4505));
 //! while let Some(event) = link.next().await {
 //!     match event {
-//!         Event::Connected(up) => { /* sign in again if `up.extended`, or if not the first time */ }
+//!         Event::Connected(up) => { /* sign in, unless that was done over this very connection */ }
 //!         Event::Publication(sealed) => { /* open it, match it, run it */ }
 //!         Event::Notice(_) | Event::Disconnected(_) => {}
 //!     }

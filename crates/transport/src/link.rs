@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -84,6 +84,8 @@ impl Dialect {
 /// An open connection. Its task ends when it is closed from either side, or when the last handle is dropped.
 pub(crate) struct Link {
     pub(crate) remote: Option<SocketAddr>,
+    /// No other connection of this process has it.
+    pub(crate) number: u64,
     dialect: Dialect,
     line: Arc<Line>,
 }
@@ -116,6 +118,8 @@ pub(crate) enum Answer {
 
 /// Tells whoever opens the connection that it can be used, and what it speaks.
 pub(crate) type Agreed = oneshot::Sender<Dialect>;
+
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// A connection that is not multiplexed has one asker, who waits under this number.
 pub(crate) const ONLY: u64 = 0;
@@ -205,7 +209,8 @@ impl Link {
         let Some(dialect) = dialect else {
             return Err(ended(&line).await.to_string());
         };
-        Ok(Arc::new(Self { remote, dialect, line }))
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Self { remote, number, dialect, line }))
     }
 
     /// Waits until the connection has ended and tells why.

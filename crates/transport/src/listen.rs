@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::drive::Budget;
-use crate::hub::Hub;
+use crate::hub::{Hub, count};
 use crate::options::{Keepalive, Limits, ServerOptions};
 use crate::peer::{Ended, Peer};
 use crate::service::{ServeError, Server, Service};
@@ -65,7 +65,11 @@ where
         let shared = shared.clone();
         tokio::spawn(async move {
             let take = |stream, addr| {
-                tokio::spawn(connection(shared.clone(), port, stream, addr));
+                if shared.gate.is_full() {
+                    count(&shared.hub.counters().refused);
+                } else {
+                    tokio::spawn(connection(shared.clone(), port, stream, addr));
+                }
             };
             shared.gate.accept(listener, shared.options.keepalive, take).await;
         });
@@ -190,6 +194,10 @@ impl Gate {
         for peer in self.connections.lock().live.values() {
             peer.close();
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.connections.lock().live.len() >= self.limits.connections
     }
 
     /// Accepts until stopped. Running out of descriptors is a pause, not an end.

@@ -192,6 +192,9 @@ pub struct Limits {
     pub message: usize,
     /// How long a new connection may take until it can talk.
     pub handshake: Duration,
+    /// Connections of one server; further ones are closed at once, and counted. The operating system's limit on
+    /// descriptors is met earlier, and politely: connections then wait to be accepted.
+    pub connections: usize,
     /// Connections that have not finished their handshake; the oldest gives way to the newest.
     pub handshakes: usize,
     /// Bytes of unfinished incoming messages, over all connections of a listener.
@@ -211,9 +214,10 @@ impl Default for Limits {
         Self {
             message: 100 << 20,
             handshake: Duration::from_secs(30),
+            connections: 1_000_000,
             handshakes: 4096,
             inbound: 1 << 30,
-            outbound: 256 << 20,
+            outbound: 128 << 20,
             in_flight: 64,
             waiting: 1024,
             subscriptions: 1024,

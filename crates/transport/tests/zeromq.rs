@@ -120,7 +120,8 @@ async fn extended_presence_delivery_and_notices() {
     assert_eq!(master.hub.ids(), ["db".into(), "web".into()]);
     assert_eq!(master.hub.peers_of("web").len(), 2);
     assert_eq!(master.hub.publish(Delivery::all(), bytes("all")).await.written, 2);
-    let receipt = master.hub.publish(Delivery::ids(["web", "gone"]), bytes("web only")).await;
+    let twice = Delivery::ids(["web", "gone", "web"]);
+    let receipt = master.hub.publish(twice, bytes("web only")).await;
     assert_eq!((receipt.written, receipt.absent), (1, vec!["gone".into()]));
     assert_eq!(next(&web).await, Event::Publication(bytes("all")));
     assert_eq!(next(&web).await, Event::Publication(bytes("web only")));
@@ -264,4 +265,37 @@ async fn strangers_are_limited_in_time_and_number() {
     let _ = timeout(SECOND, http.read_to_end(&mut rest)).await.expect("closed at once");
     let client = master.client(true);
     client.request(bytes("still there"), SECOND).await.expect("a reply");
+}
+
+#[tokio::test]
+async fn addresses_of_both_ends() {
+    let master = master(any_port()).await;
+    // All of 127/8 is ours on Linux.
+    let options = ClientOptions {
+        source: Some("127.0.0.2".parse().expect("an address")),
+        ..master.client_options(true)
+    };
+    let client = connect(Kind::ZeroMq, options);
+    client.request(bytes("x"), SECOND).await.expect("a reply");
+    let from = master.hub.peers()[0].addr().expect("an address");
+    assert_eq!(from.ip().to_string(), "127.0.0.2");
+    // A name, looked up; the loopback interface may lack IPv6, the name may not.
+    let options = ClientOptions { host: "localhost".into(), ..master.client_options(true) };
+    let named = connect(Kind::ZeroMq, options);
+    named.request(bytes("x"), 5 * SECOND).await.expect("a reply");
+}
+
+#[tokio::test]
+async fn too_many_connections_are_refused_and_counted() {
+    let mut options = any_port();
+    options.limits.connections = 1;
+    let master = master(options).await;
+    let first = master.client(true);
+    first.request(bytes("x"), SECOND).await.expect("a reply");
+    let second = master.client(true);
+    let error = second.request(bytes("x"), Duration::from_millis(200)).await.expect_err("no room");
+    assert!(error.never_sent(), "{error}");
+    assert!(master.hub.statistics().refused > 0);
+    drop(first);
+    second.request(bytes("x"), 5 * SECOND).await.expect("room now");
 }
