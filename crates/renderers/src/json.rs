@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn errors_are_pythons_at_the_authors_line() {
         let error = render("#!json\n{a}\n").expect_err("no JSON");
-        let expected = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)";
+        let expected =
+            "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)";
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.place().map(ToString::to_string).as_deref(), Some("a.sls:2:2"));
         assert_eq!(error.source_line(), Some("{a}"));

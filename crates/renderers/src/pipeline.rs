@@ -330,8 +330,9 @@ impl Renderers {
     fn unavailable(&self, name: &str, pipe: &str) -> Error {
         let shown = if name == pipe { String::new() } else { format!(" (in \"{pipe}\")") };
         let names = self.names().join(", ");
-        let error =
-            Error::new(format!("The renderer \"{name}\" is not available{shown}; available: {names}"));
+        let error = Error::new(format!(
+            "The renderer \"{name}\" is not available{shown}; available: {names}"
+        ));
         match suggest::nearest(name, self.names()) {
             Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
             None => error,
@@ -347,7 +348,13 @@ impl Renderers {
             };
             return Ok(Rendered { data: Data::Value(Value::dict()), warnings });
         }
-        let Pipe { steps, warnings } = self.pipe_for(&text.text, default)?;
+        let pipe = self.pipe_for(&text.text, default)?;
+        Self::run(pipe, text, cx)
+    }
+
+    /// Runs a text through a pipe that has been read already, whatever its first line says.
+    pub fn run(pipe: Pipe, text: Text, cx: &RenderCx<'_>) -> Result<Rendered, Error> {
+        let Pipe { steps, warnings } = pipe;
         let windows = text.text.contains("\r\n");
         let mut data = Data::Text(text);
         if steps.is_empty() {
@@ -374,6 +381,12 @@ pub fn shebang(text: &str) -> Option<&str> {
         return None;
     }
     first.strip_prefix("#!").map(str::trim_end)
+}
+
+/// Returns the pipe that a text names which came from no file (`slsutil.renderer string=…`): its
+/// first word counts, wherever it stands, and so a renderer gets no arguments.
+pub fn shebang_of_string(text: &str) -> Option<&str> {
+    text.split_whitespace().next().and_then(shebang)
 }
 
 /// Returns the text that a renderer needs; Salt fails alike when data comes instead.
@@ -445,6 +458,9 @@ mod tests {
         assert_eq!(shebang("a: 1\n#!json\n"), None);
         assert_eq!(shebang("\n#!json\n"), None);
         assert_eq!(shebang(""), None);
+        assert_eq!(shebang_of_string("\n #!jinja -s|yaml\na: 1"), Some("jinja"));
+        assert_eq!(shebang_of_string("a #!yaml"), None);
+        assert_eq!(shebang_of_string(""), None);
         check("#!text\na: 1\n", "yaml", "'#!text\\na: 1\\n'");
         check("#!/bin/sh\na: 1\n", "yaml", "{'a': 1}");
         check("#!json\n{\"a\": [1]}\n", "yaml", "{'a': [1]}");
@@ -466,7 +482,8 @@ mod tests {
     #[test]
     fn unknown_renderers_are_named() {
         let error = render("#!yml\na: 1\n", "yaml").expect_err("unknown");
-        let expected = "The renderer \"yml\" is not available; available: double, json, text, toml, yaml";
+        let expected =
+            "The renderer \"yml\" is not available; available: double, json, text, toml, yaml";
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.hint(), Some("did you mean \"yaml\"?"));
         check(

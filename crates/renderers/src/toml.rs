@@ -3,6 +3,8 @@
 //! A date and time becomes a timestamp (with an offset: the same moment in UTC); a date or a time
 //! alone stays text, since [`Value`] has no type for them.
 
+use std::time::Duration;
+
 use ::toml::value::{Datetime, Offset};
 use halite_value::{DateTime, Dict, Value};
 
@@ -60,16 +62,11 @@ fn moment(time: &Datetime) -> Option<DateTime> {
         Some(Offset::Custom { minutes }) => minutes,
         Some(Offset::Z) | None => 0,
     };
-    let local = Datetime { offset: None, ..*time };
-    time.time?;
-    let local: DateTime = local.to_string().parse().ok()?;
-    local.checked_sub(std::time::Duration::ZERO).ok()?;
-    shifted(local, i64::from(offset))
-}
-
-fn shifted(time: DateTime, minutes_east: i64) -> Option<DateTime> {
-    let step = std::time::Duration::from_secs(minutes_east.unsigned_abs() * 60);
-    if minutes_east < 0 { time.checked_add(step).ok() } else { time.checked_sub(step).ok() }
+    // A date or a time alone is no moment.
+    time.date.and(time.time)?;
+    let local: DateTime = Datetime { offset: None, ..*time }.to_string().parse().ok()?;
+    let east = Duration::from_secs(u64::from(offset.unsigned_abs()) * 60);
+    if offset < 0 { local.checked_add(east).ok() } else { local.checked_sub(east).ok() }
 }
 
 #[cfg(test)]

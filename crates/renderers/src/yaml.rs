@@ -24,8 +24,7 @@ impl Renderer for Yaml {
     fn render(&self, input: Data, _args: &str, _cx: &RenderCx<'_>) -> Result<Data, Error> {
         let text = need_text(input, self.name())?;
         let map = |line, column| text.place(line, column);
-        let options =
-            LoadOptions { places: true, place_map: Some(&map), ..LoadOptions::default() };
+        let options = LoadOptions { places: true, place_map: Some(&map), ..LoadOptions::default() };
         match yaml::load(&text.text, &options) {
             Ok(value) if value.truthy() => Ok(Data::Value(value)),
             Ok(_) => Ok(Data::Value(Value::dict())),
@@ -37,7 +36,8 @@ impl Renderer for Yaml {
                     }
                     other => Error::of_class(other.class(), error.to_string()),
                 };
-                let rendered = error.mark().and_then(|mark| text.text.lines().nth(mark.line as usize));
+                let rendered =
+                    error.mark().and_then(|mark| text.text.lines().nth(mark.line as usize));
                 let hint = hint(&error, rendered.unwrap_or_default());
                 let told = match error.place() {
                     Some(place) => told.at(place.clone(), &text),
@@ -61,7 +61,9 @@ fn hint(error: &yaml::Error, line: &str) -> Option<&'static str> {
         return match at {
             Some('\t') => Some("a tab stands here; YAML is indented with spaces only"),
             Some('%') => Some("`%` cannot begin a value: put quotes around it"),
-            Some('@' | '`') => Some("`@` and the backtick cannot begin a value: put quotes around it"),
+            Some('@' | '`') => {
+                Some("`@` and the backtick cannot begin a value: put quotes around it")
+            }
             _ => None,
         };
     }
@@ -74,7 +76,9 @@ fn hint(error: &yaml::Error, line: &str) -> Option<&'static str> {
     if problem.starts_with("mapping values are not allowed") {
         return Some(match line.trim_start().starts_with('-') || line.matches(": ").count() > 1 {
             true => "a value that contains `: ` needs quotes around it",
-            false => "this line is indented further than the one it belongs to, or a value holds `: `",
+            false => {
+                "this line is indented further than the one it belongs to, or a value holds `: `"
+            }
         });
     }
     if problem.starts_with("found conflicting ID") {
