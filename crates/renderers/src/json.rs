@@ -15,11 +15,11 @@ impl Renderer for Json {
 
     fn render(&self, input: Data, _args: &str, _cx: &RenderCx<'_>) -> Result<Data, Error> {
         let text = need_text(input, self.name())?;
-        let (body, skipped) = match text.text.strip_prefix("#!") {
+        let (body, skipped) = match text.as_str().strip_prefix("#!") {
             // Without any line break, Salt's way of cutting leaves the line as it is.
-            Some(rest) if !rest.contains('\n') => (text.text.as_str(), 0),
+            Some(rest) if !rest.contains('\n') => (text.as_str(), 0),
             Some(rest) => (rest.split_once('\n').map_or("", |(_, body)| body), 1),
-            None => (text.text.as_str(), 0),
+            None => (text.as_str(), 0),
         };
         if body.trim().is_empty() {
             return Ok(Data::Value(Value::dict()));

@@ -8,7 +8,10 @@
 //! This crate brings `yaml`, `json`, `toml` and `text`. Others (`jinja` with the functions of a
 //! minion, `py` through the Python host, `gpg`) are registered by the programs that have what they need.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use halite_value::{Dict, Place, Value, suggest};
 
@@ -25,7 +28,7 @@ impl Data {
     /// Returns the value; text counts as a string.
     pub fn into_value(self) -> Value {
         match self {
-            Self::Text(text) => Value::from(text.text),
+            Self::Text(text) => Value::str(text.as_str()),
             Self::Value(value) => value,
         }
     }
@@ -40,37 +43,59 @@ pub trait Lines: Send + Sync + fmt::Debug {
 /// Text, and where it came from.
 #[derive(Clone, Debug)]
 pub struct Text {
-    pub text: String,
-    origin: Arc<Origin>,
+    body: Arc<Body>,
+    origin: Arc<Body>,
+    file: Arc<str>,
     /// One per renderer that moved lines, the first one first.
     steps: Vec<Arc<dyn Lines>>,
 }
 
-/// The file that a pipe began with.
-#[derive(Debug)]
-struct Origin {
-    file: Arc<str>,
+/// A text whose lines are found without counting: YAML asks for the place of every key.
+#[derive(Debug, Default)]
+struct Body {
     text: String,
+    /// Where each line begins.
+    starts: OnceLock<Vec<usize>>,
+}
+
+impl Body {
+    fn new(text: String) -> Arc<Self> {
+        Arc::new(Self { text, starts: OnceLock::new() })
+    }
+
+    /// Returns a line, counted from 1, without its end.
+    fn line(&self, line: u32) -> Option<&str> {
+        let starts = self.starts.get_or_init(|| {
+            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect()
+        });
+        let rest = &self.text[*starts.get(line.checked_sub(1)? as usize)?..];
+        rest.lines().next()
+    }
 }
 
 impl Text {
     /// Begins with the contents of a file, by the name that messages show.
     pub fn new(file: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
-        let text = text.into();
-        let origin = Arc::new(Origin { file: file.into(), text: text.clone() });
-        Self { text, origin, steps: Vec::new() }
+        let body = Body::new(text.into());
+        Self { origin: body.clone(), body, file: file.into(), steps: Vec::new() }
     }
 
     /// Returns what a renderer made of this text, with its line map if lines moved.
     pub fn rendered(&self, text: String, lines: Option<Arc<dyn Lines>>) -> Self {
-        let mut steps = self.steps.clone();
-        steps.extend(lines);
-        Self { text, origin: self.origin.clone(), steps }
+        let mut new = self.clone();
+        new.body = Body::new(text);
+        new.steps.extend(lines);
+        new
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.body.text
     }
 
     /// Returns the name of the file.
     pub fn file(&self) -> &Arc<str> {
-        &self.origin.file
+        &self.file
     }
 
     /// Returns where the author finds a position of this text, both counted from 1.
@@ -82,22 +107,18 @@ impl Text {
             match step.source_of(at) {
                 Some((Some(file), line)) => return Place { file, line, column: 0 },
                 Some((None, line)) => at = line,
-                None => return Place { file: self.origin.file.clone(), line: 0, column: 0 },
+                None => return Place { file: self.file.clone(), line: 0, column: 0 },
             }
         }
-        let same = self.steps.is_empty() || nth(&self.origin.text, at) == nth(&self.text, line);
+        let same = self.steps.is_empty() || self.origin.line(at) == self.body.line(line);
         let column = if same { column } else { 0 };
-        Place { file: self.origin.file.clone(), line: at, column }
+        Place { file: self.file.clone(), line: at, column }
     }
 
     /// Returns the author's line at a place, for an excerpt; `None` if it is in another file.
     pub fn source_line(&self, place: &Place) -> Option<&str> {
-        (place.file == self.origin.file).then(|| nth(&self.origin.text, place.line)).flatten()
+        (place.file == self.file).then(|| self.origin.line(place.line)).flatten()
     }
-}
-
-fn nth(text: &str, line: u32) -> Option<&str> {
-    text.lines().nth(line.checked_sub(1)? as usize)
 }
 
 /// What a renderer knows about the file.
@@ -341,21 +362,21 @@ impl Renderers {
 
     /// Runs a text through its pipe. What is empty renders to an empty dict.
     pub fn render(&self, text: Text, default: &str, cx: &RenderCx<'_>) -> Result<Rendered, Error> {
-        if text.text.trim().is_empty() {
-            let warnings = match text.text.is_empty() {
+        if text.as_str().trim().is_empty() {
+            let warnings = match text.as_str().is_empty() {
                 true => Vec::new(),
                 false => vec![format!("Template is nothing but whitespace: {}", text.file())],
             };
             return Ok(Rendered { data: Data::Value(Value::dict()), warnings });
         }
-        let pipe = self.pipe_for(&text.text, default)?;
+        let pipe = self.pipe_for(text.as_str(), default)?;
         Self::run(pipe, text, cx)
     }
 
     /// Runs a text through a pipe that has been read already, whatever its first line says.
     pub fn run(pipe: Pipe, text: Text, cx: &RenderCx<'_>) -> Result<Rendered, Error> {
         let Pipe { steps, warnings } = pipe;
-        let windows = text.text.contains("\r\n");
+        let windows = text.as_str().contains("\r\n");
         let mut data = Data::Text(text);
         if steps.is_empty() {
             data = Data::Value(Value::dict());
@@ -366,9 +387,9 @@ impl Renderers {
         // A text keeps the line ends of its source.
         if let Data::Text(text) = &mut data
             && windows
-            && !text.text.contains("\r\n")
+            && !text.as_str().contains("\r\n")
         {
-            text.text = text.text.replace('\n', "\r\n");
+            *text = text.rendered(text.as_str().replace('\n', "\r\n"), None);
         }
         Ok(Rendered { data, warnings })
     }
@@ -426,7 +447,7 @@ mod tests {
 
         fn render(&self, input: Data, args: &str, _: &RenderCx<'_>) -> Result<Data, Error> {
             let text = need_text(input, self.name())?;
-            let doubled = text.text.lines().map(|line| format!("{line}\n{args}#\n")).collect();
+            let doubled = text.as_str().lines().map(|line| format!("{line}\n{args}#\n")).collect();
             Ok(Data::Text(text.rendered(doubled, Some(Arc::new(Halved)))))
         }
     }

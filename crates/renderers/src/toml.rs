@@ -21,7 +21,7 @@ impl Renderer for Toml {
 
     fn render(&self, input: Data, _args: &str, _cx: &RenderCx<'_>) -> Result<Data, Error> {
         let text = need_text(input, self.name())?;
-        match text.text.parse::<::toml::Table>() {
+        match text.as_str().parse::<::toml::Table>() {
             Ok(table) => Ok(Data::Value(dict(table))),
             Err(error) => Err(told(&error, &text)),
         }
@@ -30,7 +30,7 @@ impl Renderer for Toml {
 
 fn told(error: &::toml::de::Error, text: &Text) -> Error {
     let told = Error::of_class("DeserializationError", error.message().to_owned());
-    let Some(before) = error.span().and_then(|span| text.text.get(..span.start)) else {
+    let Some(before) = error.span().and_then(|span| text.as_str().get(..span.start)) else {
         return told;
     };
     let line = before.matches('\n').count() as u32 + 1;

@@ -25,7 +25,7 @@ impl Renderer for Yaml {
         let text = need_text(input, self.name())?;
         let map = |line, column| text.place(line, column);
         let options = LoadOptions { places: true, place_map: Some(&map), ..LoadOptions::default() };
-        match yaml::load(&text.text, &options) {
+        match yaml::load(text.as_str(), &options) {
             Ok(value) if value.truthy() => Ok(Data::Value(value)),
             Ok(_) => Ok(Data::Value(Value::dict())),
             Err(error) => {
@@ -37,7 +37,7 @@ impl Renderer for Yaml {
                     other => Error::of_class(other.class(), error.to_string()),
                 };
                 let rendered =
-                    error.mark().and_then(|mark| text.text.lines().nth(mark.line as usize));
+                    error.mark().and_then(|mark| text.as_str().lines().nth(mark.line as usize));
                 let hint = hint(&error, rendered.unwrap_or_default());
                 let told = match error.place() {
                     Some(place) => told.at(place.clone(), &text),
