@@ -804,7 +804,9 @@ impl Caller {
                 list.extend(warnings.into_iter().map(Value::from));
             }
         }
-        if low.contains("check_cmd") && !self.states.checks_itself(&text(low, "state")) {
+        // A state that declares `check_cmd` runs it itself (`file.managed`, on the new content).
+        let declared = || self.states.params(&self.declared(low, full)).names;
+        if low.contains("check_cmd") && !declared().iter().any(|name| name == "check_cmd") {
             match guards::check(&cx, low) {
                 Ok((result, comment)) => {
                     ret.insert("result", result);
@@ -821,8 +823,7 @@ impl Caller {
 
     fn attempted(&self, cx: &Cx, low: &Low, full: &str, test: bool) -> Result<Dict, Error> {
         let name = low.get("name").unwrap_or_default();
-        if !self.states.checks_itself(&text(low, "state"))
-            && let Some(verdict) = guards::ask(cx, low)?
+        if let Some(verdict) = guards::ask(cx, low)?
             && verdict.skip
         {
             let ret = entries! {
