@@ -130,11 +130,12 @@ impl State for FailWithoutChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        Err(Error::failed(self.comment.as_deref().unwrap_or("Failure!")))
+        let plan = Plan::unknown().pending("If we weren't testing, this would be a failure!");
+        Ok(Plan { test_result: Some(false), ..plan })
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
+        Err(Error::failed(self.comment.as_deref().unwrap_or("Failure!")))
     }
 
     fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
@@ -165,9 +166,8 @@ impl State for SucceedWithChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        let comment = self.comment.as_deref();
-        let plan = Plan::changes(pretended());
-        Ok(plan.pending(comment.unwrap_or(WOULD_CHANGE)).done(comment.unwrap_or("Success!")))
+        let done = self.comment.as_deref().unwrap_or("Success!");
+        Ok(Plan::changes(pretended()).pending(WOULD_CHANGE).done(done))
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
@@ -199,7 +199,7 @@ impl State for FailWithChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::changes(pretended()).pending(self.comment.as_deref().unwrap_or(WOULD_FAIL)))
+        Ok(Plan::changes(pretended()).pending(WOULD_FAIL))
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {

@@ -140,10 +140,10 @@ impl<'a> Composer<'a> {
                 self.add(Kind::Scalar(value), tag, anchor, mark)?;
             }
             Data::Sequence(head) => {
-                self.begin(Kind::Sequence(Run::default()), Tag::Seq, head, mark)?
+                self.begin(Kind::Sequence(Run::default()), Tag::Seq, head, mark)?;
             }
             Data::Mapping(head) => {
-                self.begin(Kind::Mapping(Run::default()), Tag::Map, head, mark)?
+                self.begin(Kind::Mapping(Run::default()), Tag::Map, head, mark)?;
             }
             Data::End => self.end(mark)?,
             Data::Alias(anchor) => self.alias(anchor, mark)?,

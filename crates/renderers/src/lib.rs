@@ -1,0 +1,3 @@
+//! Renderers: from the text of an SLS, pillar or template file to data.
+
+pub mod jinja;
