@@ -679,7 +679,7 @@ mod tests {
     fn platform_names() {
         assert_eq!(cpe("cpe:/o:opensuse:leap:15.5"), Some(("opensuse", "15.5")));
         assert_eq!(cpe("cpe:2.3:o:amazon:amazon_linux:2"), Some(("amazon", "2")));
-        assert_eq!(cpe("cpe:2.3:o:suse:x:*:sp1:*:*:*:*:*:*:*"), Some(("suse", "")));
+        assert_eq!(cpe("cpe:2.3:o:suse:x:*:sp1:*:*:*:*:*:*"), Some(("suse", "")));
         assert_eq!(cpe("nonsense"), None);
     }
 
