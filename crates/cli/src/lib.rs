@@ -1,0 +1,32 @@
+//! The command line of Halite: one executable, many programs.
+//!
+//! `main` hands its arguments to [`start`], which looks at the name it was called by. Only this
+//! crate reads the environment, prints, or picks an exit code. Where to look:
+//! - `optparse/`: the parser and its help; `programs/`: one table and one `run` per program;
+//! - `args.rs`: arguments of functions, as Salt reads them from the command line;
+//! - `diagnostics.rs`: how problems are shown; `logging.rs`: Salt's log lines;
+//! - `machine.rs`: files, environment and host names for the configuration;
+//! - `doctor.rs` and `links.rs`: commands only Halite has.
+
+pub mod args;
+pub mod diagnostics;
+mod doctor;
+mod halite;
+mod links;
+pub mod logging;
+pub mod machine;
+pub mod optparse;
+pub mod programs;
+pub mod terminal;
+pub mod version;
+
+/// Runs the program named by the first argument, and returns its exit code.
+#[must_use]
+pub fn start(args: &[String]) -> u8 {
+    let Some((called, args)) = args.split_first() else { return halite::start(&[]) };
+    let name = called.rsplit('/').next().unwrap_or(called);
+    match programs::find(name) {
+        Some(entry) => programs::start(entry, args),
+        None => halite::start(args),
+    }
+}

@@ -1,0 +1,232 @@
+//! `salt-call`: run a function on this machine.
+
+use halite_config::Machine as _;
+use halite_value::{Value, dict};
+
+use crate::{
+    args::Args,
+    machine::Real,
+    optparse::{Action, Default, Flag, Group, Program, flag},
+    programs::{Context, Early, check_no_parse, check_output, shared},
+    terminal,
+};
+
+static LOGGING: Group = Group {
+    title: shared::LOGGING_TITLE,
+    about: Some(shared::LOGGING_ABOUT),
+    flags: &[
+        shared::LOG_LEVEL,
+        shared::log_file("log_file", "File to log to. Default: '/var/log/salt/minion'."),
+        shared::LOG_FILE_LEVEL,
+    ],
+};
+
+static OWN: &[Flag] = &[
+    flag(&["-g", "--grains"], "grains_run", Action::True, "Print the grains."),
+    flag(
+        &["-m", "--module-dirs"],
+        "module_dirs",
+        Action::Append,
+        "A further folder with modules. May be given several times.",
+    )
+    .dflt(Default::EmptyList),
+    flag(
+        &["-d", "--doc", "--documentation"],
+        "doc",
+        Action::True,
+        "Print the documentation of a function or module, or of all.",
+    ),
+    flag(
+        &["--master"],
+        "master",
+        Action::Str,
+        "Master to use, which must have accepted this minion's key; otherwise the one in the minion's configuration, or the first of several that answers.",
+    )
+    .dflt(Default::Str("")),
+    flag(&["--return"], "return", Action::Str, "Returners the result is also sent to.")
+        .dflt(Default::Str(""))
+        .meta("RETURNER"),
+    flag(&["--local"], "local", Action::True, "Work without a master."),
+    flag(&["--file-root"], "file_root", Action::Append, "Folder to take the files of 'base' from."),
+    flag(&["--pillar-root"], "pillar_root", Action::Append, "Folder to take the pillar of 'base' from."),
+    flag(&["--states-dir"], "states_dir", Action::Append, "A further folder with state modules."),
+    flag(
+        &["--retcode-passthrough"],
+        "retcode_passthrough",
+        Action::True,
+        "End with the exit code of the function.",
+    ),
+    flag(
+        &["--metadata"],
+        "print_metadata",
+        Action::True,
+        "Print what else is known about the call besides its result: outputter, exit code and so on.",
+    ),
+    flag(&["--set-metadata"], "metadata", Action::Str, "Data to store with the job, to find it by later.")
+        .meta("METADATA"),
+    flag(&["--id"], "id", Action::Str, "Minion id to use instead of the configured one.")
+        .dflt(Default::Str("")),
+    flag(&["--skip-grains"], "skip_grains", Action::True, "Do without grains."),
+    flag(&["--refresh-grains-cache"], "refresh_grains_cache", Action::True, "Collect the grains anew."),
+    flag(&["--no-return-event"], "no_return_event", Action::True, "Do not send the result to the master."),
+    flag(
+        &["-t", "--timeout"],
+        "auth_timeout",
+        Action::Int,
+        "Seconds to wait for the master. Default: %default.",
+    )
+    .dflt(Default::Int(60)),
+    flag(&["--output-diff"], "state_output_diff", Action::True, "Print only states with changes."),
+    flag(&["--priv"], "user", Action::Str, "User to run as."),
+    flag(
+        &["-r", "--resources"],
+        "resources_dispatch",
+        Action::True,
+        "Run on the managed resources too. --tgt and --tgt-type choose among them.",
+    ),
+    flag(
+        &["--tgt"],
+        "resources_tgt",
+        Action::Str,
+        "Which resources to run on, with -r. '*' is this minion and all of them.",
+    )
+    .dflt(Default::Str("*"))
+    .meta("TGT"),
+    flag(
+        &["--tgt-type"],
+        "resources_tgt_type",
+        Action::Choice(&["glob", "list", "compound", "grain", "grain_pcre", "pcre"]),
+        "How --tgt is read: glob, list, compound, grain, grain_pcre or pcre.",
+    )
+    .dflt(Default::Str("glob"))
+    .meta("TYPE"),
+];
+
+static CACHEDIR: &[Flag] = &[flag(&["--cachedir"], "cachedir", Action::Str, "Cache folder.")
+    .dflt(Default::Str("/var/cache/salt/"))];
+
+pub static PROGRAM: Program = Program {
+    name: "salt-call",
+    usage: "[options] <function> [arguments]",
+    about: Some("Runs a function on this machine, as its minion would."),
+    flags: &[
+        shared::VERSION,
+        shared::SALTFILE,
+        shared::CONFIG_DIR,
+        shared::PROXYID,
+        shared::EXECUTORS,
+        CACHEDIR,
+        shared::ARGS_STDIN,
+        shared::HARD_CRASH,
+        shared::NO_PARSE,
+        OWN,
+    ],
+    groups: &[shared::OUTPUT_GROUP, shared::PROFILING_GROUP, LOGGING],
+};
+
+/// Looks at the arguments, and applies the options that replace parts of the configuration.
+pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
+    check_output(cx)?;
+    check_no_parse(cx);
+    let grains = cx.parsed.bool("grains_run");
+    let doc = cx.parsed.bool("doc");
+    match cx.parsed.args.as_slice() {
+        [] if !grains && !doc => {
+            return Err(Early::HelpThen("Requires function, --grains or --doc".into()));
+        }
+        [] => {}
+        [_, ..] if grains => {
+            return Err(Early::Usage("-g/--grains does not accept any arguments".into()));
+        }
+        [_, _, ..] if doc => {
+            let message = "You can only get documentation for one method at one time";
+            return Err(Early::Usage(message.into()));
+        }
+        [function, ..] => cx.opts.set("fun", function.as_str()),
+    }
+    add_module_dirs(cx);
+    replace_roots(cx);
+    move_cachedir(cx);
+    if cx.parsed.bool("local") {
+        cx.opts.set("file_client", "local");
+    }
+    if !cx.parsed.bool("master") {
+        // An empty preset must not replace the configured master.
+        cx.parsed.adopt("master", Value::Null);
+    }
+    if !cx.parsed.bool("id") {
+        cx.parsed.adopt("id", Value::Null);
+    }
+    Ok(())
+}
+
+/// Applies `--cachedir`: the folder of custom modules goes with it, unless it has a place of its own.
+fn move_cachedir(cx: &mut Context) {
+    let generated = format!("{}/extmods", cx.opts.str("__cachedir"));
+    if !cx.parsed.is_explicit("cachedir") || cx.opts.str("extension_modules") != generated {
+        return;
+    }
+    let here = Real.current_dir();
+    let folder = halite_config::abspath(&cx.parsed.str("cachedir").unwrap_or_default(), &here);
+    cx.opts.set("extension_modules", format!("{folder}/extmods"));
+    cx.opts.set("cachedir", folder);
+    halite_config::prepend_root_dir(&cx.opts, &["cachedir", "extension_modules"], &here);
+    let folder = cx.opts.get("cachedir").unwrap_or_default();
+    cx.parsed.set("cachedir", folder);
+}
+
+/// Adds `-m` folders to the configured ones; the option is then what is configured.
+fn add_module_dirs(cx: &mut Context) {
+    let here = Real.current_dir();
+    let given = cx.parsed.get("module_dirs").items_of_sequence().unwrap_or_default();
+    let given = given.iter().map(Value::to_str).collect::<Vec<_>>().join(",");
+    let given = given.split(',').filter(|dir| !dir.is_empty());
+    let given = given.map(|dir| Value::from(halite_config::abspath(dir, &here)));
+    let all = Value::list(cx.opts.list("module_dirs").into_iter().chain(given));
+    cx.parsed.set("module_dirs", all);
+}
+
+/// Applies `--file-root`, `--pillar-root` and `--states-dir`.
+fn replace_roots(cx: &mut Context) {
+    let here = Real.current_dir();
+    let mut ignored = Vec::new();
+    for (dest, option, flag) in [
+        ("file_root", "file_roots", "--file-root"),
+        ("pillar_root", "pillar_roots", "--pillar-root"),
+        ("states_dir", "states_dirs", "--states-dir"),
+    ] {
+        let given = cx.parsed.get(dest).items_of_sequence().unwrap_or_default();
+        if given.is_empty() {
+            continue;
+        }
+        ignored.push(flag);
+        let dirs = given.iter().map(|dir| halite_config::abspath(&dir.to_str(), &here));
+        if option == "states_dirs" {
+            cx.opts.set(option, Value::list(dirs));
+            continue;
+        }
+        let dirs = dirs.flat_map(|dir| match dir.contains(['*', '?', '[']) {
+            true => Real.glob(&dir),
+            false => vec![dir],
+        });
+        cx.opts.set(option, dict! { "base" => Value::list(dirs) });
+    }
+    if !cx.parsed.bool("local") && !ignored.is_empty() {
+        let are = if ignored.len() == 1 { "is" } else { "are" };
+        terminal::err(&format!(
+            "Warning: {} {are} ignored because --local was not specified; the remote file client retrieves these from the master. Re-run with --local to use the local override.\n",
+            ignored.join(", ")
+        ));
+    }
+}
+
+/// Returns the arguments of the function.
+#[must_use]
+pub fn arguments(cx: &Context) -> Args {
+    Args::parse(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
+}
+
+/// Runs the function and prints its result.
+pub fn run(cx: &mut Context) -> u8 {
+    cx.missing("salt-call")
+}

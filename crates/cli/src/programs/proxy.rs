@@ -1,0 +1,39 @@
+//! `salt-proxy`: a minion for a device that cannot run one.
+
+use crate::{
+    optparse::{Flag, Group, Program},
+    programs::{Context, shared},
+};
+
+static LOGGING: Group = Group {
+    title: shared::LOGGING_TITLE,
+    about: Some(shared::LOGGING_ABOUT),
+    flags: &[
+        shared::LOG_LEVEL,
+        shared::log_file("log_file", "File to log to. Default: '/var/log/salt/proxy'."),
+        shared::LOG_FILE_LEVEL,
+    ],
+};
+
+static DAEMON: &[Flag] =
+    &[shared::DAEMON, shared::pid_file("/var/run/salt-proxy.pid"), shared::DISABLE_KEEPALIVE];
+
+pub static PROGRAM: Program = Program {
+    name: "salt-proxy",
+    usage: "[options]",
+    about: Some("The proxy minion, which controls a device that cannot run a minion."),
+    flags: &[
+        shared::VERSION,
+        shared::SALTFILE,
+        shared::CONFIG_DIR,
+        shared::PROXYID,
+        shared::USER,
+        DAEMON,
+    ],
+    groups: &[LOGGING],
+};
+
+/// Runs the daemon.
+pub fn run(cx: &mut Context) -> u8 {
+    cx.missing("salt-proxy")
+}

@@ -1,0 +1,34 @@
+//! `salt-syndic`: the syndic daemon.
+
+use crate::{
+    optparse::{Flag, Group, Program},
+    programs::{Context, shared},
+};
+
+static LOGGING: Group = Group {
+    title: shared::LOGGING_TITLE,
+    about: Some(shared::LOGGING_ABOUT),
+    flags: &[
+        shared::LOG_LEVEL,
+        shared::log_file("syndic_log_file", "File to log to. Default: '/var/log/salt/syndic'."),
+        shared::LOG_FILE_LEVEL,
+    ],
+};
+
+static DAEMON: &[Flag] =
+    &[shared::DAEMON, shared::pid_file("/var/run/salt-syndic.pid"), shared::DISABLE_KEEPALIVE];
+
+pub static PROGRAM: Program = Program {
+    name: "salt-syndic",
+    usage: "[options]",
+    about: Some(
+        "The syndic, which passes the commands of a higher master on to the master it runs beside.",
+    ),
+    flags: &[shared::VERSION, shared::SALTFILE, shared::CONFIG_DIR, shared::USER, DAEMON],
+    groups: &[LOGGING],
+};
+
+/// Runs the daemon.
+pub fn run(cx: &mut Context) -> u8 {
+    cx.missing("salt-syndic")
+}

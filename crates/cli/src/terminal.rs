@@ -1,0 +1,34 @@
+//! Standard output and standard error.
+//!
+//! Nobody minds when the reader goes away (`salt … | head`): writing then simply ends.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+/// Prints to standard output.
+pub fn out(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Prints to standard error.
+pub fn err(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Tells whether people read standard error, and do not mind colour.
+#[must_use]
+pub fn err_wants_color() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Returns the width that help texts are wrapped to, as Python finds it.
+#[must_use]
+pub fn columns() -> usize {
+    env("COLUMNS").and_then(|columns| columns.trim().parse().ok()).unwrap_or(80)
+}
+
+/// Returns an environment variable, if it is text.
+#[must_use]
+pub fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

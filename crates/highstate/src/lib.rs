@@ -1,0 +1,115 @@
+//! The state engine: SLS → high data → low chunks → requisite graph → ordered run.
+//!
+//! Read in this order:
+//! - [`gather`] renders SLS files with their includes into high data;
+//! - [`high`] verifies it and folds in `extend`, `*_in`, `use` and `exclude`;
+//! - [`low`] splits it into low chunks, one per state to run;
+//! - [`graph`] resolves requisites and orders the chunks;
+//! - [`run`] runs them, with [`guards`] (`onlyif`, `unless` …), retry, watch, listen and threads.
+//!
+//! The crate is handed its states ([`States`]) and everything else through a
+//! [`Cx`](halite_spec::Cx): it knows no state by name, so its tests use five-line toy states. High
+//! data and low chunks stay the dicts users know from `state.show_highstate` and
+//! `state.show_lowstate`. It is the only code that knows requisites, and it never looks at the
+//! machine itself.
+
+mod gather;
+mod graph;
+mod guards;
+mod high;
+mod keywords;
+mod low;
+mod run;
+mod slots;
+
+use halite_spec::{Aggregate, Call, Cx, Outcome, Result};
+use halite_value::{Dict, Place};
+
+pub use gather::{Gathered, Places, available, declare, gather};
+pub use graph::Graph;
+pub use high::{compile_high, fold, verify};
+pub use keywords::is_engine_keyword;
+pub use low::{Settings, tag};
+pub use run::{Run, RunOptions};
+
+/// The states the engine can run.
+pub trait States: Send + Sync {
+    /// Tells whether `file.absent` can be run.
+    fn has(&self, state: &str) -> bool;
+
+    /// Says why a state cannot be run, when more is known than that it does not exist.
+    fn missing_reason(&self, state: &str) -> Option<String>;
+
+    /// Returns the names of all states: for suggestions.
+    fn names(&self) -> Vec<String>;
+
+    /// Returns the declared arguments.
+    fn params(&self, state: &str) -> Params;
+
+    /// Tells whether the module reacts to `watch`.
+    fn watches(&self, module: &str) -> bool;
+
+    fn aggregate(&self, module: &str) -> Option<Aggregate>;
+
+    fn run(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome>;
+
+    /// Runs the watch action of a state (`sfun` is the function declared).
+    fn watch(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome>;
+}
+
+/// The arguments a state declares.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    pub names: Vec<String>,
+    /// Those without a default.
+    pub required: Vec<String>,
+    /// It takes any others as well.
+    pub open: bool,
+}
+
+/// Something wrong in the author's sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Salt's words.
+    pub text: String,
+    pub place: Option<Place>,
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), place: None, help: None }
+    }
+
+    #[must_use]
+    pub fn at(mut self, place: Option<&Place>) -> Self {
+        self.place = place.cloned();
+        self
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Salt's text, then where and what to do: what `state.apply` returns in its list of errors.
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)?;
+        if let Some(place) = &self.place {
+            write!(f, "\n  --> {place}")?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n   = help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// High data: id → state → arguments, with `__extend__` and `__exclude__` beside the ids.
+pub type High = Dict;
+
+/// A low chunk: one state to run, with everything it needs.
+pub type Low = Dict;

@@ -1,0 +1,217 @@
+//! `#[function]` and `#[derive(Args)]`: arguments are declared once, where they are used.
+//!
+//! Both read the declaration (name, type, doc comment, `#[default(…)]`) and emit a plain
+//! `static` description plus an adaptor that binds a call to it; nothing else. `cargo expand`
+//! shows no magic. `#[function] fn contains(…)` emits a module `contains` beside the function
+//! (modules and functions have separate name spaces in Rust) that holds `SPEC`.
+
+use proc_macro::TokenStream;
+use proc_macro2::TokenStream as Tokens;
+use quote::quote;
+use syn::{
+    Attribute, DeriveInput, Expr, FnArg, Ident, ItemFn, LitStr, Pat, Type, parse_macro_input,
+    spanned::Spanned,
+};
+
+/// One declared argument.
+struct Param {
+    ident: Ident,
+    name: String,
+    ty: Type,
+    doc: String,
+    default: Option<Expr>,
+    aliases: Vec<String>,
+    rest: bool,
+}
+
+/// Makes a Rust function callable by its Salt name.
+///
+/// The first parameter is `cx: &Cx`; the others are arguments. `#[default(expr)]` on a parameter
+/// makes it optional, as does the type `Option<_>` (default None); `rest: Rest` takes whatever is
+/// left. `#[function(name = "list")]` gives another name than the Rust one.
+#[proc_macro_attribute]
+pub fn function(attr: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as ItemFn);
+    expand_function(attr.into(), item).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Binds a state's arguments to the fields of a struct, by name. `#[arg(name = "x")]` renames,
+/// `#[arg(alias = "y")]` accepts another name too, `#[default(expr)]` makes a field optional.
+#[proc_macro_derive(Args, attributes(default, arg))]
+pub fn args(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    expand_args(&item).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+fn expand_function(attr: Tokens, mut item: ItemFn) -> syn::Result<Tokens> {
+    let mut salt_name = item.sig.ident.to_string();
+    if !attr.is_empty() {
+        let meta: syn::MetaNameValue = syn::parse2(attr)?;
+        salt_name = literal(&meta.value)?;
+    }
+    let mut params = Vec::new();
+    for input in item.sig.inputs.iter_mut().skip(1) {
+        let FnArg::Typed(input) = input else {
+            return Err(syn::Error::new(input.span(), "a function has no self"));
+        };
+        let Pat::Ident(pat) = &*input.pat else {
+            return Err(syn::Error::new(input.span(), "name the argument"));
+        };
+        params.push(param(&pat.ident, &input.ty, &input.attrs)?);
+        input.attrs.clear();
+    }
+    let ident = &item.sig.ident;
+    let doc = doc_of(&item.attrs);
+    let specs = params.iter().map(spec_of);
+    let binds = params.iter().map(|param| {
+        let ident = &param.ident;
+        let bind = bind_of(param);
+        quote! { let #ident = #bind; }
+    });
+    let names = params.iter().map(|param| &param.ident);
+    Ok(quote! {
+        #item
+
+        #[doc(hidden)]
+        pub mod #ident {
+            #[allow(unused_imports)]
+            use super::*;
+
+            pub static SPEC: ::halite_spec::Function = ::halite_spec::Function {
+                name: #salt_name,
+                doc: #doc,
+                params: &[#(#specs),*],
+                call: |cx, call| {
+                    let mut binder = ::halite_spec::Binder::new(call, SPEC.params);
+                    #(#binds)*
+                    binder.finish()?;
+                    ::halite_spec::IntoReturn::into_return(super::#ident(cx, #(#names),*))
+                },
+            };
+        }
+    })
+}
+
+fn expand_args(item: &DeriveInput) -> syn::Result<Tokens> {
+    let syn::Data::Struct(data) = &item.data else {
+        return Err(syn::Error::new(item.span(), "arguments are a struct"));
+    };
+    let mut params = Vec::new();
+    for field in &data.fields {
+        let Some(ident) = &field.ident else {
+            return Err(syn::Error::new(field.span(), "name the field"));
+        };
+        params.push(param(ident, &field.ty, &field.attrs)?);
+    }
+    let ident = &item.ident;
+    let doc = doc_of(&item.attrs);
+    let specs = params.iter().map(spec_of);
+    let binds = params.iter().map(|param| {
+        let ident = &param.ident;
+        let bind = bind_of(param);
+        quote! { #ident: #bind }
+    });
+    Ok(quote! {
+        impl ::halite_spec::Args for #ident {
+            const DOC: &'static str = #doc;
+            const PARAMS: &'static [::halite_spec::Param] = &[#(#specs),*];
+
+            fn bind(binder: &mut ::halite_spec::Binder) -> ::halite_spec::Result<Self> {
+                Ok(Self { #(#binds),* })
+            }
+        }
+    })
+}
+
+fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
+    let mut name = ident.to_string().trim_start_matches("r#").to_owned();
+    let mut default = None;
+    let mut aliases = Vec::new();
+    for attr in attrs {
+        if attr.path().is_ident("default") {
+            default = Some(attr.parse_args::<Expr>()?);
+        } else if attr.path().is_ident("arg") {
+            attr.parse_nested_meta(|meta| {
+                let text = meta.value()?.parse::<LitStr>()?.value();
+                if meta.path.is_ident("name") {
+                    name = text;
+                } else {
+                    aliases.push(text);
+                }
+                Ok(())
+            })?;
+        }
+    }
+    let last = |ty: &Type| match ty {
+        Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+        _ => None,
+    };
+    if default.is_none() && last(ty).as_deref() == Some("Option") {
+        default = Some(syn::parse_quote!(None));
+    }
+    let rest = last(ty).as_deref() == Some("Rest");
+    Ok(Param {
+        ident: ident.clone(),
+        name,
+        ty: ty.clone(),
+        doc: doc_of(attrs),
+        default,
+        aliases,
+        rest,
+    })
+}
+
+fn spec_of(param: &Param) -> Tokens {
+    let Param { name, ty, doc, default, aliases, rest, .. } = param;
+    let default = match default {
+        Some(default) => quote! {
+            Some(|| { let value: #ty = #default; ::halite_spec::ToDefault::to_default(&value) })
+        },
+        None => quote! { None },
+    };
+    quote! {
+        ::halite_spec::Param {
+            name: #name,
+            doc: #doc,
+            kind: <#ty as ::halite_spec::FromArg>::KIND,
+            default: #default,
+            aliases: &[#(#aliases),*],
+            rest: #rest,
+        }
+    }
+}
+
+fn bind_of(param: &Param) -> Tokens {
+    let Param { name, ty, default, aliases, rest, .. } = param;
+    if *rest {
+        return quote! { binder.rest() };
+    }
+    let aliases = quote! { &[#(#aliases),*] };
+    match default {
+        Some(default) => quote! {
+            match binder.optional::<#ty>(#name, #aliases)? { Some(value) => value, None => #default }
+        },
+        None => quote! { binder.required::<#ty>(#name, #aliases)? },
+    }
+}
+
+/// The doc comment as one text, each line without its first space.
+fn doc_of(attrs: &[Attribute]) -> String {
+    let lines = attrs.iter().filter(|attr| attr.path().is_ident("doc")).filter_map(|attr| {
+        let syn::Meta::NameValue(meta) = &attr.meta else { return None };
+        literal(&meta.value).ok()
+    });
+    let lines: Vec<_> =
+        lines.map(|line| line.strip_prefix(' ').unwrap_or(&line).to_owned()).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+fn literal(expr: &Expr) -> syn::Result<String> {
+    match expr {
+        Expr::Lit(lit) => match &lit.lit {
+            syn::Lit::Str(text) => Ok(text.value()),
+            other => Err(syn::Error::new(other.span(), "a text is expected")),
+        },
+        other => Err(syn::Error::new(other.span(), "a text is expected")),
+    }
+}

@@ -1,0 +1,82 @@
+//! What can go wrong in a function or a state.
+
+use halite_value::Place;
+
+use crate::host;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The work itself failed; Salt's `CommandExecutionError`.
+    #[error("{0}")]
+    Failed(String),
+    /// The request makes no sense; Salt's `SaltInvocationError`.
+    #[error("{0}")]
+    Invalid(String),
+    /// The arguments do not fit the declaration.
+    #[error(transparent)]
+    Args(#[from] ArgError),
+    /// No such function.
+    #[error("'{0}' is not available.")]
+    NotFound(String),
+    /// The function exists, but not on this machine; the reason is for the user.
+    #[error("'{function}' is not available: {reason}")]
+    Unavailable { function: String, reason: String },
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    /// A template, SLS or data file is wrong, and we know where.
+    #[error("{message}")]
+    Source { message: String, place: Option<Place>, excerpt: Option<String>, help: Option<String> },
+    /// An exception of another class, as users' Python or a template raised it.
+    #[error("{message}")]
+    Raised { class: String, message: String, traceback: Option<String> },
+    #[error("the job was cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// Builds [`Error::Failed`].
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    /// Builds [`Error::Invalid`].
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    /// Returns the name of the Python exception Salt would have raised.
+    pub fn class(&self) -> &str {
+        match self {
+            Self::Failed(_) => "CommandExecutionError",
+            Self::Invalid(_) => "SaltInvocationError",
+            Self::Args(_) => "TypeError",
+            Self::NotFound(_) | Self::Unavailable { .. } => "KeyError",
+            Self::Host(error) if error.is_missing() => "FileNotFoundError",
+            Self::Host(_) => "OSError",
+            Self::Source { .. } => "SaltRenderError",
+            Self::Raised { class, .. } => class,
+            Self::Cancelled => "SystemExit",
+        }
+    }
+}
+
+/// A call that does not fit the function's arguments.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArgError {
+    #[error("missing argument `{0}`")]
+    Missing(String),
+    #[error("unexpected argument `{name}`{}", hint(.suggestion.as_deref()))]
+    Unexpected { name: String, suggestion: Option<String> },
+    #[error("takes {allowed} arguments but {given} were given")]
+    TooMany { allowed: usize, given: usize },
+    #[error("argument `{0}` was given twice")]
+    Twice(String),
+    #[error("argument `{name}` must be {expected}, not {given}")]
+    Type { name: String, expected: String, given: String },
+}
+
+fn hint(suggestion: Option<&str>) -> String {
+    suggestion.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
+}

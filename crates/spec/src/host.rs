@@ -1,0 +1,685 @@
+//! The machine as content sees it: files, processes, users, clock.
+//!
+//! [`Host`] is the only door. `host::Os` is the real one, `host::Fake` lives in memory,
+//! `host::Failing` fails the nth call; [`ReadOnly`] here refuses every change, and is what a state
+//! gets to observe with. A command that only looks says so ([`Command::query`]), so that
+//! observing may run it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, Read},
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The machine refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// «cannot read /etc/x: No such file or directory»
+    #[error("cannot {action} {}: {}", path.display(), io_text(source))]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot run {program}: {reason}")]
+    Spawn { program: String, reason: String },
+    /// A change was asked of a host that may only look.
+    #[error("refused to {action} {what} while only looking")]
+    ReadOnly { action: &'static str, what: String },
+    /// The job was told to end; nothing more will be changed.
+    #[error("the job was cancelled")]
+    Cancelled,
+    #[error("{0}")]
+    Other(String),
+}
+
+/// The system's words without Rust's `(os error 2)`.
+fn io_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+impl Error {
+    pub fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::Io { action, path: path.as_ref().to_owned(), source }
+    }
+
+    pub fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Io { source, .. } => Some(source.kind()),
+            _ => None,
+        }
+    }
+
+    /// The file (or a folder on the way to it) is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.kind(), Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+    }
+}
+
+/// What a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    File,
+    Dir,
+    Link,
+    Block,
+    Char,
+    Fifo,
+    Socket,
+}
+
+impl Kind {
+    /// As Salt writes it: `file`, `dir`, `link`, `block`, `char`, `pipe`, `socket`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Dir => "dir",
+            Self::Link => "link",
+            Self::Block => "block",
+            Self::Char => "char",
+            Self::Fifo => "pipe",
+            Self::Socket => "socket",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stat {
+    pub kind: Kind,
+    /// The permission bits: `0o755`.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub size: u64,
+    pub inode: u64,
+    pub links: u64,
+    pub device: u64,
+    /// What a device file stands for.
+    pub rdev: u64,
+    /// Seconds since 1970, with a fraction.
+    pub atime: f64,
+    pub mtime: f64,
+    pub ctime: f64,
+}
+
+impl Stat {
+    /// The mode as Salt writes it: `0755`.
+    pub fn mode_text(&self) -> String {
+        format!("{:04o}", self.mode)
+    }
+}
+
+/// How a file is to be written. What is `None` is kept from the file replaced, or left to the
+/// umask and the running user.
+#[derive(Clone, Debug, Default)]
+pub struct Write {
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub name: String,
+    pub uid: u32,
+    pub gid: u32,
+    /// The comment field, with its commas.
+    pub gecos: String,
+    pub home: String,
+    pub shell: String,
+    pub passwd: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub name: String,
+    pub gid: u32,
+    pub members: Vec<String>,
+    pub passwd: String,
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub argv: Vec<OsString>,
+    pub cwd: Option<PathBuf>,
+    /// Set (or, with `None`, removed) over the inherited environment.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    pub clear_env: bool,
+    pub stdin: Option<Vec<u8>>,
+    pub timeout: Option<Duration>,
+    pub user: Option<String>,
+    pub group: Option<String>,
+    pub umask: Option<u32>,
+    /// Output beyond this many bytes is dropped and [`Output::truncated`] set.
+    pub output_limit: usize,
+    /// stderr goes into stdout, in the order written.
+    pub merge_stderr: bool,
+    /// Do not wait for the end; the output is empty.
+    pub background: bool,
+    /// It changes nothing, so it may run while a state only looks.
+    pub query: bool,
+}
+
+impl Command {
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            argv: vec![program.into()],
+            cwd: None,
+            env: Vec::new(),
+            clear_env: false,
+            stdin: None,
+            timeout: None,
+            user: None,
+            group: None,
+            umask: None,
+            output_limit: 64 << 20,
+            merge_stderr: false,
+            background: false,
+            query: false,
+        }
+    }
+
+    /// Runs a text in a shell.
+    pub fn shell(shell: impl Into<OsString>, text: impl Into<OsString>) -> Self {
+        Self::new(shell).arg("-c").arg(text)
+    }
+
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.argv.push(arg.into());
+        self
+    }
+
+    #[must_use]
+    pub fn args<T: Into<OsString>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+        self.argv.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Declares that the command changes nothing.
+    #[must_use]
+    pub fn query(mut self) -> Self {
+        self.query = true;
+        self
+    }
+
+    #[must_use]
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time);
+        self
+    }
+
+    /// The command line for messages.
+    pub fn shown(&self) -> String {
+        let words = self.argv.iter().map(|word| word.to_string_lossy());
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    pub pid: u32,
+    /// The exit code; minus the signal's number if one ended it.
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub timed_out: bool,
+    pub truncated: bool,
+}
+
+impl Output {
+    pub fn ok(&self) -> bool {
+        self.code == 0
+    }
+
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+}
+
+/// What the kernel says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uname {
+    /// `Linux`
+    pub sysname: String,
+    pub nodename: String,
+    pub release: String,
+    pub version: String,
+    /// `x86_64`
+    pub machine: String,
+}
+
+/// A network interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    pub up: bool,
+    /// `52:54:00:12:34:56`
+    pub hwaddr: Option<String>,
+    pub addresses: Vec<Address>,
+}
+
+/// An address of an [`Interface`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    pub ip: IpAddr,
+    pub prefix: u8,
+    pub broadcast: Option<Ipv4Addr>,
+    /// The other end of a point-to-point link.
+    pub peer: Option<IpAddr>,
+    /// The address's own name: `eth0:1`.
+    pub label: Option<String>,
+    /// An address of a subnet the interface has another one of.
+    pub secondary: bool,
+}
+
+/// What the resolver knows of a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// The full name.
+    pub canonical: Option<String>,
+    /// In the resolver's order, without repeats.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The space of a file system; sizes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    /// Free for root.
+    pub free: u64,
+    /// Free for others.
+    pub available: u64,
+    pub block_size: u64,
+    pub inodes: u64,
+    pub inodes_free: u64,
+}
+
+/// A machine.
+pub trait Host: Send + Sync {
+    // Looking.
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>>;
+
+    /// As [`Host::open`], from a position on; beyond the end there is nothing to read.
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        let mut file = self.open(path)?;
+        io::copy(&mut file.by_ref().take(offset), &mut io::sink())
+            .map_err(|error| Error::io("read", path, error))?;
+        Ok(file)
+    }
+
+    /// Follows links if asked.
+    fn stat(&self, path: &Path, follow: bool) -> Result<Stat>;
+
+    fn read_link(&self, path: &Path) -> Result<PathBuf>;
+
+    /// Returns the names in a folder, sorted.
+    fn read_dir(&self, path: &Path) -> Result<Vec<OsString>>;
+
+    /// Returns the path with every link resolved.
+    fn real_path(&self, path: &Path) -> Result<PathBuf>;
+
+    fn users(&self) -> Result<Vec<User>>;
+
+    fn groups(&self) -> Result<Vec<Group>>;
+
+    fn user_named(&self, name: &str) -> Result<Option<User>>;
+
+    fn user_with_id(&self, uid: u32) -> Result<Option<User>>;
+
+    fn group_named(&self, name: &str) -> Result<Option<Group>>;
+
+    fn group_with_id(&self, gid: u32) -> Result<Option<Group>>;
+
+    fn env(&self, name: &OsStr) -> Option<OsString>;
+
+    fn env_all(&self) -> Vec<(OsString, OsString)>;
+
+    fn now(&self) -> SystemTime;
+
+    /// Returns the user id we run as.
+    fn uid(&self) -> u32;
+
+    fn get_xattr(&self, path: &Path, name: &str) -> Result<Option<Vec<u8>>>;
+
+    fn list_xattr(&self, path: &Path) -> Result<Vec<String>>;
+
+    /// Waits, or returns early when the job is cancelled.
+    fn sleep(&self, time: Duration) -> Result<()>;
+
+    /// The job shall end.
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    /// Returns the group id we run as.
+    fn gid(&self) -> u32 {
+        0
+    }
+
+    fn uname(&self) -> Uname {
+        Uname::default()
+    }
+
+    fn interfaces(&self) -> Result<Vec<Interface>> {
+        Ok(Vec::new())
+    }
+
+    /// Asks the resolver for a name; an empty answer when it knows none.
+    fn resolve(&self, _name: &str) -> Result<Resolved> {
+        Ok(Resolved::default())
+    }
+
+    /// Asks the resolver for the names of an address, the main one first.
+    fn names_of(&self, _address: IpAddr) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Returns the space of the file system a path is on.
+    fn space(&self, path: &Path) -> Result<Space> {
+        Err(Error::io("measure", path, io::ErrorKind::Unsupported.into()))
+    }
+
+    // Both: it depends on the command.
+
+    fn run(&self, command: &Command) -> Result<Output>;
+
+    // Changing.
+
+    /// Replaces a file as one step: at every moment the path holds the old file or the new one,
+    /// whole, with its owner and mode.
+    fn write_from(&self, path: &Path, content: &mut dyn Read, how: &Write) -> Result<()>;
+
+    fn append(&self, path: &Path, content: &[u8]) -> Result<()>;
+
+    /// The parent must exist.
+    fn create_dir(&self, path: &Path, mode: Option<u32>) -> Result<()>;
+
+    fn remove_file(&self, path: &Path) -> Result<()>;
+
+    /// The folder must be empty.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
+
+    /// Removes a file, a link, or a folder with everything in it.
+    fn remove_all(&self, path: &Path) -> Result<()>;
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    fn symlink(&self, target: &Path, link: &Path) -> Result<()>;
+
+    fn hard_link(&self, target: &Path, link: &Path) -> Result<()>;
+
+    fn set_mode(&self, path: &Path, mode: u32) -> Result<()>;
+
+    fn set_owner(
+        &self,
+        path: &Path,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        follow: bool,
+    ) -> Result<()>;
+
+    /// Seconds since 1970.
+    fn set_times(&self, path: &Path, atime: Option<f64>, mtime: Option<f64>) -> Result<()>;
+
+    fn make_node(&self, path: &Path, kind: Kind, major: u32, minor: u32, mode: u32) -> Result<()>;
+
+    fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> Result<()>;
+
+    fn remove_xattr(&self, path: &Path, name: &str) -> Result<()>;
+
+    /// For this process and those it starts.
+    fn set_env(&self, name: &OsStr, value: Option<&OsStr>) -> Result<()>;
+
+    /// Sends a signal to a process; signal 0 only asks whether it is there.
+    fn kill(&self, pid: u32, _signal: i32) -> Result<()> {
+        Err(Error::Other(format!("cannot send a signal to process {pid} here")))
+    }
+}
+
+/// Conveniences over the primitives; the same for every host.
+impl dyn Host + '_ {
+    pub fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        self.open(path)?
+            .read_to_end(&mut content)
+            .map_err(|error| Error::io("read", path, error))?;
+        Ok(content)
+    }
+
+    /// Bytes that are not UTF-8 are replaced.
+    pub fn read_text(&self, path: &Path) -> Result<String> {
+        let content = self.read(path)?;
+        Ok(String::from_utf8(content)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+
+    /// As [`Self::read_text`]; `None` when there is no such file.
+    pub fn read_text_if_there(&self, path: &Path) -> Result<Option<String>> {
+        match self.read_text(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As [`Host::stat`]; `None` when nothing is there.
+    pub fn stat_if_there(&self, path: &Path, follow: bool) -> Result<Option<Stat>> {
+        match self.stat(path, follow) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Follows links; a dangling one does not exist.
+    pub fn exists(&self, path: &Path) -> bool {
+        self.stat(path, true).is_ok()
+    }
+
+    pub fn is_file(&self, path: &Path) -> bool {
+        self.stat(path, true).is_ok_and(|stat| stat.kind == Kind::File)
+    }
+
+    pub fn is_dir(&self, path: &Path) -> bool {
+        self.stat(path, true).is_ok_and(|stat| stat.kind == Kind::Dir)
+    }
+
+    pub fn is_link(&self, path: &Path) -> bool {
+        self.stat(path, false).is_ok_and(|stat| stat.kind == Kind::Link)
+    }
+
+    pub fn write(&self, path: &Path, content: &[u8], how: &Write) -> Result<()> {
+        self.write_from(path, &mut &*content, how)
+    }
+
+    /// Makes a folder and those above it; fine if it exists.
+    pub fn create_dirs(&self, path: &Path, mode: Option<u32>) -> Result<()> {
+        if self.is_dir(path) {
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            self.create_dirs(parent, mode)?;
+        }
+        match self.create_dir(path, mode) {
+            Err(error) if error.kind() == Some(io::ErrorKind::AlreadyExists) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Finds a program on `PATH` (or takes a path as it is).
+    pub fn which(&self, program: &str) -> Option<PathBuf> {
+        let is_program = |path: &Path| {
+            self.stat(path, true)
+                .is_ok_and(|stat| stat.kind == Kind::File && stat.mode & 0o111 != 0)
+        };
+        if program.contains('/') {
+            return Some(PathBuf::from(program)).filter(|path| is_program(path));
+        }
+        let path = self.env(OsStr::new("PATH"));
+        let path = path.unwrap_or_else(|| {
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()
+        });
+        let usual = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"].map(PathBuf::from);
+        std::env::split_paths(&path)
+            .chain(usual)
+            .map(|folder| folder.join(program))
+            .find(|path| is_program(path))
+    }
+}
+
+/// Passes every look through and refuses every change.
+pub struct ReadOnly(pub Arc<dyn Host>);
+
+fn refuse<T>(action: &'static str, what: impl AsRef<Path>) -> Result<T> {
+    Err(Error::ReadOnly { action, what: what.as_ref().display().to_string() })
+}
+
+impl Host for ReadOnly {
+    fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
+        self.0.open(path)
+    }
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        self.0.open_at(path, offset)
+    }
+    fn stat(&self, path: &Path, follow: bool) -> Result<Stat> {
+        self.0.stat(path, follow)
+    }
+    fn read_link(&self, path: &Path) -> Result<PathBuf> {
+        self.0.read_link(path)
+    }
+    fn read_dir(&self, path: &Path) -> Result<Vec<OsString>> {
+        self.0.read_dir(path)
+    }
+    fn real_path(&self, path: &Path) -> Result<PathBuf> {
+        self.0.real_path(path)
+    }
+    fn users(&self) -> Result<Vec<User>> {
+        self.0.users()
+    }
+    fn groups(&self) -> Result<Vec<Group>> {
+        self.0.groups()
+    }
+    fn user_named(&self, name: &str) -> Result<Option<User>> {
+        self.0.user_named(name)
+    }
+    fn user_with_id(&self, uid: u32) -> Result<Option<User>> {
+        self.0.user_with_id(uid)
+    }
+    fn group_named(&self, name: &str) -> Result<Option<Group>> {
+        self.0.group_named(name)
+    }
+    fn group_with_id(&self, gid: u32) -> Result<Option<Group>> {
+        self.0.group_with_id(gid)
+    }
+    fn env(&self, name: &OsStr) -> Option<OsString> {
+        self.0.env(name)
+    }
+    fn env_all(&self) -> Vec<(OsString, OsString)> {
+        self.0.env_all()
+    }
+    fn now(&self) -> SystemTime {
+        self.0.now()
+    }
+    fn uid(&self) -> u32 {
+        self.0.uid()
+    }
+    fn get_xattr(&self, path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+        self.0.get_xattr(path, name)
+    }
+    fn list_xattr(&self, path: &Path) -> Result<Vec<String>> {
+        self.0.list_xattr(path)
+    }
+    fn sleep(&self, time: Duration) -> Result<()> {
+        self.0.sleep(time)
+    }
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+    fn gid(&self) -> u32 {
+        self.0.gid()
+    }
+    fn uname(&self) -> Uname {
+        self.0.uname()
+    }
+    fn interfaces(&self) -> Result<Vec<Interface>> {
+        self.0.interfaces()
+    }
+    fn resolve(&self, name: &str) -> Result<Resolved> {
+        self.0.resolve(name)
+    }
+    fn names_of(&self, address: IpAddr) -> Result<Vec<String>> {
+        self.0.names_of(address)
+    }
+    fn space(&self, path: &Path) -> Result<Space> {
+        self.0.space(path)
+    }
+    fn run(&self, command: &Command) -> Result<Output> {
+        if command.query { self.0.run(command) } else { refuse("run", command.shown()) }
+    }
+    fn write_from(&self, path: &Path, _: &mut dyn Read, _: &Write) -> Result<()> {
+        refuse("write", path)
+    }
+    fn append(&self, path: &Path, _: &[u8]) -> Result<()> {
+        refuse("append to", path)
+    }
+    fn create_dir(&self, path: &Path, _: Option<u32>) -> Result<()> {
+        refuse("create", path)
+    }
+    fn remove_file(&self, path: &Path) -> Result<()> {
+        refuse("remove", path)
+    }
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        refuse("remove", path)
+    }
+    fn remove_all(&self, path: &Path) -> Result<()> {
+        refuse("remove", path)
+    }
+    fn rename(&self, from: &Path, _: &Path) -> Result<()> {
+        refuse("rename", from)
+    }
+    fn symlink(&self, _: &Path, link: &Path) -> Result<()> {
+        refuse("link", link)
+    }
+    fn hard_link(&self, _: &Path, link: &Path) -> Result<()> {
+        refuse("link", link)
+    }
+    fn set_mode(&self, path: &Path, _: u32) -> Result<()> {
+        refuse("change the mode of", path)
+    }
+    fn set_owner(&self, path: &Path, _: Option<u32>, _: Option<u32>, _: bool) -> Result<()> {
+        refuse("change the owner of", path)
+    }
+    fn set_times(&self, path: &Path, _: Option<f64>, _: Option<f64>) -> Result<()> {
+        refuse("change the times of", path)
+    }
+    fn make_node(&self, path: &Path, _: Kind, _: u32, _: u32, _: u32) -> Result<()> {
+        refuse("create", path)
+    }
+    fn set_xattr(&self, path: &Path, _: &str, _: &[u8]) -> Result<()> {
+        refuse("set an attribute of", path)
+    }
+    fn remove_xattr(&self, path: &Path, _: &str) -> Result<()> {
+        refuse("remove an attribute of", path)
+    }
+    fn set_env(&self, name: &OsStr, _: Option<&OsStr>) -> Result<()> {
+        refuse("set", name)
+    }
+    fn kill(&self, pid: u32, signal: i32) -> Result<()> {
+        if signal == 0 { self.0.kill(pid, 0) } else { refuse("signal", pid.to_string()) }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a function and a state are, and what they are handed.
+//!
+//! Content crates (`modules`, `states`, …) declare functions with `#[function]` and `module!`,
+//! states with `#[derive(Args)]`, [`State`] and `states!`; engines and programs run them with a
+//! [`Cx`]. The traits through which content reaches the machine ([`Host`]), the file server
+//! ([`Files`]) and the engine ([`Runtime`]) are defined here and implemented above, so that every
+//! dependency points up.
+
+// The macros name this crate by its outside name; inside it that name must resolve too.
+extern crate self as halite_spec;
+
+mod args;
+mod cx;
+mod error;
+mod files;
+pub mod host;
+mod request;
+mod state;
+
+pub use args::{
+    AbsPath, Args, Binder, Call, FromArg, Function, IntoReturn, Module, Param, Rest, Strings,
+    ToDefault, Unknown,
+};
+pub use cx::{Cx, Event, Job, Refresh, Runtime, StateRuns, Template};
+pub use error::{ArgError, Error, Result};
+pub use files::{Fetch, Files};
+pub use halite_macros::{Args, function};
+pub use host::{Command, Host, Output, Stat};
+pub use request::{StateRequest, What};
+pub use state::{Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, Watch, run};
+
+/// Lists the functions of an execution module: `module! { /// Look at files. "file": contains, read }`.
+///
+/// A file begins with it, as its table of contents.
+#[macro_export]
+macro_rules! module {
+    ($(#[doc = $doc:literal])* $name:literal : $($function:ident),* $(,)?) => {
+        /// The functions of this file, by Salt's names.
+        pub static MODULE: $crate::Module = $crate::Module {
+            name: $name,
+            doc: concat!($($doc, "\n"),*),
+            functions: &[$(&$function::SPEC),*],
+        };
+    };
+}
+
+/// Lists the states of a state module: `states! { /// Manage files. "file": "absent" => Absent }`.
+#[macro_export]
+macro_rules! states {
+    ($(#[doc = $doc:literal])* $module:literal : $($name:literal => $state:ty),* $(,)?) => {
+        /// The states of this file, by Salt's names.
+        pub static STATES: $crate::StateModule = $crate::StateModule {
+            name: $module,
+            doc: concat!($($doc, "\n"),*),
+            states: &[$($crate::StateFn::of::<$state>($name)),*],
+            aggregate: None,
+        };
+    };
+}

@@ -1,0 +1,258 @@
+//! A state: observe, plan, apply.
+//!
+//! `observe` is handed a context that cannot write, `plan` is pure, and [`run`] is the one place
+//! where `test=True` is decided. What a plan predicts and what `apply` did are told apart: `apply`
+//! may correct the changes and the comment, when they are only known afterwards.
+
+use halite_value::{Dict, Value};
+
+use crate::{Args, Binder, Call, Cx, Error, Param, Result, args::Unknown};
+
+/// A state function: `file.absent`.
+pub trait State: Args {
+    /// What `observe` found out.
+    type Seen;
+
+    /// The state cannot tell beforehand whether it changes anything (`cmd.run`): its plan is never
+    /// empty, and a second run repeats it.
+    const REPEATS: bool = false;
+
+    /// `watch` does something beyond running again.
+    const WATCHES: bool = false;
+
+    /// Looks at the machine. The context refuses every change.
+    fn observe(&self, cx: &Cx) -> Result<Self::Seen>;
+
+    /// Says what has to change.
+    fn plan(&self, seen: &Self::Seen) -> Result<Plan>;
+
+    /// Changes it. Called only when the plan is not empty and this is no test.
+    fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied>;
+
+    /// Salt's `mod_watch`: a watched state changed, and this one did nothing by itself.
+    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+        let _ = (cx, test);
+        Err(Error::failed("this state has no watch action"))
+    }
+}
+
+/// What has to change.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// As Salt's `changes`; empty when nothing has to change.
+    pub changes: Dict,
+    /// There is something to do although no change can be named beforehand.
+    pub unknown: bool,
+    /// The comment of `test=True` (or of a state already right).
+    pub pending: String,
+    /// The comment once applied.
+    pub done: String,
+    /// The result of `test=True`; None as in Salt unless set.
+    pub test_result: Option<bool>,
+    /// Shown as warnings with the result.
+    pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// Everything is as it should be.
+    pub fn nothing(comment: impl Into<String>) -> Self {
+        Self { pending: comment.into(), ..Self::default() }
+    }
+
+    /// One change: `changes: {key: value}`.
+    pub fn change(key: impl Into<halite_value::Key>, value: impl Into<Value>) -> Self {
+        Self::default().and(key, value)
+    }
+
+    /// All of these changes.
+    pub fn changes(changes: Dict) -> Self {
+        Self { changes, ..Self::default() }
+    }
+
+    /// Something is to be done, and nobody can say what it changes.
+    pub fn unknown() -> Self {
+        Self { unknown: true, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn and(self, key: impl Into<halite_value::Key>, value: impl Into<Value>) -> Self {
+        self.changes.insert(key, value);
+        self
+    }
+
+    /// The comment of `test=True`.
+    #[must_use]
+    pub fn pending(mut self, comment: impl Into<String>) -> Self {
+        self.pending = comment.into();
+        self
+    }
+
+    /// The comment once applied.
+    #[must_use]
+    pub fn done(mut self, comment: impl Into<String>) -> Self {
+        self.done = comment.into();
+        self
+    }
+
+    #[must_use]
+    pub fn warn(mut self, warning: impl Into<String>) -> Self {
+        self.warnings.push(warning.into());
+        self
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && !self.unknown
+    }
+}
+
+/// What applying really did, where that differs from the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    pub changes: Option<Dict>,
+    pub comment: Option<String>,
+    /// `Some(false)`: it went wrong, but this much was changed.
+    pub result: Option<bool>,
+    /// Further keys of the state's return (`warnings`, `skip_watch`, `sub_state_run` …).
+    pub extra: Dict,
+}
+
+impl Applied {
+    /// The plan came true.
+    pub fn as_planned() -> Self {
+        Self::default()
+    }
+
+    pub fn changes(changes: Dict) -> Self {
+        Self { changes: Some(changes), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn comment(mut self, comment: impl Into<String>) -> Self {
+        self.comment = Some(comment.into());
+        self
+    }
+
+    /// It failed after changing this much (nothing, unless [`Applied::changes`] said otherwise).
+    pub fn failed(changes: Dict, comment: impl Into<String>) -> Self {
+        Self {
+            changes: Some(changes),
+            comment: Some(comment.into()),
+            result: Some(false),
+            extra: Dict::new(),
+        }
+    }
+}
+
+/// The return of one state, as Salt's `{name, result, changes, comment}`.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// None: would change (`test=True`).
+    pub result: Option<bool>,
+    pub changes: Dict,
+    pub comment: String,
+    pub warnings: Vec<String>,
+    pub extra: Dict,
+}
+
+impl Outcome {
+    pub fn new(result: Option<bool>, changes: Dict, comment: impl Into<String>) -> Self {
+        Self { result, changes, comment: comment.into(), warnings: Vec::new(), extra: Dict::new() }
+    }
+
+    /// A failure that changed nothing.
+    pub fn failed(comment: impl Into<String>) -> Self {
+        Self::new(Some(false), Dict::new(), comment)
+    }
+
+    /// The dict of Salt's return.
+    pub fn to_value(&self, name: &Value) -> Dict {
+        let ret = Dict::new();
+        ret.insert("name", name);
+        ret.insert("changes", &self.changes);
+        ret.insert("result", self.result);
+        ret.insert("comment", self.comment.as_str());
+        ret.update(&self.extra);
+        if !self.warnings.is_empty() {
+            ret.insert("warnings", Value::list(self.warnings.clone()));
+        }
+        ret
+    }
+}
+
+/// Runs one state. The only place where `test=True` is decided.
+pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
+    let seen = state.observe(&cx.looking_only())?;
+    let plan = state.plan(&seen)?;
+    let mut outcome = if plan.is_empty() {
+        Outcome::new(Some(true), Dict::new(), plan.pending)
+    } else if test {
+        Outcome::new(plan.test_result, plan.changes, plan.pending)
+    } else {
+        let applied = state.apply(cx, seen)?;
+        Outcome {
+            extra: applied.extra,
+            ..Outcome::new(
+                Some(applied.result.unwrap_or(true)),
+                applied.changes.unwrap_or(plan.changes),
+                applied.comment.unwrap_or(plan.done),
+            )
+        }
+    };
+    outcome.warnings.extend(plan.warnings);
+    Ok(outcome)
+}
+
+/// Runs a state's watch action.
+pub type Watch = fn(&Cx, Call, bool) -> Result<Outcome>;
+
+/// A state function in the registry.
+#[derive(Debug)]
+pub struct StateFn {
+    /// Without the module: `absent`.
+    pub name: &'static str,
+    pub doc: fn() -> &'static str,
+    pub params: fn() -> &'static [Param],
+    /// Binds and runs; returns the names no argument has beside the outcome.
+    pub run: fn(&Cx, Call, bool) -> Result<(Outcome, Unknown)>,
+    pub watch: Option<Watch>,
+    pub repeats: bool,
+}
+
+impl StateFn {
+    pub const fn of<S: State>(name: &'static str) -> Self {
+        Self {
+            name,
+            doc: || S::DOC,
+            params: || S::PARAMS,
+            run: |cx, call, test| {
+                let (state, unknown) = bind::<S>(call)?;
+                run(&state, cx, test).map(|outcome| (outcome, unknown))
+            },
+            watch: if S::WATCHES {
+                Some(|cx, call, test| bind::<S>(call)?.0.watch(cx, test))
+            } else {
+                None
+            },
+            repeats: S::REPEATS,
+        }
+    }
+}
+
+fn bind<S: State>(call: Call) -> Result<(S, Unknown)> {
+    let mut binder = Binder::new(call, S::PARAMS);
+    let state = S::bind(&mut binder)?;
+    Ok((state, binder.unknown()))
+}
+
+/// Lets several states of one module be joined into one (`pkg.installed` into one transaction):
+/// given a low chunk and those still to come, returns the chunk to run.
+pub type Aggregate = fn(low: &Dict, rest: &[Dict]) -> Dict;
+
+/// A state module: a file of states.
+#[derive(Debug)]
+pub struct StateModule {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub states: &'static [StateFn],
+    pub aggregate: Option<Aggregate>,
+}
