@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use halite_transport::{ClientOptions, Kind, Subscription, connect};
+use halite_transport::{ClientOptions, Kind, Ssl, Subscription, connect};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |at: usize| args.get(at).and_then(|text| text.parse().ok()).unwrap_or(0);
     let host = args.get(1).map_or("127.0.0.1", String::as_str);
     let kind = args.get(4).and_then(|name| Kind::from_name(name)).unwrap_or_default();
-    let client = connect(kind, ClientOptions::new(host, number(2)));
+    let client = connect(kind, ClientOptions { ssl: ssl(), ..ClientOptions::new(host, number(2)) });
     // A clear `ping`, which a genuine master answers with the load.
     let ping = b"\x83\xa3enc\xa5clear\xa4load\x81\xa3cmd\xa4ping\xa7version\x03";
     for _ in 0..2 {
@@ -25,4 +25,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{:?}", client.next().await);
     }
     Ok(())
+}
+
+/// With `HALITE_TLS=folder`: TLS with that folder's `ca.pem`, `cert.pem` and `key.pem`.
+fn ssl() -> Option<Ssl> {
+    let folder = std::path::PathBuf::from(std::env::var_os("HALITE_TLS")?);
+    Some(Ssl {
+        certfile: Some(folder.join("cert.pem")),
+        keyfile: Some(folder.join("key.pem")),
+        ca_certs: vec![folder.join("ca.pem")],
+        ..Ssl::default()
+    })
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use halite_transport::ipc::{Address, Publisher, PublisherOptions, Puller};
-use halite_transport::{Delivery, Ended, Hub, Kind, Peer, ServerOptions, Service, tcp, ws, zeromq};
+use halite_transport::{
+    Delivery, Ended, Hub, Kind, Peer, ServerOptions, Service, Ssl, tcp, ws, zeromq,
+};
 
 struct Echo;
 
@@ -50,6 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         interface: args.get(1).cloned().unwrap_or_else(|| "127.0.0.1".into()),
         ret_port: port(2),
         publish_port: port(3),
+        ssl: ssl(),
         ..ServerOptions::default()
     };
     let kind = args.get(4).and_then(|name| Kind::from_name(name)).unwrap_or_default();
@@ -78,4 +81,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         eprintln!("{receipt:?} {:?}", hub.statistics());
     }
     Ok(())
+}
+
+/// With `HALITE_TLS=folder`: TLS with that folder's `ca.pem`, `cert.pem` and `key.pem`.
+fn ssl() -> Option<Ssl> {
+    let folder = std::path::PathBuf::from(std::env::var_os("HALITE_TLS")?);
+    Some(Ssl {
+        certfile: Some(folder.join("cert.pem")),
+        keyfile: Some(folder.join("key.pem")),
+        ca_certs: vec![folder.join("ca.pem")],
+        ..Ssl::default()
+    })
 }
