@@ -46,7 +46,7 @@ impl Link for Alone {
         };
         let pid =
             u32::try_from(pid).map_err(|_| Error::failed(format!("{pid} is no process id")))?;
-        self.host.signal(pid, signal)?;
+        self.host.kill(pid, signal)?;
         Ok(format!("Signal {signal} sent to job {jid} at pid {pid}").into())
     }
 
