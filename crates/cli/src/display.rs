@@ -19,7 +19,7 @@ pub fn show(
     let mut style = Style::from_opts(opts, &Dict::new());
     style.retcode = retcode;
     let asked = |name: &str| cx.parsed.str(name).filter(|text| !text.is_empty());
-    let file = asked("output_file").or_else(|| asked("output_file_append"));
+    let file = asked("output_file");
     let use_color = select::use_color(
         cx.parsed.bool("force_color"),
         cx.parsed.bool("no_color"),
