@@ -10,7 +10,7 @@ use halite_value::{Dict, Value, dict};
 
 use crate::{Fragments, Slot, probe::Probe};
 
-fn fragment(slot: Slot, entries: Value) -> (Slot, Dict) {
+fn fragment(slot: Slot, entries: &Value) -> (Slot, Dict) {
     (slot, entries.as_dict().cloned().unwrap_or_default())
 }
 
@@ -52,10 +52,10 @@ pub(crate) fn interfaces(probe: &Probe<'_>) -> Fragments {
     let (four, six) =
         (by_interface(all, of(IpAddr::is_ipv4)), by_interface(all, of(IpAddr::is_ipv6)));
     vec![
-        fragment(Slot::HwaddrInterfaces, dict! { "hwaddr_interfaces" => hardware }),
-        fragment(Slot::Ip4Interfaces, dict! { "ip4_interfaces" => four }),
-        fragment(Slot::Ip6Interfaces, dict! { "ip6_interfaces" => six }),
-        fragment(Slot::IpInterfaces, dict! { "ip_interfaces" => by_interface(all, both) }),
+        fragment(Slot::HwaddrInterfaces, &dict! { "hwaddr_interfaces" => hardware }),
+        fragment(Slot::Ip4Interfaces, &dict! { "ip4_interfaces" => four }),
+        fragment(Slot::Ip6Interfaces, &dict! { "ip6_interfaces" => six }),
+        fragment(Slot::IpInterfaces, &dict! { "ip_interfaces" => by_interface(all, both) }),
     ]
 }
 
@@ -92,11 +92,11 @@ pub(crate) fn names(probe: &Probe<'_>) -> Fragments {
     vec![
         fragment(
             Slot::Hostname,
-            dict! { "localhost" => &own, "fqdn" => &fqdn, "host" => host, "domain" => domain },
+            &dict! { "localhost" => &own, "fqdn" => &fqdn, "host" => host, "domain" => domain },
         ),
         fragment(
             Slot::IpFqdn,
-            dict! {
+            &dict! {
                 "ipv4" => texts(&four),
                 "ipv6" => texts(&six),
                 "fqdn_ip4" => of(&four, IpAddr::is_ipv4),
@@ -109,7 +109,7 @@ pub(crate) fn names(probe: &Probe<'_>) -> Fragments {
 pub(crate) fn reverse_names(probe: &Probe<'_>) -> Fragments {
     let wanted = probe.enabled("enable_fqdns_grains");
     let names = if wanted { names_of_all(probe.host, probe.interfaces()) } else { Vec::new() };
-    vec![fragment(Slot::Fqdns, dict! { "fqdns" => names })]
+    vec![fragment(Slot::Fqdns, &dict! { "fqdns" => names })]
 }
 
 /// Returns the full names of all addresses but the loopback's, sorted: the `fqdns` grain.
@@ -161,7 +161,7 @@ pub(crate) fn gateways(probe: &Probe<'_>) -> (Slot, Dict) {
     let any = four.is_some() || six.is_some();
     fragment(
         Slot::Gateway,
-        dict! { "ip_gw" => any, "ip4_gw" => value(four), "ip6_gw" => value(six) },
+        &dict! { "ip_gw" => any, "ip4_gw" => value(four), "ip6_gw" => value(six) },
     )
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn dns(probe: &Probe<'_>) -> (Slot, Dict) {
     const MANAGED: &str = "/run/systemd/resolve/resolv.conf";
     let path = if probe.exists(MANAGED) { MANAGED } else { "/etc/resolv.conf" };
     let settings = probe.text(path).map(|text| dict! { "dns" => resolver_settings(&text) });
-    fragment(Slot::Dns, settings.unwrap_or_else(Value::dict))
+    fragment(Slot::Dns, &settings.unwrap_or_else(Value::dict))
 }
 
 fn resolver_settings(text: &str) -> Value {
