@@ -3,7 +3,13 @@
 //! No `ip` program is started: interfaces come from the host, routes from `/proc/net`.
 //! differs: Salt has no gateway and interface grains where neither `ip` nor `ifconfig` is installed.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use halite_spec::{Host, host::Interface};
 use halite_value::{Dict, Value, dict};
@@ -122,17 +128,23 @@ fn names_of_all(host: &dyn Host, interfaces: &[Interface]) -> Vec<String> {
     let mut addresses = sorted(interfaces, IpAddr::is_ipv4);
     addresses.extend(sorted(interfaces, IpAddr::is_ipv6));
     addresses.retain(|address| !address.is_loopback());
-    let mut names: Vec<String> = std::thread::scope(|scope| {
-        // A machine may have hundreds of them, and eight questions at once are enough.
-        let workers: Vec<_> = addresses
-            .chunks(addresses.len().div_ceil(8).max(1))
-            .map(|some| scope.spawn(|| some.iter().filter_map(|ip| full_name(host, *ip)).collect()))
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|_| Vec::new()))
-            .collect()
+    // A machine may have hundreds of them.
+    let workers = addresses.len().min(32);
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(address) = addresses.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let (Some(name), Ok(mut found)) = (full_name(host, *address), found.lock()) {
+                found.push(name);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
+    let mut names = found.into_inner().unwrap_or_default();
     names.sort_unstable();
     names.dedup();
     names
