@@ -112,6 +112,27 @@ pub fn gather(cx: &Cx, matches: &[(String, Vec<String>)]) -> Gathered {
     gatherer.out
 }
 
+/// Takes rendered data as high data, as `state.template` does: no includes, no SLS name.
+pub fn declare(rendered: &Dict, into: &mut Gathered) {
+    let rendered = rendered.deep_copy();
+    into.places.note(&rendered);
+    for body in rendered.values() {
+        let Value::Dict(body) = body else { continue };
+        for key in body.keys() {
+            if let Some((module, function)) = dotted(&key)
+                && let Some(Value::List(args)) = body.get(&key)
+            {
+                body.remove(&key);
+                args.push(function);
+                body.insert(module, args);
+            }
+        }
+        body.get_or_insert_with("__sls__", || Value::Null);
+        body.get_or_insert_with("__env__", || "base".into());
+    }
+    into.high = rendered;
+}
+
 struct Gatherer<'a> {
     cx: &'a Cx,
     /// The environments asked for; includes marked `_xenv` are looked up in all of them.

@@ -19,7 +19,7 @@ use crate::{
     Low, Problem, States,
     gather::Places,
     keywords::{REQUISITES, Requisite},
-    low::{tag, text},
+    low::{Settings, tag, text},
 };
 
 /// `order: last`, and negative orders, come behind everything else by this much.
@@ -107,6 +107,58 @@ impl Graph {
             "__run_num__" => self.disabled.len(), "__sls__" => low.get("__sls__"),
         };
         self.disabled.push((tag(low), ret));
+    }
+
+    /// Returns a graph of chunks given as low data.
+    pub fn of_chunks(chunks: &[Low]) -> Self {
+        let mut graph = Self::default();
+        for chunk in chunks {
+            let chunk = chunk.deep_copy();
+            // Hand-written low data may leave out what SLS files imply.
+            for (key, from) in [("__id__", "name"), ("name", "__id__")] {
+                if !chunk.contains(key)
+                    && let Some(value) = chunk.get(from)
+                {
+                    chunk.insert(key, value);
+                }
+            }
+            chunk.get_or_insert_with("__sls__", || Value::Null);
+            graph.add(chunk, false);
+        }
+        graph
+    }
+
+    /// Resolves requisites and orders the chunks, or tells what is wrong.
+    pub fn order(
+        &mut self,
+        states: &dyn States,
+        places: &Places,
+        settings: &Settings,
+    ) -> Result<(), Vec<Problem>> {
+        let problems = self.resolve(states, places, &settings.disabled_requisites);
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Returns a graph of the chunks wanted, in their order, with the requisites between them.
+    pub fn only(
+        &self,
+        wanted: impl Fn(&Low) -> bool,
+        states: &dyn States,
+        places: &Places,
+        settings: &Settings,
+    ) -> Result<Self, Vec<Problem>> {
+        let kept: Vec<Low> = self.chunks().into_iter().filter(|low| wanted(low)).collect();
+        let mut graph = Self::default();
+        for low in kept {
+            // Requisites on states left out cannot be resolved, and were met by the author.
+            let low = low.deep_copy();
+            for requisite in REQUISITES {
+                low.remove(requisite.word());
+            }
+            graph.add(low, false);
+        }
+        graph.order(states, places, settings)?;
+        Ok(graph)
     }
 
     pub(crate) fn disabled(&self) -> &[(String, Dict)] {
@@ -465,6 +517,20 @@ impl Graph {
     pub(crate) fn needs(&self, node: usize) -> Vec<(Requisite, usize)> {
         let edges = self.nodes[node].into.iter();
         edges.flat_map(|(from, kinds)| kinds.iter().map(|kind| (*kind, *from))).collect()
+    }
+
+    /// Returns the tags of states that deal with the failure of one (`onfail`), unless they say
+    /// that it counts all the same (`onfail_stop: False`).
+    pub fn onfail_of(&self, tag: &str) -> Vec<String> {
+        let Some(&node) = self.by_tag.get(tag) else { return Vec::new() };
+        let handlers = self.nodes[node].out.iter().filter(|(to, kinds)| {
+            let stops = self.nodes[**to].low.get("onfail_stop");
+            stops != Some(Value::Bool(false))
+                && kinds.iter().any(|kind| {
+                    matches!(kind, Requisite::Onfail | Requisite::OnfailAny | Requisite::OnfailAll)
+                })
+        });
+        handlers.map(|(to, _)| self.nodes[*to].tag.clone()).collect()
     }
 
     /// Returns the chunks that may be joined with a node's.

@@ -25,11 +25,11 @@ mod slots;
 use halite_spec::{Aggregate, Call, Cx, Outcome, Result};
 use halite_value::{Dict, Place};
 
-pub use gather::{Gathered, available, gather};
+pub use gather::{Gathered, Places, available, declare, gather};
 pub use graph::Graph;
 pub use high::{compile_high, fold, verify};
 pub use keywords::is_engine_keyword;
-pub use low::tag;
+pub use low::{Settings, tag};
 pub use run::{Run, RunOptions};
 
 /// The states the engine can run.
@@ -48,9 +48,6 @@ pub trait States: Send + Sync {
 
     /// Tells whether the module reacts to `watch`.
     fn watches(&self, module: &str) -> bool;
-
-    /// The module runs `onlyif`, `unless` and `creates` itself.
-    fn checks_itself(&self, module: &str) -> bool;
 
     fn aggregate(&self, module: &str) -> Option<Aggregate>;
 

@@ -19,7 +19,7 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fs::{self, File, OpenOptions, Permissions},
-    io::{self, Read, Write as _},
+    io::{self, Read, Seek, Write as _},
     net::IpAddr,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown},
     path::{Path, PathBuf},
@@ -126,6 +126,13 @@ fn hypervisor() -> Option<String> {
 impl Host for Os {
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        Ok(Box::new(file))
+    }
+
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        let failed = |error| Error::io("read", path, error);
+        let mut file = File::open(path).map_err(failed)?;
+        file.seek(io::SeekFrom::Start(offset)).map_err(failed)?;
         Ok(Box::new(file))
     }
 

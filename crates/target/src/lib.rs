@@ -1,8 +1,8 @@
 //! Targets: which minions a command or a line of a top file means.
 //!
-//! Read in this order: [`fnmatch`] (globs), [`path`] (`a:b:c` into grains and pillar), [`expr`]
-//! (what the user writes, parsed once), then the two evaluators: [`minion`] for one minion that
-//! knows itself, [`index`] for the master that remembers many. [`top`] works out what a top file
+//! Read in this order: [`fnmatch`] (globs), `path` (`a:b:c` into grains and pillar), `expr`
+//! (what the user writes, parsed once), then the two evaluators: `minion` for one minion that
+//! knows itself, `index` for the master that remembers many. [`top`] works out what a top file
 //! gives a minion.
 //!
 //! Absent on purpose: I/O. Grains and pillar are handed in.
@@ -17,6 +17,7 @@ mod net;
 mod nodegroup;
 mod path;
 mod re;
+pub mod top;
 
 pub use error::{Error, Kind};
 pub use expr::{DELIMITER, Expr, Options, TargetType};

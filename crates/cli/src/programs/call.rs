@@ -4,6 +4,7 @@ use halite_config::Machine as _;
 use halite_value::{Value, dict};
 
 use crate::{
+    args::Args,
     machine::Real,
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_no_parse, check_output, shared},
@@ -145,6 +146,7 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
     }
     add_module_dirs(cx);
     replace_roots(cx);
+    move_cachedir(cx);
     if cx.parsed.bool("local") {
         cx.opts.set("file_client", "local");
     }
@@ -156,6 +158,21 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
         cx.parsed.adopt("id", Value::Null);
     }
     Ok(())
+}
+
+/// Applies `--cachedir`: the folder of custom modules goes with it, unless it has a place of its own.
+fn move_cachedir(cx: &mut Context) {
+    let generated = format!("{}/extmods", cx.opts.str("__cachedir"));
+    if !cx.parsed.is_explicit("cachedir") || cx.opts.str("extension_modules") != generated {
+        return;
+    }
+    let here = Real.current_dir();
+    let folder = halite_config::abspath(&cx.parsed.str("cachedir").unwrap_or_default(), &here);
+    cx.opts.set("extension_modules", format!("{folder}/extmods"));
+    cx.opts.set("cachedir", folder);
+    halite_config::prepend_root_dir(&cx.opts, &["cachedir", "extension_modules"], &here);
+    let folder = cx.opts.get("cachedir").unwrap_or_default();
+    cx.parsed.set("cachedir", folder);
 }
 
 /// Adds `-m` folders to the configured ones; the option is then what is configured.
@@ -201,6 +218,12 @@ fn replace_roots(cx: &mut Context) {
             ignored.join(", ")
         ));
     }
+}
+
+/// Returns the arguments of the function.
+#[must_use]
+pub fn arguments(cx: &Context) -> Args {
+    Args::parse(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
 }
 
 /// Runs the function and prints its result.

@@ -51,6 +51,8 @@ pub(super) struct Tree<'a> {
     pub(super) root: Option<Id>,
     /// Whether a node may be mentioned more than once.
     pub(super) has_aliases: bool,
+    /// Whether a node contains itself.
+    pub(super) recursive: bool,
 }
 
 impl<'a> Tree<'a> {
@@ -94,6 +96,7 @@ pub(super) fn compose(text: &str, limits: Limits) -> Result<Tree<'_>, Error> {
             links: Vec::with_capacity(text.len() / 8),
             root: None,
             has_aliases: false,
+            recursive: false,
         },
         open: Vec::new(),
         pending: Vec::new(),
@@ -128,18 +131,22 @@ impl<'a> Composer<'a> {
     fn take(&mut self, data: Data<'a>, mark: Mark) -> Result<(), Error> {
         match data {
             Data::Scalar { head, value, plain } => {
-                let tag = match head.tag {
+                let (tag, anchor) = match head {
+                    None => (None, None),
+                    Some(head) => (head.tag, head.anchor),
+                };
+                let tag = match tag {
                     Some(tag) if tag != "!" => Tag::named(&tag),
                     _ if plain => resolve(&value),
                     _ => Tag::Str,
                 };
-                self.add(Kind::Scalar(value), tag, head.anchor, mark)?;
+                self.add(Kind::Scalar(value), tag, anchor, mark)?;
             }
             Data::Sequence(head) => {
-                self.begin(Kind::Sequence(Run::default()), Tag::Seq, head, mark)?
+                self.begin(Kind::Sequence(Run::default()), Tag::Seq, head, mark)?;
             }
             Data::Mapping(head) => {
-                self.begin(Kind::Mapping(Run::default()), Tag::Map, head, mark)?
+                self.begin(Kind::Mapping(Run::default()), Tag::Map, head, mark)?;
             }
             Data::End => self.end(mark)?,
             Data::Alias(anchor) => self.alias(anchor, mark)?,
@@ -179,11 +186,8 @@ impl<'a> Composer<'a> {
             Some(open) => {
                 self.pending.push(id);
                 open.weight = open.weight.saturating_add(weight);
-                if open.weight > self.limits.nodes {
-                    let limit = self.limits.nodes;
-                    let problem = format!("aliases expand to more than {limit} nodes");
-                    return Err(Error::limit(problem, mark));
-                }
+                let weight = open.weight;
+                self.check_weight(weight, mark)?;
             }
             None => self.tree.root = Some(id),
         }
@@ -194,19 +198,23 @@ impl<'a> Composer<'a> {
         &mut self,
         kind: Kind<'a>,
         default: Tag,
-        head: Head<'a>,
+        head: Option<Box<Head<'a>>>,
         mark: Mark,
     ) -> Result<(), Error> {
         if self.open.len() >= self.limits.depth {
             let problem = format!("nested deeper than {} levels", self.limits.depth);
             return Err(Error::limit(problem, mark));
         }
-        let tag = match head.tag {
+        let (tag, anchor) = match head {
+            None => (None, None),
+            Some(head) => (head.tag, head.anchor),
+        };
+        let tag = match tag {
             Some(tag) if tag != "!" => Tag::named(&tag),
             _ => default,
         };
         // Its own mention counts when it ends, with all that is in it.
-        let id = self.add(kind, tag, head.anchor, mark)?;
+        let id = self.add(kind, tag, anchor, mark)?;
         self.open.push(Open { id, first: self.pending.len(), weight: 0 });
         Ok(())
     }
@@ -226,11 +234,18 @@ impl<'a> Composer<'a> {
         }
         if let Some(open) = self.open.last_mut() {
             open.weight = open.weight.saturating_add(weight);
-            if open.weight > self.limits.nodes {
-                let limit = self.limits.nodes;
-                let problem = format!("aliases expand to more than {limit} nodes");
-                return Err(Error::limit(problem, mark));
-            }
+            let weight = open.weight;
+            self.check_weight(weight, mark)?;
+        }
+        Ok(())
+    }
+
+    fn check_weight(&self, weight: usize, mark: Mark) -> Result<(), Error> {
+        let limit = self.limits.nodes;
+        let written = self.tree.nodes.len();
+        if self.tree.has_aliases && weight > limit && weight / 10 > written {
+            let problem = format!("aliases expand to more than {limit} nodes");
+            return Err(Error::limit(problem, mark));
         }
         Ok(())
     }
@@ -241,8 +256,10 @@ impl<'a> Composer<'a> {
             return Err(Error::new(ErrorKind::Composer, None, problem, mark));
         };
         self.tree.has_aliases = true;
-        // A node that mentions itself has no weight yet: whoever walks it stops at the cycle.
-        let weight = self.weights.get(&id).copied().unwrap_or(1);
+        let weight = self.weights.get(&id).copied();
+        // A node that is still open mentions itself; what that amounts to is found out at the end.
+        self.tree.recursive |= weight.is_none();
+        let weight = weight.unwrap_or(1);
         self.mention(id, weight, mark)
     }
 }
@@ -250,15 +267,20 @@ impl<'a> Composer<'a> {
 /// Finds the first character that YAML does not allow, as libyaml's reader does before anything
 /// else is looked at.
 fn unacceptable(text: &str) -> Option<Error> {
+    const STEP: usize = 64;
     let bytes = text.as_bytes();
-    let position = bytes.iter().enumerate().position(|(index, &byte)| match byte {
-        b'\t' | b'\n' | b'\r' | b' '..=b'~' => false,
-        0..b' ' | 0x7f => true,
-        // Only C1 controls and the two non-characters are refused beyond ASCII.
-        0xc2 => bytes.get(index + 1).is_some_and(|&next| next < 0xa0 && next != 0x85),
-        0xef => matches!(bytes.get(index + 1..index + 3), Some([0xbf, 0xbe | 0xbf])),
-        _ => false,
-    })?;
+    // Nearly every text is ASCII without controls: whole chunks are passed at once.
+    let plain = |chunk: &[u8]| {
+        chunk
+            .iter()
+            .fold(true, |plain, byte| plain & ((byte.wrapping_sub(b' ') < 0x5f) | (*byte == b'\n')))
+    };
+    let position = bytes.chunks(STEP).enumerate().filter(|(_, chunk)| !plain(chunk)).find_map(
+        |(number, chunk)| {
+            let from = number * STEP;
+            (from..from + chunk.len()).find(|&index| is_unacceptable(&bytes[index..]))
+        },
+    )?;
     let before = &text[..position];
     let code = text[position..].chars().next().map_or(0, u32::from);
     let line = before.matches('\n').count() as u32;
@@ -266,4 +288,16 @@ fn unacceptable(text: &str) -> Option<Error> {
     let problem =
         format!("unacceptable character #x{code:04x}: control characters are not allowed");
     Some(Error::reader(problem, position, Mark { line, column }))
+}
+
+/// Tells whether an unacceptable character begins here.
+fn is_unacceptable(bytes: &[u8]) -> bool {
+    match bytes {
+        [b'\t' | b'\n' | b'\r' | b' '..=b'~', ..] => false,
+        [0..b' ' | 0x7f, ..] => true,
+        // Only C1 controls and the two non-characters are refused beyond ASCII.
+        [0xc2, next, ..] => *next < 0xa0 && *next != 0x85,
+        [0xef, 0xbf, 0xbe | 0xbf, ..] => true,
+        _ => false,
+    }
 }

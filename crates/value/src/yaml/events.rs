@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::{
     Error, ErrorKind, Mark,
-    scan::{Kind, Scanner},
+    scan::{Kind, Scanner, TagName},
 };
 
 pub(super) struct Event<'a> {
@@ -21,18 +21,17 @@ pub(super) enum Data<'a> {
     DocumentEnd,
     Alias(&'a str),
     Scalar {
-        head: Head<'a>,
+        head: Option<Box<Head<'a>>>,
         value: Cow<'a, str>,
         /// Whether the value decides the tag.
         plain: bool,
     },
-    Sequence(Head<'a>),
-    Mapping(Head<'a>),
+    Sequence(Option<Box<Head<'a>>>),
+    Mapping(Option<Box<Head<'a>>>),
     End,
 }
 
-/// What may stand before a node.
-#[derive(Default)]
+/// What may stand before a node. Rare, so events carry it in a box and stay small.
 pub(super) struct Head<'a> {
     pub(super) anchor: Option<&'a str>,
     pub(super) tag: Option<Cow<'a, str>>,
@@ -159,7 +158,7 @@ impl<'a> Events<'a> {
     /// Stands for a node that is not there.
     fn empty(&mut self, mark: Mark, state: State) -> Next<'a> {
         self.state = state;
-        let data = Data::Scalar { head: Head::default(), value: Cow::Borrowed(""), plain: true };
+        let data = Data::Scalar { head: None, value: Cow::Borrowed(""), plain: true };
         Ok(Event { data, mark })
     }
 
@@ -193,7 +192,7 @@ impl<'a> Events<'a> {
                 self.state = State::End;
                 return Ok(Event { data: Data::StreamEnd, mark });
             }
-            Kind::VersionDirective { .. } | Kind::TagDirective { .. } | Kind::DocumentStart => {}
+            Kind::VersionDirective { .. } | Kind::TagDirective(_) | Kind::DocumentStart => {}
             _ if implicit => {
                 self.directives()?;
                 self.states.push(State::DocumentEnd);
@@ -229,8 +228,8 @@ impl<'a> Events<'a> {
                         return Err(self.error(None, "found incompatible YAML document", mark));
                     }
                 }
-                Kind::TagDirective { handle, prefix } => {
-                    let (handle, prefix) = (std::mem::take(handle), std::mem::take(prefix));
+                Kind::TagDirective(directive) => {
+                    let TagName { handle, suffix: prefix } = *std::mem::take(directive);
                     if self.tags.iter().any(|(own, _)| *own == handle) {
                         return Err(self.error(None, "found duplicate %TAG directive", mark));
                     }
@@ -252,7 +251,7 @@ impl<'a> Events<'a> {
         let token = self.scanner.peek()?;
         match token.kind {
             Kind::VersionDirective { .. }
-            | Kind::TagDirective { .. }
+            | Kind::TagDirective(_)
             | Kind::DocumentStart
             | Kind::DocumentEnd
             | Kind::StreamEnd => {
@@ -280,7 +279,7 @@ impl<'a> Events<'a> {
     fn node(&mut self, block: bool, indentless: bool) -> Next<'a> {
         let token = self.scanner.peek()?;
         let mut mark = token.start;
-        let mut head = Head::default();
+        let mut head: Option<Box<Head<'a>>> = None;
         match &mut token.kind {
             Kind::Scalar { value, plain } => {
                 let data = Data::Scalar { head, value: std::mem::take(value), plain: *plain };
@@ -294,7 +293,10 @@ impl<'a> Events<'a> {
                 self.scanner.skip();
                 return Ok(Event { data, mark });
             }
-            Kind::Anchor(_) | Kind::Tag { .. } => (head, mark) = self.head()?,
+            Kind::Anchor(_) | Kind::Tag(_) => {
+                mark = token.start;
+                head = Some(Box::new(self.head()?));
+            }
             _ => {}
         }
         let token = self.scanner.peek()?;
@@ -305,7 +307,7 @@ impl<'a> Events<'a> {
             }
             Kind::Scalar { value, plain } => {
                 // A bare `!` asks for the type that the value looks like, quoted or not.
-                let plain = match head.tag.as_deref() {
+                let plain = match head.as_ref().and_then(|head| head.tag.as_deref()) {
                     None => *plain,
                     Some(tag) => tag == "!",
                 };
@@ -330,8 +332,9 @@ impl<'a> Events<'a> {
                 self.state = State::BlockMappingFirstKey;
                 Ok(Event { data: Data::Mapping(head), mark })
             }
-            _ if head.anchor.is_some() || head.tag.is_some() => {
-                let plain = head.tag.as_deref().is_none_or(str::is_empty);
+            _ if head.is_some() => {
+                let tag = head.as_ref().and_then(|head| head.tag.as_deref());
+                let plain = tag.is_none_or(str::is_empty);
                 self.pop();
                 Ok(Event { data: Data::Scalar { head, value: Cow::Borrowed(""), plain }, mark })
             }
@@ -346,7 +349,7 @@ impl<'a> Events<'a> {
     }
 
     /// Takes an anchor and a tag, in either order.
-    fn head(&mut self) -> Result<(Head<'a>, Mark), Error> {
+    fn head(&mut self) -> Result<Head<'a>, Error> {
         let start = self.scanner.peek()?.start;
         let mut anchor = None;
         let mut tag = None;
@@ -354,8 +357,8 @@ impl<'a> Events<'a> {
             let token = self.scanner.peek()?;
             match &mut token.kind {
                 Kind::Anchor(name) if anchor.is_none() => anchor = Some(*name),
-                Kind::Tag { handle, suffix } if tag.is_none() => {
-                    tag = Some((std::mem::take(handle), std::mem::take(suffix), token.start));
+                Kind::Tag(name) if tag.is_none() => {
+                    tag = Some((std::mem::take(name), token.start));
                 }
                 _ => break,
             }
@@ -363,18 +366,16 @@ impl<'a> Events<'a> {
         }
         let tag = match tag {
             None => None,
-            Some((handle, suffix, _)) if handle.is_empty() => Some(suffix),
-            Some((handle, suffix, mark)) => {
-                match self.tags.iter().find(|(own, _)| *own == handle) {
-                    Some((_, prefix)) => Some(Cow::Owned(format!("{prefix}{suffix}"))),
-                    None => {
-                        let context = Some(("while parsing a node", start));
-                        return Err(self.error(context, "found undefined tag handle", mark));
-                    }
+            Some((name, _)) if name.handle.is_empty() => Some(name.suffix),
+            Some((name, mark)) => match self.tags.iter().find(|(own, _)| *own == name.handle) {
+                Some((_, prefix)) => Some(Cow::Owned(format!("{prefix}{}", name.suffix))),
+                None => {
+                    let context = Some(("while parsing a node", start));
+                    return Err(self.error(context, "found undefined tag handle", mark));
                 }
-            }
+            },
         };
-        Ok((Head { anchor, tag }, start))
+        Ok(Head { anchor, tag })
     }
 
     // ---- block containers
@@ -474,7 +475,7 @@ impl<'a> Events<'a> {
             Kind::Key => {
                 self.scanner.skip();
                 self.state = State::FlowSequenceEntryMappingKey;
-                Ok(Event { data: Data::Mapping(Head::default()), mark: start })
+                Ok(Event { data: Data::Mapping(None), mark: start })
             }
             _ => self.node_then(State::FlowSequenceEntry, false, false),
         }

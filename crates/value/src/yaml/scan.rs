@@ -20,8 +20,12 @@ pub(super) struct Token<'a> {
 
 pub(super) enum Kind<'a> {
     StreamEnd,
-    VersionDirective { major: u32, minor: u32 },
-    TagDirective { handle: Cow<'a, str>, prefix: Cow<'a, str> },
+    VersionDirective {
+        major: u32,
+        minor: u32,
+    },
+    /// The suffix is the prefix that the handle stands for.
+    TagDirective(Box<TagName<'a>>),
     DocumentStart,
     DocumentEnd,
     BlockSequenceStart,
@@ -37,8 +41,25 @@ pub(super) enum Kind<'a> {
     Value,
     Alias(&'a str),
     Anchor(&'a str),
-    Tag { handle: Cow<'a, str>, suffix: Cow<'a, str> },
-    Scalar { value: Cow<'a, str>, plain: bool },
+    Tag(Box<TagName<'a>>),
+    Scalar {
+        value: Cow<'a, str>,
+        plain: bool,
+    },
+}
+
+/// A tag as written; boxed in tokens, which are moved about a lot.
+#[derive(Default)]
+pub(super) struct TagName<'a> {
+    /// Empty for a verbatim tag.
+    pub(super) handle: Cow<'a, str>,
+    pub(super) suffix: Cow<'a, str>,
+}
+
+impl<'a> TagName<'a> {
+    fn boxed(handle: &'a str, suffix: Cow<'a, str>) -> Box<Self> {
+        Box::new(Self { handle: Cow::Borrowed(handle), suffix })
+    }
 }
 
 /// A place where a key may have begun.
@@ -114,7 +135,7 @@ impl<'a> Scanner<'a> {
 
     /// Returns the next token without taking it.
     pub(super) fn peek(&mut self) -> Result<&mut Token<'a>, Error> {
-        while !self.available && !self.ended && self.needs_more()? {
+        while !self.available && self.needs_more()? && !self.ended {
             self.fetch()?;
         }
         self.available = true;
@@ -136,6 +157,9 @@ impl<'a> Scanner<'a> {
     fn needs_more(&mut self) -> Result<bool, Error> {
         if self.tokens.is_empty() {
             return Ok(true);
+        }
+        if self.simple_keys.iter().all(|key| !key.possible) {
+            return Ok(false);
         }
         self.stale_simple_keys()?;
         let head = self.tokens_parsed;
@@ -642,7 +666,7 @@ impl<'a> Scanner<'a> {
         if !self.is_blankz(0) {
             return self.error(CONTEXT, start, "did not find expected whitespace or line break");
         }
-        Ok(Kind::TagDirective { handle: handle.into(), prefix })
+        Ok(Kind::TagDirective(TagName::boxed(handle, prefix)))
     }
 
     fn fetch_tag(&mut self) -> Result<(), Error> {
@@ -657,22 +681,23 @@ impl<'a> Scanner<'a> {
                 return self.error(CONTEXT, start, "did not find the expected '>'");
             }
             self.advance_by(1);
-            Kind::Tag { handle: "".into(), suffix }
+            Kind::Tag(TagName::boxed("", suffix))
         } else {
             let handle = self.scan_tag_handle(false, start)?;
             if handle.len() > 1 && handle.ends_with('!') {
                 let suffix = self.scan_tag_uri(false, false, "", start)?;
-                Kind::Tag { handle: handle.into(), suffix }
+                Kind::Tag(TagName::boxed(handle, suffix))
             } else {
                 // What looked like a handle is the beginning of the name; `!` alone is a tag too.
                 let suffix = self.scan_tag_uri(false, false, handle, start)?;
                 match suffix.is_empty() {
-                    true => Kind::Tag { handle: "".into(), suffix: "!".into() },
-                    false => Kind::Tag { handle: "!".into(), suffix },
+                    true => Kind::Tag(TagName::boxed("", "!".into())),
+                    false => Kind::Tag(TagName::boxed("!", suffix)),
                 }
             }
         };
-        if !self.is_blankz(0) && !(self.flow_level > 0 && self.at(0) == b',') {
+        let ends = self.is_blankz(0) || self.flow_level > 0 && self.at(0) == b',';
+        if !ends {
             return self.error(CONTEXT, start, "did not find expected whitespace or line break");
         }
         self.push(kind, start);

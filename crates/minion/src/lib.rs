@@ -1,0 +1,19 @@
+//! The minion: everything behind `salt-call` and `salt-minion`.
+//!
+//! - [`registry`] knows the native functions and states by name;
+//! - [`Engine`] is the [`Runtime`](halite_spec::Runtime) content reaches through its `Cx`: calls by
+//!   name, rendering, events, the state engine;
+//! - [`states`] compiles and runs states for the `state` module;
+//! - [`caller`] builds a `Cx` from a configuration and runs one function, as `salt-call` does.
+
+mod alone;
+pub mod caller;
+mod engine;
+mod matching;
+mod proc;
+pub mod registry;
+mod states;
+
+pub use alone::Alone;
+pub use caller::Caller;
+pub use engine::{Engine, Link, Parts, Rendering, Sources};

@@ -1,0 +1,478 @@
+//! The state engine as the `state` module drives it: from a request to returns or data.
+
+use std::sync::Arc;
+
+use halite_highstate::{Gathered, Graph, Places, Problem, Run, RunOptions, Settings};
+use halite_spec::{Cx, Result, StateRequest, StateRuns, Template, What};
+use halite_target::top;
+use halite_value::{Dict, List, SmolStr, Value, dict, entries};
+
+use crate::{Engine, matching};
+
+impl StateRuns for Engine {
+    fn apply(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
+        let cx = self.prepare(cx, request)?;
+        if let Some(errors) = pillar_errors(&cx, request) {
+            return Ok(errors);
+        }
+        let gathered = match self.gather(&cx, request)? {
+            Source::High(gathered) => gathered,
+            Source::Low(chunks) => return Ok(self.run_low(&cx, request, &chunks)),
+            Source::Nothing(comment) => return Ok(no_states(&comment)),
+        };
+        let graph = match self.graph(&cx, &gathered, request) {
+            Ok(graph) => graph,
+            Err(problems) => return Ok(shown(&problems)),
+        };
+        if graph.chunks().is_empty() && matches!(request.what, What::Highstate) {
+            return Ok(no_states("No states found for this minion"));
+        }
+        let returns = self.run(&cx, request, &graph, &gathered.places);
+        cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
+        Ok(returns.into())
+    }
+
+    fn show(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
+        let cx = self.prepare(cx, request)?;
+        match &request.what {
+            What::Top => return self.top(&cx, request),
+            What::States => return self.state_list(&cx, request),
+            _ => {}
+        }
+        if let Some(errors) = pillar_errors(&cx, request) {
+            return Ok(errors);
+        }
+        let gathered = match self.gather(&cx, request)? {
+            Source::High(gathered) => gathered,
+            Source::Low(chunks) => return Ok(Value::list(chunks)),
+            Source::Nothing(_) => Gathered::default(),
+        };
+        let form = request.extra.get("form").map(|form| form.to_str()).unwrap_or_default();
+        if form == "high" {
+            return Ok(if gathered.problems.is_empty() {
+                gathered.high.into()
+            } else {
+                shown(&gathered.problems)
+            });
+        }
+        Ok(match self.graph(&cx, &gathered, request) {
+            Err(problems) => shown(&problems),
+            Ok(graph) if form == "dot" => graph.to_dot().into(),
+            Ok(graph) => Value::list(graph.chunks()),
+        })
+    }
+}
+
+/// The return code of a run in which a state failed.
+const STATE_FAILURE: i64 = 2;
+
+/// Tells whether a run succeeded: every failed state has an `onfail` that dealt with it.
+fn succeeded(returns: &Dict, graph: &Graph) -> bool {
+    let failed = |ret: &Value| ret.get("result") == Some(Value::Bool(false));
+    !returns.is_empty()
+        && returns.into_iter().all(|(tag, ret)| {
+            !failed(&ret)
+                || graph.onfail_of(&tag.to_str()).iter().any(|handler| {
+                    returns.get(handler.as_str()).is_some_and(|ret| {
+                        ret.get("result") == Some(Value::Bool(true))
+                            && ret.get("__state_ran__") != Some(Value::Bool(false))
+                    })
+                })
+        })
+}
+
+/// What a request leads to.
+enum Source {
+    High(Gathered),
+    Low(Vec<Dict>),
+    /// Nothing to run, and why.
+    Nothing(String),
+}
+
+impl Engine {
+    /// Applies the request's environment, test flag and pillar to the context.
+    fn prepare(&self, cx: &Cx, request: &StateRequest) -> Result<Cx> {
+        let opts = cx.opts.shallow_copy();
+        if let Some(test) = request.test {
+            opts.insert("test", test);
+        }
+        if let Some(env) = &request.saltenv {
+            opts.insert("saltenv", env);
+        }
+        if let Some(env) = &request.pillarenv {
+            opts.insert("pillarenv", env);
+        }
+        let mut cx = Cx { opts, ..cx.clone() };
+        if request.pillar.is_some() || request.pillarenv.is_some() {
+            let overrides = request.pillar.clone().unwrap_or_default();
+            let pillar =
+                self.parts.sources.pillar(&cx, &overrides, request.pillarenv.as_deref())?;
+            cx.pillar = pillar;
+        }
+        Ok(cx)
+    }
+
+    fn gather(&self, cx: &Cx, request: &StateRequest) -> Result<Source> {
+        let env = cx.saltenv();
+        let gathered = match &request.what {
+            What::Highstate => match self.top_matches(cx, request)? {
+                Top::Matches(matches) => halite_highstate::gather(cx, &matches),
+                Top::Nothing(comment) => return Ok(Source::Nothing(comment)),
+                Top::Problems(problems) => Gathered { problems, ..Gathered::default() },
+            },
+            What::Sls(mods) => halite_highstate::gather(cx, &[(env, mods.clone())]),
+            What::SlsId { mods, .. } => halite_highstate::gather(cx, &[(env, mods.clone())]),
+            What::High(Value::Dict(high)) => {
+                Gathered { high: high.deep_copy(), ..Gathered::default() }
+            }
+            What::High(_) => Gathered {
+                problems: vec![Problem::new("High data is not a dictionary and is invalid")],
+                ..Gathered::default()
+            },
+            What::Low(low) => {
+                let chunks = low.items_of_sequence().unwrap_or_else(|| vec![low.clone()]);
+                let chunks = chunks.iter().filter_map(|chunk| chunk.as_dict().cloned());
+                return Ok(Source::Low(chunks.collect()));
+            }
+            What::TemplateText(text) => self.template(cx, text)?,
+            What::Top | What::States => Gathered::default(),
+        };
+        add_excludes(&gathered.high, &request.exclude);
+        Ok(Source::High(gathered))
+    }
+
+    /// A single SLS given as text: includes and extends have no meaning there.
+    fn template(&self, cx: &Cx, text: &str) -> Result<Gathered> {
+        let template = Template {
+            engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
+            text: text.to_owned(),
+            source: None,
+            saltenv: cx.saltenv(),
+            sls: None,
+            context: Dict::new(),
+        };
+        let value = cx.runtime.compile(cx, &template)?;
+        let mut gathered = Gathered::default();
+        let Value::Dict(high) = value else {
+            if value.truthy() {
+                let text = "Template does not render to a dictionary";
+                gathered.problems.push(Problem::new(text));
+            }
+            return Ok(gathered);
+        };
+        for word in ["include", "exclude", "extends"] {
+            if high.contains(word) {
+                gathered.problems.push(Problem::new(format!(
+                    "The '{word}' declaration found on '<template>' is invalid when rendering \
+                     single templates"
+                )));
+            }
+        }
+        halite_highstate::declare(&high, &mut gathered);
+        Ok(gathered)
+    }
+
+    fn graph(
+        &self,
+        cx: &Cx,
+        gathered: &Gathered,
+        request: &StateRequest,
+    ) -> Result<Graph, Vec<Problem>> {
+        if !gathered.problems.is_empty() {
+            return Err(gathered.problems.clone());
+        }
+        let settings = settings(cx, request);
+        let states = &*self.parts.states;
+        let graph =
+            halite_highstate::compile_high(&gathered.high, &gathered.places, states, &settings)?;
+        let What::SlsId { ids, mods } = &request.what else { return Ok(graph) };
+        let keep = |low: &Dict| {
+            let named =
+                |key: &str| low.get(key).is_some_and(|v| ids.iter().any(|id| v == *id.as_str()));
+            named("__id__")
+        };
+        let found = graph.only(keep, states, &gathered.places, &settings)?;
+        if found.chunks().is_empty() {
+            let sls = mods.join(", ");
+            let text = format!(
+                "No matches for ID '{}' found in SLS '{sls}' within saltenv '{}'",
+                ids.join(", "),
+                cx.saltenv()
+            );
+            return Err(vec![Problem::new(text)]);
+        }
+        Ok(found)
+    }
+
+    fn run(&self, cx: &Cx, request: &StateRequest, graph: &Graph, places: &Places) -> Dict {
+        let events = cx.opt("state_events").is_some_and(|on| on.truthy())
+            && cx.opt_str("file_client").as_deref() != Some("local");
+        let strict =
+            cx.opt("halite").and_then(|own| own.get("strict")).is_some_and(|on| on.truthy());
+        let options = RunOptions {
+            test: cx.opt_bool("test"),
+            failhard: request.failhard.unwrap_or_else(|| cx.opt_bool("failhard")),
+            events,
+            max_parallel: cx
+                .opt("state_max_parallel")
+                .and_then(|max| max.to_int())
+                .and_then(|max| usize::try_from(max).ok()),
+            mock: request.extra.get("mock").is_some_and(|mock| mock.truthy()),
+            strict,
+        };
+        Run::new(cx, graph, places, Arc::clone(&self.parts.states), options).run()
+    }
+
+    fn run_low(&self, cx: &Cx, request: &StateRequest, chunks: &[Dict]) -> Value {
+        let mut graph = Graph::of_chunks(chunks);
+        let places = Places::default();
+        let settings = settings(cx, request);
+        match graph.order(&*self.parts.states, &places, &settings) {
+            Err(problems) => shown(&problems),
+            Ok(()) => {
+                let returns = self.run(cx, request, &graph, &places);
+                cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
+                returns.into()
+            }
+        }
+    }
+
+    /// Renders the top files of every environment, with what they include.
+    fn tops(&self, cx: &Cx) -> Result<top::Tops, Vec<Problem>> {
+        let name = cx.opt_str("state_top").unwrap_or_else(|| "top.sls".into());
+        let name = name.strip_prefix("salt://").unwrap_or(&name).to_owned();
+        let mut problems = Vec::new();
+        let mut tops = Vec::new();
+        let only = cx.opt_str("state_top_saltenv");
+        for env in self.environments(cx) {
+            let from = only.as_ref().map_or(env.as_str(), SmolStr::as_str);
+            if only.is_some() && env != from {
+                continue;
+            }
+            let mut files = Vec::new();
+            let mut wanted = vec![name.clone()];
+            let mut seen: Vec<String> = Vec::new();
+            while let Some(path) = wanted.pop() {
+                if seen.contains(&path) {
+                    continue;
+                }
+                seen.push(path.clone());
+                match self.render_top(cx, &path, &env) {
+                    Ok(Some(top)) => {
+                        wanted.extend(
+                            top::take_includes(&top)
+                                .iter()
+                                .map(|sls| format!("{}.sls", sls.replace('.', "/"))),
+                        );
+                        files.push(top);
+                    }
+                    Ok(None) => {}
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            tops.push((SmolStr::from(env), files));
+        }
+        if problems.is_empty() { Ok(tops) } else { Err(problems) }
+    }
+
+    fn render_top(&self, cx: &Cx, path: &str, env: &str) -> Result<Option<Value>, Problem> {
+        let problem =
+            |error: halite_spec::Error| Problem::new(format!("Unable to render top file: {error}"));
+        let Some(file) = cx.files.cache(&format!("salt://{path}"), env).map_err(problem)? else {
+            return Ok(None);
+        };
+        let text = cx.host.read_text(&file).map_err(|error| problem(error.into()))?;
+        let template = Template {
+            engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
+            text,
+            source: Some(path.to_owned()),
+            saltenv: env.to_owned(),
+            sls: None,
+            context: Dict::new(),
+        };
+        let value = cx.runtime.compile(cx, &template).map_err(problem)?;
+        Ok(Some(value).filter(Value::truthy))
+    }
+
+    fn environments(&self, cx: &Cx) -> Vec<String> {
+        let texts = |value: Option<Value>| -> Vec<String> {
+            let items = value.and_then(|value| value.items_of_sequence()).unwrap_or_default();
+            items.iter().map(Value::to_string).collect()
+        };
+        let roots = match cx.opt("file_roots") {
+            Some(Value::Dict(roots)) => roots.keys().iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        let served = cx.files.envs().unwrap_or_default();
+        top::environments(&texts(cx.opt("env_order")), &roots, &served)
+    }
+
+    fn merged_top(&self, cx: &Cx) -> Result<Dict, Vec<Problem>> {
+        let tops = self.tops(cx)?;
+        let strategy = cx.opt_str("top_file_merging_strategy").unwrap_or_else(|| "merge".into());
+        let strategy = top::Strategy::named(&strategy).unwrap_or_default();
+        let default_top = cx.opt_str("default_top");
+        top::merge_states(&tops, strategy, default_top.as_deref())
+            .map_err(|error| vec![Problem::new(error.to_string())])
+    }
+
+    fn matches_of(&self, cx: &Cx, merged: &Dict, request: &StateRequest) -> Dict {
+        let groups = matching::nodegroups(cx);
+        let envs = cx.files.envs().unwrap_or_default();
+        let env = request.saltenv.as_deref();
+        let matches = matching::with_minion(cx, |minion| {
+            let mut told = |target: &Value, error: halite_target::Error| {
+                tracing::error!("the top file's target {target} cannot be understood: {error}");
+            };
+            let mut matching =
+                top::Matching { env, minion, nodegroups: groups.as_ref(), on_error: &mut told };
+            top::state_matches(merged, &envs, &mut matching)
+        });
+        if let Ok(Value::Dict(extra)) = cx.files.master_tops() {
+            top::add_master_tops(&matches, &extra, cx.opt_bool("master_tops_first"));
+        }
+        matches
+    }
+
+    fn top_matches(&self, cx: &Cx, request: &StateRequest) -> Result<Top> {
+        let merged = match self.merged_top(cx) {
+            Ok(merged) => merged,
+            Err(problems) => {
+                let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                return Ok(Top::Nothing(texts.join("\n")));
+            }
+        };
+        let wrong = top::verify(&Value::Dict(merged.clone()));
+        if !wrong.is_empty() {
+            return Ok(Top::Problems(wrong.into_iter().map(Problem::new).collect()));
+        }
+        let matches = self.matches_of(cx, &merged, request);
+        let wanted: Vec<(String, Vec<String>)> = matches
+            .into_iter()
+            .map(|(env, sls)| {
+                let sls = sls.items_of_sequence().unwrap_or_default();
+                (env.to_string(), sls.iter().map(Value::to_string).collect())
+            })
+            .collect();
+        if wanted.is_empty() {
+            return Ok(Top::Nothing(
+                "No Top file or master_tops data matches found. Please see master log for details."
+                    .into(),
+            ));
+        }
+        Ok(Top::Matches(match request.extra.get("whitelist") {
+            Some(list) => whitelisted(wanted, &list),
+            None => wanted,
+        }))
+    }
+
+    fn top(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
+        let merged = match self.merged_top(cx) {
+            Ok(merged) => merged,
+            Err(problems) => return Ok(shown(&problems)),
+        };
+        let wrong = top::verify(&Value::Dict(merged.clone()));
+        if !wrong.is_empty() {
+            return Ok(Value::list(wrong));
+        }
+        Ok(self.matches_of(cx, &merged, request).into())
+    }
+
+    /// The SLS a minion gets, includes and all.
+    fn state_list(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
+        let matches = match self.top_matches(cx, request)? {
+            Top::Matches(matches) => matches,
+            Top::Nothing(_) => return Ok(Value::from(List::new())),
+            Top::Problems(problems) => return Ok(shown(&problems)),
+        };
+        let gathered = halite_highstate::gather(cx, &matches);
+        if !gathered.problems.is_empty() {
+            return Ok(shown(&gathered.problems));
+        }
+        let mut names: Vec<Value> = Vec::new();
+        for (_, body) in &gathered.high {
+            if let Some(sls) = body.get("__sls__")
+                && !names.contains(&sls)
+            {
+                names.push(sls);
+            }
+        }
+        Ok(names.into())
+    }
+}
+
+/// What the top file says for this minion.
+enum Top {
+    Matches(Vec<(String, Vec<String>)>),
+    Nothing(String),
+    Problems(Vec<Problem>),
+}
+
+fn whitelisted(matches: Vec<(String, Vec<String>)>, list: &Value) -> Vec<(String, Vec<String>)> {
+    let wanted: Vec<String> = match list {
+        Value::Str(text) => text.split(',').map(str::to_owned).collect(),
+        other => {
+            other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+        }
+    };
+    let kept = matches.into_iter().filter_map(|(env, sls)| {
+        let sls: Vec<String> = sls.into_iter().filter(|sls| wanted.contains(sls)).collect();
+        (!sls.is_empty()).then_some((env, sls))
+    });
+    kept.collect()
+}
+
+fn settings(cx: &Cx, request: &StateRequest) -> Settings {
+    let texts = |value: Option<Value>| -> Vec<String> {
+        match value {
+            Some(Value::Str(one)) => vec![one.into()],
+            Some(list) => {
+                list.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+            }
+            None => Vec::new(),
+        }
+    };
+    Settings {
+        disabled_requisites: texts(cx.opt("disabled_requisites")),
+        aggregate: cx.opt("state_aggregate").unwrap_or_default(),
+        disabled_states: texts(cx.grains.get("state_runs_disabled")),
+        orchestration_jid: request.extra.get("orchestration_jid"),
+    }
+}
+
+fn add_excludes(high: &Dict, exclude: &Value) {
+    let items = match exclude {
+        Value::Null => return,
+        Value::Str(text) => text.split(',').map(Value::from).collect(),
+        other => other.items_of_sequence().unwrap_or_default(),
+    };
+    if items.is_empty() {
+        return;
+    }
+    if let Value::List(list) = high.get_or_insert_with("__exclude__", || List::new().into()) {
+        list.extend(items);
+    }
+}
+
+/// Refuses to run on a pillar that did not render.
+fn pillar_errors(cx: &Cx, request: &StateRequest) -> Option<Value> {
+    if request.extra.get("force").is_some_and(|force| force.truthy()) {
+        return None;
+    }
+    let errors = cx.pillar.get("_errors")?.items_of_sequence().unwrap_or_default();
+    let mut list = vec![Value::from("Pillar failed to render with the following messages:")];
+    list.extend(errors);
+    Some(list.into())
+}
+
+fn shown(problems: &[Problem]) -> Value {
+    Value::list(problems.iter().map(ToString::to_string))
+}
+
+fn no_states(comment: &str) -> Value {
+    let ret = entries! {
+        "result" => false, "comment" => comment, "name" => "No States",
+        "changes" => Value::dict(), "__run_num__" => 0,
+    };
+    dict! { "no_|-states_|-states_|-None" => ret }
+}

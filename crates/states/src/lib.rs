@@ -1,0 +1,14 @@
+//! States: one file per Salt state module, named as Salt names it.
+//!
+//! A file begins with its `states!` list; each state is a struct whose fields are its arguments,
+//! with [`State`](halite_spec::State): observe, plan, apply. States call `modules`, never the
+//! reverse, and know nothing of requisites, guards or `test=True`: those are the engine's.
+
+use halite_spec::StateModule;
+
+// gen:begin
+pub mod test;
+
+/// Every state module of this crate.
+pub static ALL: &[&StateModule] = &[&test::STATES];
+// gen:end

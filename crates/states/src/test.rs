@@ -1,0 +1,313 @@
+//! `test`: states that succeed, fail or change as told.
+
+use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Result, State, states};
+use halite_value::{Dict, List, Value, dict, entries};
+
+states! {
+    /// Succeed, fail or change as told.
+    "test": "nop" => Nop,
+    "succeed_without_changes" => SucceedWithoutChanges,
+    "fail_without_changes" => FailWithoutChanges,
+    "succeed_with_changes" => SucceedWithChanges,
+    "fail_with_changes" => FailWithChanges,
+    "show_notification" => ShowNotification,
+    "configurable_test_state" => Configurable,
+}
+
+/// What the states here pretend to change.
+fn pretended() -> Dict {
+    entries! {
+        "testing" => dict! { "old" => "Unchanged", "new" => "Something pretended to change" },
+    }
+}
+
+/// Answers `watch` for every state of this module: it shows which requisites changed.
+fn watched(cx: &Cx) -> Outcome {
+    let changed = List::new();
+    let running = cx.low.get("__running__");
+    let watched = cx.low.get("__reqs__").and_then(|requisites| requisites.get("watch"));
+    for chunk in watched.and_then(|chunks| chunks.items_of_sequence()).unwrap_or_default() {
+        let text = |key: &str| chunk.get(key).unwrap_or_default().to_str();
+        let (state, name) = (text("state"), text("name"));
+        let tag = format!("{state}_|-{}_|-{name}_|-{}", text("__id__"), text("fun"));
+        let ret = running.as_ref().and_then(|running| running.get(&tag));
+        if ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy()) {
+            changed.push(format!("{state}: {name}"));
+        }
+    }
+    let changes = entries! { "Requisites with changes" => changed };
+    Outcome::new(Some(true), changes, "Watch statement fired.")
+}
+
+/// Do nothing, successfully: a place to hang requisites on.
+#[derive(Args)]
+pub struct Nop {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// Anything.
+    #[expect(dead_code, reason = "taken and ignored")]
+    args: halite_spec::Rest,
+}
+
+impl State for Nop {
+    type Seen = ();
+    const WATCHES: bool = true;
+
+    fn observe(&self, _: &Cx) -> Result<()> {
+        Ok(())
+    }
+
+    fn plan(&self, (): &()) -> Result<Plan> {
+        Ok(Plan::nothing("Success!"))
+    }
+
+    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
+        Ok(Applied::as_planned())
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
+
+/// Succeed without changing anything.
+#[derive(Args)]
+pub struct SucceedWithoutChanges {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// What to say.
+    comment: Option<String>,
+}
+
+impl State for SucceedWithoutChanges {
+    type Seen = ();
+    const WATCHES: bool = true;
+
+    fn observe(&self, _: &Cx) -> Result<()> {
+        Ok(())
+    }
+
+    fn plan(&self, (): &()) -> Result<Plan> {
+        Ok(Plan::nothing(self.comment.as_deref().unwrap_or("Success!")))
+    }
+
+    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
+        Ok(Applied::as_planned())
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
+
+/// Fail without changing anything.
+#[derive(Args)]
+pub struct FailWithoutChanges {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// What to say.
+    comment: Option<String>,
+}
+
+impl State for FailWithoutChanges {
+    type Seen = ();
+    const WATCHES: bool = true;
+
+    fn observe(&self, _: &Cx) -> Result<()> {
+        Ok(())
+    }
+
+    fn plan(&self, (): &()) -> Result<Plan> {
+        let plan = Plan::unknown().pending("If we weren't testing, this would be a failure!");
+        Ok(Plan { test_result: Some(false), ..plan })
+    }
+
+    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
+        Err(Error::failed(self.comment.as_deref().unwrap_or("Failure!")))
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
+
+/// Succeed, pretending a change.
+#[derive(Args)]
+pub struct SucceedWithChanges {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// What to say.
+    comment: Option<String>,
+}
+
+const WOULD_CHANGE: &str = "If we weren't testing, this would be successful with changes";
+const WOULD_FAIL: &str = "If we weren't testing, this would be failed with changes";
+
+impl State for SucceedWithChanges {
+    type Seen = ();
+    const REPEATS: bool = true;
+    const WATCHES: bool = true;
+
+    fn observe(&self, _: &Cx) -> Result<()> {
+        Ok(())
+    }
+
+    fn plan(&self, (): &()) -> Result<Plan> {
+        let done = self.comment.as_deref().unwrap_or("Success!");
+        Ok(Plan::changes(pretended()).pending(WOULD_CHANGE).done(done))
+    }
+
+    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
+        Ok(Applied::as_planned())
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
+
+/// Fail, pretending a change.
+#[derive(Args)]
+pub struct FailWithChanges {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// What to say.
+    comment: Option<String>,
+}
+
+impl State for FailWithChanges {
+    type Seen = ();
+    const REPEATS: bool = true;
+    const WATCHES: bool = true;
+
+    fn observe(&self, _: &Cx) -> Result<()> {
+        Ok(())
+    }
+
+    fn plan(&self, (): &()) -> Result<Plan> {
+        Ok(Plan::changes(pretended()).pending(WOULD_FAIL))
+    }
+
+    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
+        Ok(Applied::failed(pretended(), self.comment.as_deref().unwrap_or("Failure!")))
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
+
+/// Show a message with the results.
+#[derive(Args)]
+pub struct ShowNotification {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// The message; the name if none is given.
+    text: Option<String>,
+}
+
+impl State for ShowNotification {
+    type Seen = ();
+    const WATCHES: bool = true;
+
+    fn observe(&self, _: &Cx) -> Result<()> {
+        Ok(())
+    }
+
+    fn plan(&self, (): &()) -> Result<Plan> {
+        match &self.text {
+            Some(text) if !text.is_empty() => Ok(Plan::nothing(text)),
+            _ => Err(Error::invalid("Missing required argument text.")),
+        }
+    }
+
+    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
+        Ok(Applied::as_planned())
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
+
+/// Change, succeed and warn as told.
+#[derive(Args)]
+pub struct Configurable {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// True, False or "Random".
+    #[default(Value::Bool(true))]
+    changes: Value,
+    /// True, False or "Random".
+    #[default(Value::Bool(true))]
+    result: Value,
+    /// What to say.
+    #[default(String::new())]
+    comment: String,
+    /// A warning, or a list of them.
+    #[default(Vec::new())]
+    warnings: Vec<String>,
+    /// Whether changes are told in test mode.
+    #[default(true)]
+    allow_test_mode_failure: bool,
+}
+
+impl Configurable {
+    fn decide(what: &str, value: &Value, cx: &Cx) -> Result<bool> {
+        match value {
+            Value::Bool(flag) => Ok(*flag),
+            Value::Str(word) if word.eq_ignore_ascii_case("random") => {
+                let now = cx.host.now().duration_since(std::time::UNIX_EPOCH);
+                Ok(now.is_ok_and(|now| now.subsec_nanos() / 1000 % 2 == 0))
+            }
+            other => Err(Error::invalid(format!(
+                "You have specified the state option '{what}' with invalid arguments. It must be \
+                 either 'Random', True, or False (not {other})"
+            ))),
+        }
+    }
+}
+
+impl State for Configurable {
+    type Seen = (bool, bool);
+    const REPEATS: bool = true;
+    const WATCHES: bool = true;
+
+    fn observe(&self, cx: &Cx) -> Result<(bool, bool)> {
+        let changes = Self::decide("changes", &self.changes, cx)?;
+        Ok((changes, Self::decide("result", &self.result, cx)?))
+    }
+
+    fn plan(&self, (changes, result): &(bool, bool)) -> Result<Plan> {
+        let plan = if *changes { Plan::changes(pretended()) } else { Plan::unknown() };
+        let mut plan = plan.done(&self.comment);
+        plan.pending =
+            if self.comment.is_empty() { "This is a test".into() } else { self.comment.clone() };
+        if *result {
+            plan.test_result = if *changes { None } else { Some(true) };
+        } else {
+            plan.test_result = Some(!self.allow_test_mode_failure);
+            if *changes && !self.allow_test_mode_failure {
+                plan.test_result = None;
+            }
+        }
+        plan.warnings.clone_from(&self.warnings);
+        Ok(plan)
+    }
+
+    fn apply(&self, _: &Cx, (changes, result): (bool, bool)) -> Result<Applied> {
+        let changes = if changes { pretended() } else { Dict::new() };
+        Ok(Applied { changes: Some(changes), result: Some(result), ..Applied::default() })
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
