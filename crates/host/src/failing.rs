@@ -132,6 +132,9 @@ impl Host for Failing {
     fn uname(&self) -> Uname {
         self.inner.uname()
     }
+    fn hypervisor(&self) -> Option<String> {
+        self.inner.hypervisor()
+    }
     fn cancelled(&self) -> bool {
         self.inner.cancelled()
     }

@@ -375,6 +375,11 @@ pub trait Host: Send + Sync {
         Uname::default()
     }
 
+    /// Returns how the hypervisor under us signs itself to the processor: `KVMKVMKVM`.
+    fn hypervisor(&self) -> Option<String> {
+        None
+    }
+
     fn interfaces(&self) -> Result<Vec<Interface>> {
         Ok(Vec::new())
     }
@@ -615,6 +620,9 @@ impl Host for ReadOnly {
     }
     fn uname(&self) -> Uname {
         self.0.uname()
+    }
+    fn hypervisor(&self) -> Option<String> {
+        self.0.hypervisor()
     }
     fn interfaces(&self) -> Result<Vec<Interface>> {
         self.0.interfaces()
