@@ -5,12 +5,14 @@
 //! wrong and everything it was made from. Read `compile.rs` for the order of things, `sls.rs` for
 //! one SLS and its includes, `files.rs` for where they lie.
 //!
-//! How a text becomes data is the [`Renderer`]'s business: this crate knows no templates.
+//! How a text becomes data is the [`Renderer`]'s business: this crate knows no templates. [`pipe`]
+//! makes one from the renderers of the crate `renderers`.
 
 mod compile;
 pub mod ext;
 mod files;
 mod inputs;
+pub mod pipe;
 mod sls;
 
 use std::{path::Path, sync::Arc};

@@ -3,16 +3,17 @@
 use std::{fs, path::Path, sync::Arc};
 
 use halite_host::Os;
-use halite_pillar::{Compiler, Input, Renderer, Request, Source, unchanged};
-use halite_spec::{Error, Result};
-use halite_value::{Dict, Value, dict, json, yaml};
+use halite_pillar::{Compiler, Input, Renderer, Request, Source, pipe, unchanged};
+use halite_renderers::Renderers;
+use halite_spec::Result;
+use halite_value::{Dict, Value, dict, json};
 
 /// Data files only: what templates do is tested where they are made.
 struct Yaml;
 
 impl Renderer for Yaml {
     fn render(&self, source: &Source<'_>) -> Result<Value> {
-        yaml::load_str(source.text).map_err(|error| Error::failed(error.to_string()))
+        pipe::render(&Renderers::new(), &Source { renderer: "yaml", ..*source })
     }
 }
 
