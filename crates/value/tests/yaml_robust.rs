@@ -184,6 +184,11 @@ fn hostile_texts_end_soon() {
         }
         text + "]]\ny: {<<: *m139}\n"
     };
+    // Every inner mapping holds all the others: as many paths as there are orders of them.
+    let crossed = {
+        let inner: String = (0..150).map(|n| format!("a{n}: {{<<: *x}}, ")).collect();
+        format!("x: &x {{{inner}}}\n")
+    };
     let texts = [
         "[".repeat(4096),
         "{".repeat(4096),
@@ -210,6 +215,7 @@ fn hostile_texts_end_soon() {
         laughs(9),
         laughs(2),
         merges,
+        crossed,
     ];
     for text in texts {
         let text: String = text.chars().take(4096).collect();
@@ -232,7 +238,7 @@ fn limits_are_named() {
     let limits = Limits::default();
     fails("[[[a]]]", Limits { depth: 2, ..limits }, "nested deeper than 2 levels");
     fails("a: 1\nb: 2\n", Limits { bytes: 5, ..limits }, "longer than 5 bytes");
-    let text = "a: &a [1, 2, 3]\nb: &b [*a, *a]\nc: [*b, *b]\n";
+    let text = "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\nb: &b [*a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\nd: [*c, *c, *c]\n";
     assert!(yaml::load_str(text).is_ok());
     fails(text, Limits { nodes: 20, ..limits }, "aliases expand to more than 20 nodes");
 }

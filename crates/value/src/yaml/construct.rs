@@ -4,7 +4,7 @@
 //! We keep that order (a queue), for two reasons: of several errors the one nearest the root is
 //! reported, and a container may contain itself.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, collections::HashSet, fmt::Write as _};
 
 use super::{
     Dialect, Error, Limits, LoadOptions, Mark, Places,
@@ -38,7 +38,43 @@ pub(super) fn construct(
     while let Some((id, shell)) = constructor.queue.pop_front() {
         constructor.fill(id, &shell)?;
     }
+    if constructor.tree.recursive {
+        Walk { open: HashSet::new(), left: limits.nodes / 10, depth: limits.depth }.visit(&value)?;
+    }
     Ok(value)
+}
+
+/// Walks a value that contains itself as a printer does, which stops where a container would be
+/// inside itself. Such a value can have exponentially many paths, even if its text is short.
+struct Walk {
+    open: HashSet<usize>,
+    left: usize,
+    depth: usize,
+}
+
+impl Walk {
+    fn visit(&mut self, value: &Value) -> Result<(), Error> {
+        let spent = self.left.checked_sub(1);
+        let (Some(left), true) = (spent, self.open.len() <= self.depth) else {
+            let problem = "a value that contains itself is too large";
+            return Err(Error::limit(problem, Mark::default()));
+        };
+        self.left = left;
+        match value {
+            Value::List(list) if self.open.insert(list.identity()) => {
+                list.read().iter().try_for_each(|item| self.visit(item))?;
+                self.open.remove(&list.identity());
+                Ok(())
+            }
+            Value::Dict(dict) if self.open.insert(dict.identity()) => {
+                dict.read().values().try_for_each(|item| self.visit(item))?;
+                self.open.remove(&dict.identity());
+                Ok(())
+            }
+            Value::Tuple(items) => items.iter().try_for_each(|item| self.visit(item)),
+            _ => Ok(()),
+        }
+    }
 }
 
 const MAPPING: &str = "while constructing a mapping";
@@ -303,7 +339,7 @@ impl<'a> Constructor<'a, '_> {
         if merged.is_empty() {
             self.tree.links.extend(kept);
         } else {
-            let names: std::collections::HashSet<&str> =
+            let names: HashSet<&str> =
                 kept.chunks_exact(2).filter_map(|pair| key_text(&self.tree, pair[0])).collect();
             let mut all: Vec<Id> = Vec::with_capacity(kept.len() + merged.len());
             for pair in merged.chunks_exact(2) {
@@ -362,7 +398,7 @@ impl<'a> Constructor<'a, '_> {
         for run in runs {
             merged.extend_from_slice(self.tree.links(run));
             // Merging a list of aliases, several times over, multiplies.
-            if merged.len() + self.tree.links.len() > self.limits.nodes {
+            if merged.len() > self.limits.nodes && merged.len() / 10 > self.tree.nodes.len() {
                 let problem = format!("merges expand to more than {} nodes", self.limits.nodes);
                 return Err(Error::limit(problem, mark));
             }

@@ -66,13 +66,14 @@ pub struct Limits {
     pub bytes: usize,
     /// Containers inside each other.
     pub depth: usize,
-    /// Nodes of the whole tree when every alias is followed.
+    /// Nodes of the whole tree when every alias is followed. Ten times the nodes that are written
+    /// out are always allowed, and a tree without aliases is as large as its text.
     pub nodes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 256 << 20, depth: 400, nodes: 20_000_000 }
+        Self { bytes: 256 << 20, depth: 400, nodes: 2_000_000 }
     }
 }
 
