@@ -8,9 +8,20 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod config;
+pub mod grains;
+pub mod log;
+pub mod pillar;
 pub mod state;
 pub mod test;
 
 /// Every module of this crate.
-pub static ALL: &[&Module] = &[&state::MODULE, &test::MODULE];
+pub static ALL: &[&Module] = &[
+    &config::MODULE,
+    &grains::MODULE,
+    &log::MODULE,
+    &pillar::MODULE,
+    &state::MODULE,
+    &test::MODULE,
+];
 // gen:end

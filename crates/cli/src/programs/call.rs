@@ -275,10 +275,11 @@ fn caller(cx: &Context) -> Result<Caller, Error> {
     let jid = halite_wire::Jid::now();
     let user = opts.get("user").unwrap_or_default().to_str();
     let fun = opts.get("fun").unwrap_or_default().to_str();
+    let pipes = Arc::new(Pipes::new(&opts));
     Caller::new(Setup {
         files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
-        rendering: Arc::new(Pipes),
-        sources: Arc::new(Masterless::new()),
+        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
+        rendering: pipes,
         link: Arc::new(Alone::new(Arc::clone(&host), &opts)),
         job: Job::new(jid.as_str(), fun, user),
         host,
