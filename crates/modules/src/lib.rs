@@ -8,8 +8,13 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod cp;
+pub mod file;
+pub mod hashutil;
+pub mod temp;
 pub mod test;
 
 /// Every module of this crate.
-pub static ALL: &[&Module] = &[&test::MODULE];
+pub static ALL: &[&Module] =
+    &[&cp::MODULE, &file::MODULE, &hashutil::MODULE, &temp::MODULE, &test::MODULE];
 // gen:end
