@@ -255,7 +255,7 @@ warning[S0312]: unknown argument `contnts` for state `file.managed`
         report.notes.clear();
         let expected = "\
 warning[S0312]: unknown argument `contnts` for state `file.managed`
- --> web/init.sls:4:7
+--> web/init.sls:4:7
 ";
         assert_eq!(report.render(Format::Plain), expected);
     }

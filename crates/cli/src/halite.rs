@@ -13,7 +13,7 @@ use crate::{
 struct Own {
     name: &'static str,
     about: &'static str,
-    run: fn(Vec<String>) -> u8,
+    run: fn(&[String]) -> u8,
 }
 
 static OWN: &[Own] = &[
@@ -40,24 +40,23 @@ static PROGRAM: Program = Program {
 };
 
 /// Runs a sub-command.
-pub(crate) fn start(mut args: Vec<String>) -> u8 {
-    let Some(first) = args.first().cloned() else {
+pub(crate) fn start(args: &[String]) -> u8 {
+    let Some((first, rest)) = args.split_first() else {
         terminal::out(&help());
         return 64;
     };
     if first.starts_with('-') || first == "help" {
-        return options(&args);
+        return options(args);
     }
-    args.remove(0);
-    if let Some(own) = OWN.iter().find(|own| own.name == first) {
-        return (own.run)(args);
+    if let Some(own) = OWN.iter().find(|own| own.name == *first) {
+        return (own.run)(rest);
     }
-    if let Some(entry) = entry_of(&first) {
-        return programs::start(entry, args);
+    if let Some(entry) = entry_of(first) {
+        return programs::start(entry, rest);
     }
     let names = OWN.iter().map(|own| own.name);
     let names = names.chain(programs::ENTRIES.iter().map(short_name));
-    let hint = suggest::nearest(&first, names).map(|name| format!("; did you mean `{name}`?"));
+    let hint = suggest::nearest(first, names).map(|name| format!("; did you mean `{name}`?"));
     programs::usage_error(
         &PROGRAM,
         &format!("no such command: {first}{}", hint.unwrap_or_default()),

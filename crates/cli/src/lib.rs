@@ -8,7 +8,9 @@
 //! - `machine.rs`: files, environment and host names for the configuration;
 //! - `doctor.rs` and `links.rs`: commands only Halite has.
 
+pub mod args;
 pub mod diagnostics;
+pub mod display;
 mod doctor;
 mod halite;
 mod links;
@@ -21,12 +23,9 @@ pub mod version;
 
 /// Runs the program named by the first argument, and returns its exit code.
 #[must_use]
-pub fn start(mut args: Vec<String>) -> u8 {
-    if args.is_empty() {
-        return halite::start(Vec::new());
-    }
-    let called = args.remove(0);
-    let name = called.rsplit('/').next().unwrap_or(&called);
+pub fn start(args: &[String]) -> u8 {
+    let Some((called, args)) = args.split_first() else { return halite::start(&[]) };
+    let name = called.rsplit('/').next().unwrap_or(called);
     match programs::find(name) {
         Some(entry) => programs::start(entry, args),
         None => halite::start(args),

@@ -25,8 +25,8 @@ static PROGRAM: Program = Program {
     groups: &[],
 };
 
-pub(crate) fn start(args: Vec<String>) -> u8 {
-    let parsed = match PROGRAM.parse(&args, &terminal::env) {
+pub(crate) fn start(args: &[String]) -> u8 {
+    let parsed = match PROGRAM.parse(args, &terminal::env) {
         Ok(parsed) => parsed,
         Err(stop) => return programs::stopped(&PROGRAM, &stop),
     };

@@ -4,6 +4,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Arguments that are no UTF-8 cannot be told from a broken terminal: they are read as well as possible.
-    let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    ExitCode::from(halite_cli::start(args))
+    let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    ExitCode::from(halite_cli::start(&args.collect::<Vec<_>>()))
 }

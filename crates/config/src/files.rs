@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use halite_value::{
     Dict, Place, SmolStr, Value,
     merge::{Strategy, merge},
+    yaml::{self, LoadOptions},
 };
 
 use crate::{Error, Machine, Warning, WarningKind, paths};
@@ -102,6 +103,7 @@ impl Found {
                 let dict = match read(&file, machine) {
                     Ok(dict) => dict,
                     Err(error) if strict => return Err(error),
+                    // differs: Salt also renames a broken `_schedule.conf`, and dies of a folder.
                     Err(error) => {
                         self.skipped(&file, &error);
                         continue;
@@ -119,12 +121,7 @@ impl Found {
     }
 
     fn note(&mut self, dict: &Dict) {
-        for key in dict.keys() {
-            let Some(name) = key.as_str() else { continue };
-            if let Some(place) = dict.place_of(name).or_else(|| dict.place()) {
-                self.places.insert(name.into(), place.clone());
-            }
-        }
+        self.places.extend(places(dict));
     }
 
     fn skipped(&mut self, file: &str, error: &Error) {
@@ -138,6 +135,13 @@ impl Found {
             place: Some(Place::new(file, line, column)),
         });
     }
+}
+
+/// Returns where each option of a file stands.
+pub(crate) fn places(dict: &Dict) -> Vec<(SmolStr, Place)> {
+    let place = |name: &str| dict.place_of(name).or_else(|| dict.place()).cloned();
+    let keys = dict.keys().into_iter();
+    keys.filter_map(|key| Some((SmolStr::new(key.as_str()?), place(key.as_str()?)?))).collect()
 }
 
 fn expand(pattern: &str, machine: &dyn Machine) -> Vec<String> {
@@ -188,12 +192,15 @@ pub fn read(file: &str, machine: &dyn Machine) -> Result<Dict, Error> {
 }
 
 fn parse(file: &str, bytes: &[u8]) -> Result<Value, Error> {
-    let syntax =
-        |line, column, message: String| Error::Syntax { file: file.into(), line, column, message };
+    let syntax = |line, column, message| Error::Syntax { file: file.into(), line, column, message };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
         let line = before.iter().filter(|&&b| b == b'\n').count() as u32 + 1;
         syntax(line, 0, format!("the file is no UTF-8 text: {error}"))
     })?;
-    halite_value::json::from_str(text).map_err(|error| syntax(1, 1, error.to_string()))
+    let options = LoadOptions { name: file, places: true, ..LoadOptions::default() };
+    yaml::load(text, &options).map_err(|error| {
+        let (line, column) = error.place().map_or((1, 0), |place| (place.line, place.column));
+        syntax(line, column, error.to_string())
+    })
 }

@@ -13,10 +13,11 @@
 //! - `root_dir` goes before absolute paths too, unless they already begin with it.
 
 mod address;
-mod apply;
 pub mod common;
 mod files;
+mod glob;
 mod id;
+mod load;
 mod machine;
 pub mod master;
 pub mod minion;
@@ -28,12 +29,14 @@ mod roots;
 mod types;
 
 pub use address::{MasterAddress, parse_host_port};
-pub use apply::{Request, load};
+
 pub use files::read as read_file;
+pub use glob::fits;
+pub use load::{Request, load};
 pub use machine::{Machine, Memory};
 pub use option::{Facts, Opt, Preset, Type};
 pub use opts::{Opts, Warning, WarningKind};
-pub use paths::{abspath, join, normalize};
+pub use paths::{abspath, join, normalize, prepend_root_dir};
 
 /// Where configuration lives unless `-c` or `SALT_CONFIG_DIR` say otherwise.
 pub const CONFIG_DIR: &str = "/etc/salt";

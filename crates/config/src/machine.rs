@@ -4,6 +4,8 @@
 
 use std::{collections::BTreeMap, io};
 
+use crate::fits;
+
 /// A machine with files, an environment and a name.
 pub trait Machine {
     /// Returns what a file holds.
@@ -40,21 +42,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    fn matches(pattern: &[u8], text: &[u8]) -> bool {
-        match (pattern.first(), text.first()) {
-            (None, None) => true,
-            (Some(b'*'), _) => {
-                Self::matches(&pattern[1..], text)
-                    || text
-                        .first()
-                        .is_some_and(|&c| c != b'/' && Self::matches(pattern, &text[1..]))
-            }
-            (Some(b'?'), Some(&c)) if c != b'/' => Self::matches(&pattern[1..], &text[1..]),
-            (Some(p), Some(c)) if p == c => Self::matches(&pattern[1..], &text[1..]),
-            _ => false,
-        }
-    }
-
     /// Returns every path there is: the files and the folders above them.
     fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = self.files.keys().cloned().collect();
@@ -81,13 +68,16 @@ impl Machine for Memory {
     }
 
     fn glob(&self, pattern: &str) -> Vec<String> {
-        // As Python's glob: a leading dot must be spelled out.
-        let hidden = |path: &str| path.contains("/.") && !pattern.contains("/.");
-        let fits = |path: &String| {
-            Self::matches(pattern.trim_end_matches('/').as_bytes(), path.as_bytes())
-                && !hidden(path)
+        let parts: Vec<&str> = pattern.trim_end_matches('/').split('/').collect();
+        let all = |path: &String| {
+            let names: Vec<&str> = path.split('/').collect();
+            names.len() == parts.len()
+                && parts.iter().zip(names).all(|(part, name)| {
+                    // As everywhere: a leading dot must be spelled out.
+                    fits(part, name) && (part.starts_with('.') || !name.starts_with('.'))
+                })
         };
-        self.paths().into_iter().filter(fits).collect()
+        self.paths().into_iter().filter(all).collect()
     }
 
     fn is_file(&self, path: &str) -> bool {

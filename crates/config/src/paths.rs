@@ -97,7 +97,7 @@ pub(crate) fn is_url(target: &str) -> bool {
 ///
 /// An absolute path gets it too: only a path that already lies *below* `root_dir` stays. (So a path
 /// equal to `root_dir` is doubled; Salt does the same.)
-pub(crate) fn prepend_root_dir(opts: &Opts, names: &[&str], current_dir: &str) {
+pub fn prepend_root_dir(opts: &Opts, names: &[&str], current_dir: &str) {
     let root = abspath(&opts.str("root_dir"), current_dir);
     for name in names {
         let Some(Value::Str(path)) = opts.get(name) else { continue };

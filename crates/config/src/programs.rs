@@ -70,7 +70,7 @@ pub static PROXY_PRESETS: &[(&str, P)] = &[
 
 /// Options of salt-api.
 pub static API: &[Opt] = &[
-    opt("api_logfile", STR, P::Log("api"), "Log file of salt-api.").unchecked(),
+    opt("api_logfile", STR, P::Log("api"), "Log file of salt-api.").unchecked().acts(),
     opt("api_pidfile", STR, P::Run("salt-api.pid"), "File with the process id of salt-api.")
         .unchecked(),
     opt("rest_timeout", INT, P::Int(300), "Seconds an API request may take."),

@@ -29,10 +29,8 @@ pub(crate) fn normalize(
 
 fn environments(roots: &Dict, machine: &dyn Machine) -> Dict {
     let normal = Dict::new();
-    // Names that had to be turned into text move to the end, as they do in Salt.
-    let (text, other): (Vec<_>, Vec<_>) =
-        roots.entries().into_iter().partition(|(key, _)| key.as_str().is_some());
-    for (env, folders) in text.into_iter().chain(other) {
+    // differs: Salt dies when an environment's name is a number.
+    for (env, folders) in roots {
         let folders = folders.items_of_sequence().unwrap_or_default();
         let found = folders.iter().flat_map(|folder| expand(folder, machine));
         normal.insert(env.value().to_str(), Value::list(found));

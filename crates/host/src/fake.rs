@@ -49,6 +49,7 @@ struct Machine {
     commands: Vec<Command>,
     changes: usize,
     uname: Uname,
+    hypervisor: Option<String>,
     interfaces: Vec<Interface>,
     resolver: HashMap<String, Resolved>,
     names: HashMap<IpAddr, Vec<String>>,
@@ -93,6 +94,7 @@ impl Fake {
                 version: "#1 SMP".into(),
                 machine: "x86_64".into(),
             },
+            hypervisor: None,
             interfaces: Vec::new(),
             resolver: HashMap::new(),
             names: HashMap::new(),
@@ -184,6 +186,11 @@ impl Fake {
 
     pub fn set_uname(&self, uname: Uname) -> &Self {
         self.0.lock().uname = uname;
+        self
+    }
+
+    pub fn set_hypervisor(&self, signature: &str) -> &Self {
+        self.0.lock().hypervisor = Some(signature.into());
         self
     }
 
@@ -397,6 +404,10 @@ impl Host for Fake {
 
     fn uname(&self) -> Uname {
         self.0.lock().uname.clone()
+    }
+
+    fn hypervisor(&self) -> Option<String> {
+        self.0.lock().hypervisor.clone()
     }
 
     fn interfaces(&self) -> Result<Vec<Interface>> {

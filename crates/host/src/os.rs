@@ -1,7 +1,8 @@
 //! The real machine.
 //!
 //! Files go through the standard library, except for replacing one ([`write`]); processes are in
-//! [`process`], users and groups in [`accounts`]. The environment set through a host is an overlay
+//! [`process`], users and groups in [`accounts`], network interfaces in [`netlink`], the resolver in
+//! [`names`]. The environment set through a host is an overlay
 //! kept here and given to children: the process's own environment is never touched, because other
 //! threads may read it at any time.
 //!
@@ -9,6 +10,8 @@
 //! so that a job ends at its next step; looking still works, for the report.
 
 mod accounts;
+mod names;
+mod netlink;
 mod process;
 mod write;
 
@@ -16,7 +19,8 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fs::{self, File, OpenOptions, Permissions},
-    io::{self, Read, Write as _},
+    io::{self, Read, Seek, Write as _},
+    net::IpAddr,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown},
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -24,7 +28,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, Kind, Output, Result, Stat, User, Write as How,
+    Command, Error, Group, Host, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
+    User, Write as How,
 };
 use nix::{
     fcntl::AT_FDCWD,
@@ -101,9 +106,33 @@ fn time_spec(time: Option<f64>) -> TimeSpec {
     })
 }
 
+#[cfg(target_arch = "x86_64")]
+fn hypervisor() -> Option<String> {
+    use std::arch::x86_64::__cpuid;
+    const UNDER_A_HYPERVISOR: u32 = 1 << 31;
+    if __cpuid(1).ecx & UNDER_A_HYPERVISOR == 0 {
+        return None;
+    }
+    let answer = __cpuid(0x4000_0000);
+    let bytes = [answer.ebx, answer.ecx, answer.edx].map(u32::to_le_bytes).concat();
+    Some(String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn hypervisor() -> Option<String> {
+    None
+}
+
 impl Host for Os {
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        Ok(Box::new(file))
+    }
+
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        let failed = |error| Error::io("read", path, error);
+        let mut file = File::open(path).map_err(failed)?;
+        file.seek(io::SeekFrom::Start(offset)).map_err(failed)?;
         Ok(Box::new(file))
     }
 
@@ -187,6 +216,53 @@ impl Host for Os {
 
     fn uid(&self) -> u32 {
         nix::unistd::geteuid().as_raw()
+    }
+
+    fn gid(&self) -> u32 {
+        nix::unistd::getegid().as_raw()
+    }
+
+    fn uname(&self) -> Uname {
+        let Ok(name) = nix::sys::utsname::uname() else { return Uname::default() };
+        let text = |part: &OsStr| part.to_string_lossy().into_owned();
+        Uname {
+            sysname: text(name.sysname()),
+            nodename: text(name.nodename()),
+            release: text(name.release()),
+            version: text(name.version()),
+            machine: text(name.machine()),
+        }
+    }
+
+    fn hypervisor(&self) -> Option<String> {
+        hypervisor()
+    }
+
+    fn interfaces(&self) -> Result<Vec<Interface>> {
+        netlink::interfaces()
+            .map_err(|error| Error::Other(format!("cannot list network interfaces: {error}")))
+    }
+
+    fn resolve(&self, name: &str) -> Result<Resolved> {
+        Ok(names::resolve(name))
+    }
+
+    fn names_of(&self, address: IpAddr) -> Result<Vec<String>> {
+        Ok(names::names_of(address))
+    }
+
+    fn space(&self, path: &Path) -> Result<Space> {
+        let found = nix::sys::statvfs::statvfs(path)
+            .map_err(|error| Error::io("measure", path, error.into()))?;
+        let unit = found.fragment_size();
+        Ok(Space {
+            total: found.blocks() * unit,
+            free: found.blocks_free() * unit,
+            available: found.blocks_available() * unit,
+            block_size: found.block_size(),
+            inodes: found.files(),
+            inodes_free: found.files_free(),
+        })
     }
 
     fn get_xattr(&self, path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
@@ -333,6 +409,21 @@ impl Host for Os {
     fn set_env(&self, name: &OsStr, value: Option<&OsStr>) -> Result<()> {
         self.overlay.lock().insert(name.to_owned(), value.map(OsStr::to_owned));
         Ok(())
+    }
+
+    fn kill(&self, pid: u32, signal: i32) -> Result<()> {
+        // 0 and what looks negative would mean whole groups.
+        let target = i32::try_from(pid).ok().filter(|pid| *pid > 0);
+        let target = target.ok_or_else(|| Error::Other(format!("{pid} is no process")))?;
+        let signal = match signal {
+            0 => None,
+            number => Some(
+                nix::sys::signal::Signal::try_from(number)
+                    .map_err(|_| Error::Other(format!("{number} is no signal")))?,
+            ),
+        };
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(target), signal)
+            .map_err(|error| Error::Other(format!("cannot signal {pid}: {}", error.desc())))
     }
 }
 

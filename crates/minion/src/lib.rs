@@ -6,9 +6,18 @@
 //! - [`states`] compiles and runs states for the `state` module;
 //! - [`caller`] builds a `Cx` from a configuration and runs one function, as `salt-call` does.
 
+mod alone;
+pub mod caller;
 mod engine;
+mod masterless;
 mod matching;
+mod proc;
 pub mod registry;
+mod rendering;
 mod states;
 
+pub use alone::Alone;
+pub use caller::Caller;
 pub use engine::{Engine, Link, Parts, Rendering, Sources};
+pub use masterless::Masterless;
+pub use rendering::Pipes;

@@ -11,10 +11,17 @@ use halite_spec::Module;
 pub mod cp;
 pub mod file;
 pub mod hashutil;
+pub mod state;
 pub mod temp;
 pub mod test;
 
 /// Every module of this crate.
-pub static ALL: &[&Module] =
-    &[&cp::MODULE, &file::MODULE, &hashutil::MODULE, &temp::MODULE, &test::MODULE];
+pub static ALL: &[&Module] = &[
+    &cp::MODULE,
+    &file::MODULE,
+    &hashutil::MODULE,
+    &state::MODULE,
+    &temp::MODULE,
+    &test::MODULE,
+];
 // gen:end

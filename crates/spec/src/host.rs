@@ -314,6 +314,14 @@ pub trait Host: Send + Sync {
 
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>>;
 
+    /// As [`Host::open`], from a position on; beyond the end there is nothing to read.
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        let mut file = self.open(path)?;
+        io::copy(&mut file.by_ref().take(offset), &mut io::sink())
+            .map_err(|error| Error::io("read", path, error))?;
+        Ok(file)
+    }
+
     /// Follows links if asked.
     fn stat(&self, path: &Path, follow: bool) -> Result<Stat>;
 
@@ -365,6 +373,11 @@ pub trait Host: Send + Sync {
 
     fn uname(&self) -> Uname {
         Uname::default()
+    }
+
+    /// Returns how the hypervisor under us signs itself to the processor: `KVMKVMKVM`.
+    fn hypervisor(&self) -> Option<String> {
+        None
     }
 
     fn interfaces(&self) -> Result<Vec<Interface>> {
@@ -545,6 +558,9 @@ impl Host for ReadOnly {
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         self.0.open(path)
     }
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        self.0.open_at(path, offset)
+    }
     fn stat(&self, path: &Path, follow: bool) -> Result<Stat> {
         self.0.stat(path, follow)
     }
@@ -604,6 +620,9 @@ impl Host for ReadOnly {
     }
     fn uname(&self) -> Uname {
         self.0.uname()
+    }
+    fn hypervisor(&self) -> Option<String> {
+        self.0.hypervisor()
     }
     fn interfaces(&self) -> Result<Vec<Interface>> {
         self.0.interfaces()

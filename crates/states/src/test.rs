@@ -25,23 +25,14 @@ fn pretended() -> Dict {
 fn watched(cx: &Cx) -> Outcome {
     let changed = List::new();
     let running = cx.low.get("__running__");
-    for (_, chunks) in
-        cx.low.get("__reqs__").as_ref().and_then(Value::as_dict).into_iter().flatten()
-    {
-        for chunk in chunks.items_of_sequence().unwrap_or_default() {
-            let Some(chunk) = chunk.as_dict() else { continue };
-            let text = |key: &str| chunk.get(key).unwrap_or_default().to_str();
-            let tag = format!(
-                "{}_|-{}_|-{}_|-{}",
-                text("state"),
-                text("__id__"),
-                text("name"),
-                text("fun")
-            );
-            let ret = running.as_ref().and_then(|running| running.get(&tag));
-            if ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy()) {
-                changed.push(format!("{}: {}", text("state"), text("name")));
-            }
+    let watched = cx.low.get("__reqs__").and_then(|requisites| requisites.get("watch"));
+    for chunk in watched.and_then(|chunks| chunks.items_of_sequence()).unwrap_or_default() {
+        let text = |key: &str| chunk.get(key).unwrap_or_default().to_str();
+        let (state, name) = (text("state"), text("name"));
+        let tag = format!("{state}_|-{}_|-{name}_|-{}", text("__id__"), text("fun"));
+        let ret = running.as_ref().and_then(|running| running.get(&tag));
+        if ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy()) {
+            changed.push(format!("{state}: {name}"));
         }
     }
     let changes = entries! { "Requisites with changes" => changed };
@@ -130,11 +121,12 @@ impl State for FailWithoutChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        Err(Error::failed(self.comment.as_deref().unwrap_or("Failure!")))
+        let plan = Plan::unknown().pending("If we weren't testing, this would be a failure!");
+        Ok(Plan { test_result: Some(false), ..plan })
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
+        Err(Error::failed(self.comment.as_deref().unwrap_or("Failure!")))
     }
 
     fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
@@ -165,9 +157,8 @@ impl State for SucceedWithChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        let comment = self.comment.as_deref();
-        let plan = Plan::changes(pretended());
-        Ok(plan.pending(comment.unwrap_or(WOULD_CHANGE)).done(comment.unwrap_or("Success!")))
+        let done = self.comment.as_deref().unwrap_or("Success!");
+        Ok(Plan::changes(pretended()).pending(WOULD_CHANGE).done(done))
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
@@ -199,7 +190,7 @@ impl State for FailWithChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::changes(pretended()).pending(self.comment.as_deref().unwrap_or(WOULD_FAIL)))
+        Ok(Plan::changes(pretended()).pending(WOULD_FAIL))
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {

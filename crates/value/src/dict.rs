@@ -113,19 +113,24 @@ impl Dict {
 
     /// Returns a new dict with the same values, as Python's `copy`.
     pub fn shallow_copy(&self) -> Self {
-        self.copied(Value::clone)
+        let copy = Self::from(self.read().clone());
+        copy.copy_places(self);
+        copy
     }
 
+    /// Returns a copy that shares no container with this one, as Python's `copy.deepcopy`.
     pub fn deep_copy(&self) -> Self {
-        self.copied(Value::deep_copy)
+        match Value::Dict(self.clone()).deep_copy() {
+            Value::Dict(copy) => copy,
+            _ => Self::new(),
+        }
     }
 
-    fn copied(&self, copy: impl Fn(&Value) -> Value) -> Self {
-        let new: Self = self.read().iter().map(|(key, value)| (key.clone(), copy(value))).collect();
-        if let Some(places) = self.0.places.get() {
-            new.set_places(places.clone());
+    /// Takes over where the keys of another dict stood.
+    pub(crate) fn copy_places(&self, from: &Self) {
+        if let Some(places) = from.0.places.get() {
+            self.set_places(places.clone());
         }
-        new
     }
 
     /// Remembers where the keys stood; only the first call counts.

@@ -14,6 +14,7 @@
 //!
 //! Absent on purpose: I/O, and any knowledge of Salt's files.
 
+mod copy;
 mod dict;
 pub mod json;
 mod list;
@@ -188,12 +189,7 @@ impl Value {
 
     /// Returns a copy that shares no container with this one. Objects are shared still.
     pub fn deep_copy(&self) -> Self {
-        match self {
-            Self::List(list) => Self::List(list.deep_copy()),
-            Self::Dict(dict) => Self::Dict(dict.deep_copy()),
-            Self::Tuple(items) => Self::Tuple(items.iter().map(Self::deep_copy).collect()),
-            other => other.clone(),
-        }
+        copy::deep_copy(self)
     }
 
     /// Tells whether both are handles on the same object, as Python's `is`.

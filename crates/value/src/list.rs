@@ -81,12 +81,19 @@ impl List {
         Arc::as_ptr(&self.0).addr()
     }
 
+    /// Returns a copy that shares no container with this one, as Python's `copy.deepcopy`.
     pub fn deep_copy(&self) -> Self {
-        let copy = self.read().iter().map(Value::deep_copy).collect::<Self>();
-        if let Some(places) = self.0.places.get() {
-            copy.set_places(places.clone());
+        match Value::List(self.clone()).deep_copy() {
+            Value::List(copy) => copy,
+            _ => Self::new(),
         }
-        copy
+    }
+
+    /// Takes over where the items of another list stood.
+    pub(crate) fn copy_places(&self, from: &Self) {
+        if let Some(places) = from.0.places.get() {
+            self.set_places(places.clone());
+        }
     }
 
     /// Remembers where the items stood, in their order; only the first call counts.

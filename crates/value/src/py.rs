@@ -432,15 +432,43 @@ pub fn float_repr(float: f64) -> String {
     if float == 0.0 {
         return if float.is_sign_negative() { "-0.0" } else { "0.0" }.into();
     }
-    let scientific = format!("{float:e}");
+    let mut scientific = format!("{float:e}");
+    // Where two shortest forms are equally near (only numbers of 16 digits and more can be), Python
+    // takes the even one; so does rounding to that many digits.
+    if let Some(point) = scientific.find('.') {
+        let places = scientific.find('e').unwrap_or(scientific.len()) - point - 1;
+        if places >= 15 {
+            let rounded = format!("{float:.places$e}");
+            if rounded.parse() == Ok(float) {
+                scientific = rounded;
+            }
+        }
+    }
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..16).contains(&exponent) {
-        let plain = format!("{float}");
-        return if plain.contains('.') { plain } else { plain + ".0" };
+        return plain_decimal(digits, exponent);
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// Writes `1.5` and an exponent of 1 as `15.0`.
+fn plain_decimal(digits: &str, exponent: i32) -> String {
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", digits),
+    };
+    let all: String = digits.chars().filter(char::is_ascii_digit).collect();
+    let Ok(whole) = usize::try_from(exponent + 1) else {
+        let zeros = "0".repeat(exponent.unsigned_abs() as usize - 1);
+        return format!("{sign}0.{zeros}{all}");
+    };
+    match all.split_at_checked(whole) {
+        None | Some((_, "")) => format!("{sign}{all:0<whole$}.0"),
+        Some(("", fraction)) => format!("{sign}0.{fraction}"),
+        Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
+    }
 }
 
 /// Returns Python's `repr` of a text.
@@ -566,6 +594,11 @@ mod tests {
         repr(0.00001, "1e-05");
         repr(-0.0, "-0.0");
         repr(1e300, "1e+300");
+        repr(727_278_732_062_006.0 + 0.25, "727278732062006.2");
+        repr(-201_878_154_679_806.0 - 0.625, "-201878154679806.62");
+        repr(0.000_123, "0.000123");
+        repr(-12.5, "-12.5");
+        repr(123_456_789.0, "123456789.0");
         repr(f64::NEG_INFINITY, "-inf");
     }
 

@@ -92,7 +92,8 @@ impl Program {
 }
 
 fn paragraph(text: &str, indent: usize, width: usize) -> String {
-    let lines = wrap(text, width.saturating_sub(indent).max(11));
+    // optparse takes the indent off twice.
+    let lines = wrap(text, width.saturating_sub(indent).max(11).saturating_sub(indent));
     lines.iter().map(|line| format!("{:indent$}{line}\n", "")).collect()
 }
 
@@ -110,4 +111,57 @@ fn spellings(flag: &Flag) -> String {
         .into_iter()
         .map(|name| if takes_value { format!("{name}={metavar}") } else { name.into() });
     short.chain(long).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Group, flag};
+    use super::*;
+
+    const PROGRAM: Program = Program {
+        name: "prog",
+        usage: "[options] <thing>",
+        about: Some(
+            "A program that does a well-known thing to many things at once, and then stops.",
+        ),
+        flags: &[&[
+            flag(&["-h", "--help"], "", Action::Help, "Print this help and stop."),
+            flag(
+                &["-t", "--timeout"],
+                "timeout",
+                Action::Int,
+                "Seconds to wait before asking. Default: %default.",
+            )
+            .dflt(Default::Int(5)),
+            flag(
+                &["-b", "--batch", "--batch-size"],
+                "batch",
+                Action::Str,
+                "How many at a time, or \"--all-of-them\" with batch-safe-limit and one-more-hyphen.",
+            ),
+            flag(&["-x"], "x", Action::True, ""),
+        ]],
+        groups: &[Group {
+            title: "Some Group",
+            about: Some(
+                "What this group is for, in a sentence that is long enough to be wrapped somewhere.",
+            ),
+            flags: &[
+                flag(&["-S", "--short"], "short", Action::True, "Short."),
+                flag(&["--out"], "output", Action::Several(2), "Thing.").meta("<A> <B>"),
+            ],
+        }],
+    };
+
+    // The files are what Python's optparse prints for the same program.
+    #[test]
+    fn as_optparse_lays_it_out() {
+        for (columns, expected) in [
+            (80, include_str!("../../tests/help/80.txt")),
+            (50, include_str!("../../tests/help/50.txt")),
+            (24, include_str!("../../tests/help/24.txt")),
+        ] {
+            assert_eq!(PROGRAM.help(columns, &|_| None), expected, "{columns} columns");
+        }
+    }
 }

@@ -50,8 +50,9 @@ impl Action {
 }
 
 /// The value of an option that was not given.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Default {
+    #[default]
     None,
     Bool(bool),
     Int(i64),
@@ -148,12 +149,6 @@ pub struct Parsed {
     values: HashMap<&'static str, Value>,
     explicit: Vec<&'static str>,
     pub args: Vec<String>,
-}
-
-impl std::default::Default for Default {
-    fn default() -> Self {
-        Self::None
-    }
 }
 
 impl Parsed {
@@ -296,8 +291,7 @@ impl Program {
     }
 
     fn short(&self, arg: &str, rest: &mut Rest, parsed: &mut Parsed) -> Result<(), Stop> {
-        let mut letters = arg.char_indices().skip(1);
-        while let Some((at, letter)) = letters.next() {
+        for (at, letter) in arg.char_indices().skip(1) {
             let typed = format!("-{letter}");
             let found = self.all().find_map(|flag| {
                 flag.names.iter().find(|name| **name == typed).map(|name| (*name, flag))

@@ -164,19 +164,19 @@ impl Context {
 
     /// Says that a program is not there yet.
     pub fn missing(&self, what: &str) -> u8 {
-        self.report(&not_built(what))
+        let help = "its command line and its configuration were checked; nothing was run";
+        self.report(&not_built(what).help(help))
     }
 }
 
 pub(crate) fn not_built(what: &str) -> Report {
-    Report::error(format!("{what} is not built yet"))
-        .help("its command line and its configuration are checked; nothing was run")
-        .exit(69)
+    Report::error(format!("{what} is not built yet")).exit(69)
 }
 
 /// Returns the form in which problems are wanted.
 pub(crate) fn format_of(parsed: &Parsed) -> Format {
-    match parsed.str("error_format").as_deref() {
+    let format = parsed.str("error_format").or_else(|| terminal::env("HALITE_ERROR_FORMAT"));
+    match format.as_deref() {
         Some("json") => Format::Json,
         _ if parsed.bool("no_color") || !terminal::err_wants_color() => Format::Plain,
         _ => Format::Colored,
@@ -206,9 +206,9 @@ pub(crate) fn stopped(program: &Program, stop: &Stop) -> u8 {
 
 /// Runs a program with its arguments, and returns its exit code.
 #[must_use]
-pub fn start(entry: &'static Entry, args: Vec<String>) -> u8 {
+pub fn start(entry: &'static Entry, args: &[String]) -> u8 {
     let program = entry.program;
-    let mut parsed = match parse(program, &args) {
+    let mut parsed = match parse(program, args) {
         Ok(parsed) => parsed,
         Err(stop) => return stopped(program, &stop),
     };
@@ -322,7 +322,7 @@ fn merge(cx: &mut Context) {
     }
 }
 
-fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Report> {
+fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Box<Report>> {
     let mut settings = logging::Settings::from_opts(&cx.opts, entry.log_file);
     if cx.parsed.str("output").as_deref() == Some("yaml") {
         // Whoever reads YAML from a terminal shall be able to.
@@ -338,7 +338,7 @@ fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Report> {
     match logging::init(settings.clone()) {
         Ok(()) => Ok(()),
         Err(error) if is_daemon => {
-            Err(Report::error(format!("cannot log to {file}: {error}")).exit(69))
+            Err(Box::new(Report::error(format!("cannot log to {file}: {error}")).exit(69)))
         }
         // A command may well be run by a user who cannot write there.
         Err(_) => {
@@ -440,11 +440,19 @@ pub(crate) fn check_jid(cx: &Context) -> Result<(), Early> {
 }
 
 /// Tells whether a text is a job id: twenty digits, maybe with a process id behind `_`.
+///
+/// Salt lets Python read the number, which allows for a sign and for underscores.
 #[must_use]
 pub fn is_jid(text: &str) -> bool {
     let chars: Vec<char> = text.chars().collect();
     let shape = chars.len() == 20 || (chars.len() > 21 && chars[20] == '_');
-    shape && chars[..20].iter().all(char::is_ascii_digit)
+    if !shape {
+        return false;
+    }
+    let number: String = chars[..20].iter().collect();
+    let number = number.trim();
+    let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+    digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Splits a list of minion ids, at commas or else at blanks.

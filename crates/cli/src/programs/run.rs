@@ -1,6 +1,7 @@
 //! `salt-run`: run a runner on the master.
 
 use crate::{
+    args::Args,
     optparse::{Action, Flag, Group, Program, flag},
     programs::{Context, Early, check_jid, check_no_parse, check_output, shared},
 };
@@ -68,6 +69,12 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
     }
     cx.opts.set("fun", cx.parsed.args.first().map_or("", String::as_str));
     Ok(())
+}
+
+/// Returns the arguments of the function.
+#[must_use]
+pub fn arguments(cx: &Context) -> Args {
+    Args::parse(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
 }
 
 /// Runs the runner and prints its result.

@@ -1,8 +1,10 @@
 //! `salt`: run a function on many minions.
 
-use halite_value::Value;
+use halite_value::{Value, yaml};
 
 use crate::{
+    args::{Args, share_out},
+    diagnostics::Report,
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_no_parse, check_output, check_targets, id_list, shared},
     terminal,
@@ -205,13 +207,48 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
     };
     let target = if by_list { id_list(target, false) } else { Value::from(target.as_str()) };
     cx.opts.set("tgt", target);
-    if cx.parsed.args.len() < 2 {
+    let [_, function, typed @ ..] = cx.parsed.args.as_slice() else {
         return Err(Early::Exit(42, "\nIncomplete options passed.\n\n".into()));
+    };
+    let (function, typed) = (function.clone(), typed.to_vec());
+    set_function(cx, &function, &typed)
+}
+
+/// Stores function and arguments as they are published: `fun` and `arg`, or lists of both when
+/// several functions are called at once.
+fn set_function(cx: &Context, function: &str, typed: &[String]) -> Result<(), Early> {
+    let no_parse = cx.opts.str_list("no_parse");
+    let arg = |typed: &[String]| Value::list(Args::parse(typed, &no_parse).condition());
+    if !function.contains(',') {
+        cx.opts.set("fun", function);
+        cx.opts.set("arg", arg(typed));
+        return Ok(());
     }
+    let functions: Vec<String> = function.split(',').map(String::from).collect();
+    let separator = cx.parsed.str("args_separator").unwrap_or_default();
+    let shares = share_out(functions.len(), typed, &separator)
+        .map_err(|error| Early::Exit(42, error.message().into()))?;
+    cx.opts.set("fun", functions);
+    cx.opts.set("arg", Value::list(shares.iter().map(|typed| arg(typed))));
     Ok(())
+}
+
+/// Prints the configuration of the master as YAML.
+fn dump_config(cx: &Context) -> u8 {
+    let values = Value::Dict(cx.opts.values().clone());
+    match yaml::dump(&values, &yaml::DumpOptions::block()) {
+        Ok(text) => {
+            terminal::out(&text);
+            0
+        }
+        Err(error) => cx.report(&Report::error(error.to_string())),
+    }
 }
 
 /// Sends the job and prints the results.
 pub fn run(cx: &mut Context) -> u8 {
+    if cx.parsed.bool("config_dump") {
+        return dump_config(cx);
+    }
     cx.missing("salt")
 }

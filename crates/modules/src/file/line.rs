@@ -394,7 +394,8 @@ mod tests {
     #[test]
     fn insert_and_ensure() {
         let end = LineEdit { location: Some("end".into()), ..edit("insert", "z") };
-        check(&end, "a\n", "a\nz\n");
+        check(&end, "a", "a\nz");
+        check(&end, "a\n", "a\n\nz");
         let start = LineEdit { location: Some("start".into()), ..edit("insert", "z") };
         check(&start, "a\r\n", "z\r\na\r\n");
         let after = LineEdit { after: Some("^a".into()), ..edit("ensure", "z") };

@@ -51,6 +51,8 @@ pub(super) struct Tree<'a> {
     pub(super) root: Option<Id>,
     /// Whether a node may be mentioned more than once.
     pub(super) has_aliases: bool,
+    /// Whether a node contains itself.
+    pub(super) recursive: bool,
 }
 
 impl<'a> Tree<'a> {
@@ -94,6 +96,7 @@ pub(super) fn compose(text: &str, limits: Limits) -> Result<Tree<'_>, Error> {
             links: Vec::with_capacity(text.len() / 8),
             root: None,
             has_aliases: false,
+            recursive: false,
         },
         open: Vec::new(),
         pending: Vec::new(),
@@ -140,10 +143,10 @@ impl<'a> Composer<'a> {
                 self.add(Kind::Scalar(value), tag, anchor, mark)?;
             }
             Data::Sequence(head) => {
-                self.begin(Kind::Sequence(Run::default()), Tag::Seq, head, mark)?
+                self.begin(Kind::Sequence(Run::default()), Tag::Seq, head, mark)?;
             }
             Data::Mapping(head) => {
-                self.begin(Kind::Mapping(Run::default()), Tag::Map, head, mark)?
+                self.begin(Kind::Mapping(Run::default()), Tag::Map, head, mark)?;
             }
             Data::End => self.end(mark)?,
             Data::Alias(anchor) => self.alias(anchor, mark)?,
@@ -183,11 +186,8 @@ impl<'a> Composer<'a> {
             Some(open) => {
                 self.pending.push(id);
                 open.weight = open.weight.saturating_add(weight);
-                if open.weight > self.limits.nodes {
-                    let limit = self.limits.nodes;
-                    let problem = format!("aliases expand to more than {limit} nodes");
-                    return Err(Error::limit(problem, mark));
-                }
+                let weight = open.weight;
+                self.check_weight(weight, mark)?;
             }
             None => self.tree.root = Some(id),
         }
@@ -234,11 +234,18 @@ impl<'a> Composer<'a> {
         }
         if let Some(open) = self.open.last_mut() {
             open.weight = open.weight.saturating_add(weight);
-            if open.weight > self.limits.nodes {
-                let limit = self.limits.nodes;
-                let problem = format!("aliases expand to more than {limit} nodes");
-                return Err(Error::limit(problem, mark));
-            }
+            let weight = open.weight;
+            self.check_weight(weight, mark)?;
+        }
+        Ok(())
+    }
+
+    fn check_weight(&self, weight: usize, mark: Mark) -> Result<(), Error> {
+        let limit = self.limits.nodes;
+        let written = self.tree.nodes.len();
+        if self.tree.has_aliases && weight > limit && weight / 10 > written {
+            let problem = format!("aliases expand to more than {limit} nodes");
+            return Err(Error::limit(problem, mark));
         }
         Ok(())
     }
@@ -249,8 +256,10 @@ impl<'a> Composer<'a> {
             return Err(Error::new(ErrorKind::Composer, None, problem, mark));
         };
         self.tree.has_aliases = true;
-        // A node that mentions itself has no weight yet: whoever walks it stops at the cycle.
-        let weight = self.weights.get(&id).copied().unwrap_or(1);
+        let weight = self.weights.get(&id).copied();
+        // A node that is still open mentions itself; what that amounts to is found out at the end.
+        self.tree.recursive |= weight.is_none();
+        let weight = weight.unwrap_or(1);
         self.mention(id, weight, mark)
     }
 }

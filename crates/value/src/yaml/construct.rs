@@ -4,12 +4,12 @@
 //! We keep that order (a queue), for two reasons: of several errors the one nearest the root is
 //! reported, and a container may contain itself.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, collections::HashSet, fmt::Write as _};
 
 use super::{
-    Error, Limits, Mark, Places,
+    Dialect, Error, Limits, LoadOptions, Mark, Places,
     compose::{Id, Kind, Run, Tree},
-    scalar::{Tag, binary_of, bool_of, float_of, int_of},
+    scalar::{Tag, binary_of, bool_of, float_of, int_of, timestamp_of},
 };
 use crate::{Dict, Key, List, Map, Value, set::Set, str_repr};
 
@@ -20,23 +20,61 @@ struct Constructor<'a, 'p> {
     /// Containers that are handed out and not filled yet.
     queue: std::collections::VecDeque<(Id, Value)>,
     places: &'p Places<'p>,
+    dialect: Dialect,
     limits: Limits,
 }
 
 pub(super) fn construct(
     tree: Tree<'_>,
     places: &Places<'_>,
-    limits: Limits,
+    options: &LoadOptions<'_>,
 ) -> Result<Value, Error> {
+    let LoadOptions { dialect, limits, .. } = *options;
     let Some(root) = tree.root else { return Ok(Value::Null) };
     let made = if tree.has_aliases { vec![None; tree.nodes.len()] } else { Vec::new() };
     let queue = std::collections::VecDeque::new();
-    let mut constructor = Constructor { tree, made, queue, places, limits };
+    let mut constructor = Constructor { tree, made, queue, places, dialect, limits };
     let value = constructor.object(root)?;
     while let Some((id, shell)) = constructor.queue.pop_front() {
         constructor.fill(id, &shell)?;
     }
+    if constructor.tree.recursive {
+        Walk { open: HashSet::new(), left: limits.nodes / 10, depth: limits.depth }.visit(&value)?;
+    }
     Ok(value)
+}
+
+/// Walks a value that contains itself as a printer does, which stops where a container would be
+/// inside itself. Such a value can have exponentially many paths, even if its text is short.
+struct Walk {
+    open: HashSet<usize>,
+    left: usize,
+    depth: usize,
+}
+
+impl Walk {
+    fn visit(&mut self, value: &Value) -> Result<(), Error> {
+        let spent = self.left.checked_sub(1);
+        let (Some(left), true) = (spent, self.open.len() <= self.depth) else {
+            let problem = "a value that contains itself is too large";
+            return Err(Error::limit(problem, Mark::default()));
+        };
+        self.left = left;
+        match value {
+            Value::List(list) if self.open.insert(list.identity()) => {
+                list.read().iter().try_for_each(|item| self.visit(item))?;
+                self.open.remove(&list.identity());
+                Ok(())
+            }
+            Value::Dict(dict) if self.open.insert(dict.identity()) => {
+                dict.read().values().try_for_each(|item| self.visit(item))?;
+                self.open.remove(&dict.identity());
+                Ok(())
+            }
+            Value::Tuple(items) => items.iter().try_for_each(|item| self.visit(item)),
+            _ => Ok(()),
+        }
+    }
 }
 
 const MAPPING: &str = "while constructing a mapping";
@@ -50,6 +88,7 @@ impl<'a> Constructor<'a, '_> {
         let node = self.tree.node(id);
         let mark = node.mark;
         let shell = match node.tag {
+            Tag::Omap if self.dialect == Dialect::Plain => Value::List(List::new()),
             Tag::Map | Tag::Omap => Value::dict(),
             Tag::Seq | Tag::Pairs => Value::List(List::new()),
             Tag::Set => Value::from(Set::default()),
@@ -75,22 +114,31 @@ impl<'a> Constructor<'a, '_> {
             Tag::Null => self.text(id).map(|_| Value::Null),
             Tag::Bool => bool_of(self.text(id)?),
             Tag::Int => match node.kind {
-                Kind::Scalar(_) => int_of(self.text(id)?),
+                Kind::Scalar(_) => int_of(self.text(id)?, self.dialect),
+                _ if self.dialect == Dialect::Plain => self.text(id).map(|_| Value::Null),
                 _ => Err(Error::python(
                     "AttributeError",
                     "'list' object has no attribute 'startswith'",
                 )),
             },
             Tag::Float => float_of(self.text(id)?),
+            Tag::Timestamp if self.dialect == Dialect::Plain => timestamp_of(self.text(id)?),
             Tag::Str | Tag::Timestamp => self.text(id).map(Value::str),
             Tag::Binary => {
                 let mark = node.mark;
-                binary_of(self.text(id)?).map_err(|why| Error::constructor(None, why, mark))
+                binary_of(self.text(id)?, self.dialect)
+                    .map_err(|why| Error::constructor(None, why, mark))
             }
-            Tag::PythonUnicode => match &node.kind {
+            Tag::PythonUnicode if self.dialect == Dialect::Salt => match &node.kind {
                 Kind::Scalar(text) => Ok(Value::str(text)),
                 other => Err(unexpected("scalar", other, node.mark)),
             },
+            // A text that `salt.serializers.yaml` marks; nothing decrypts it there either.
+            Tag::Other(name)
+                if self.dialect == Dialect::Plain && name.starts_with("!encrypted") =>
+            {
+                self.text(id).map(Value::str)
+            }
             tag => {
                 let problem = format!(
                     "could not determine a constructor for the tag {}",
@@ -129,7 +177,9 @@ impl<'a> Constructor<'a, '_> {
     fn fill(&mut self, id: Id, shell: &Value) -> Result<(), Error> {
         match shell {
             Value::Dict(dict) => self.fill_dict(id, dict),
-            Value::List(list) if self.tree.node(id).tag == Tag::Pairs => self.fill_pairs(id, list),
+            Value::List(list) if matches!(self.tree.node(id).tag, Tag::Pairs | Tag::Omap) => {
+                self.fill_pairs(id, list)
+            }
             Value::List(list) => self.fill_list(id, list),
             other => {
                 let entries = Dict::new();
@@ -175,11 +225,26 @@ impl<'a> Constructor<'a, '_> {
                 key => Key::try_from(key).map_err(|_| ()),
             };
             let Ok(key) = key else {
-                let shown = shown_value(&self.tree, key_id);
-                let problem = format!("found unacceptable key {shown}");
+                let problem = match self.dialect {
+                    Dialect::Salt => {
+                        format!("found unacceptable key {}", shown_value(&self.tree, key_id))
+                    }
+                    Dialect::Plain => "found unhashable key".into(),
+                };
                 return Err(Error::constructor(Some((MAPPING, mark)), problem, key_mark));
             };
             let value = self.object(value_id)?;
+            if self.dialect == Dialect::Plain {
+                map.insert(key, value);
+                continue;
+            }
+            // Each NaN is a key of its own, but PyYAML makes the same object of every one.
+            if matches!(&*key, Value::Float(float) if float.is_nan())
+                && map.keys().any(|key| matches!(&**key, Value::Float(float) if float.is_nan()))
+            {
+                let problem = "found conflicting ID 'nan'";
+                return Err(Error::constructor(Some((MAPPING, mark)), problem, key_mark));
+            }
             match map.entry(key) {
                 indexmap::map::Entry::Vacant(entry) => {
                     if self.places.wanted {
@@ -205,7 +270,11 @@ impl<'a> Constructor<'a, '_> {
 
     fn fill_pairs(&mut self, id: Id, list: &List) -> Result<(), Error> {
         let node = self.tree.node(id);
-        let context = Some(("while constructing pairs", node.mark));
+        let what = match node.tag {
+            Tag::Omap => "while constructing an ordered map",
+            _ => "while constructing pairs",
+        };
+        let context = Some((what, node.mark));
         let Kind::Sequence(run) = node.kind else {
             let problem = format!("expected a sequence, but found {}", node.kind.name());
             return Err(Error::constructor(context, problem, node.mark));
@@ -270,11 +339,13 @@ impl<'a> Constructor<'a, '_> {
         if merged.is_empty() {
             self.tree.links.extend(kept);
         } else {
-            let names: std::collections::HashSet<&str> =
+            let names: HashSet<&str> =
                 kept.chunks_exact(2).filter_map(|pair| key_text(&self.tree, pair[0])).collect();
             let mut all: Vec<Id> = Vec::with_capacity(kept.len() + merged.len());
             for pair in merged.chunks_exact(2) {
-                if key_text(&self.tree, pair[0]).is_none_or(|text| !names.contains(text)) {
+                let hidden = self.dialect == Dialect::Salt
+                    && key_text(&self.tree, pair[0]).is_some_and(|text| names.contains(text));
+                if !hidden {
                     all.extend_from_slice(pair);
                 }
             }
@@ -327,7 +398,7 @@ impl<'a> Constructor<'a, '_> {
         for run in runs {
             merged.extend_from_slice(self.tree.links(run));
             // Merging a list of aliases, several times over, multiplies.
-            if merged.len() + self.tree.links.len() > self.limits.nodes {
+            if merged.len() > self.limits.nodes && merged.len() / 10 > self.tree.nodes.len() {
                 let problem = format!("merges expand to more than {} nodes", self.limits.nodes);
                 return Err(Error::limit(problem, mark));
             }

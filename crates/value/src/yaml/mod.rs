@@ -44,7 +44,19 @@ pub struct LoadOptions<'a> {
     /// Where a position of this text really is, when a template produced the text. Without it,
     /// places carry `name` and the position itself.
     pub place_map: Option<PlaceMap<'a>>,
+    pub dialect: Dialect,
     pub limits: Limits,
+}
+
+/// Whose rules decide what a scalar means and which keys may meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Salt's loader: renderers, configuration, the Jinja filter `load_yaml`.
+    #[default]
+    Salt,
+    /// PyYAML's own safe loader, behind `slsutil.deserialize` and `file.serialize`: `0644` is
+    /// octal, dates become times, the last of two equal keys wins.
+    Plain,
 }
 
 /// What one text may cost.
@@ -54,19 +66,26 @@ pub struct Limits {
     pub bytes: usize,
     /// Containers inside each other.
     pub depth: usize,
-    /// Nodes of the whole tree when every alias is followed.
+    /// Nodes of the whole tree when every alias is followed. Ten times the nodes that are written
+    /// out are always allowed, and a tree without aliases is as large as its text.
     pub nodes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 256 << 20, depth: 400, nodes: 20_000_000 }
+        Self { bytes: 256 << 20, depth: 400, nodes: 2_000_000 }
     }
 }
 
 impl Default for LoadOptions<'_> {
     fn default() -> Self {
-        Self { name: "<unicode string>", places: false, place_map: None, limits: Limits::default() }
+        Self {
+            name: "<unicode string>",
+            places: false,
+            place_map: None,
+            dialect: Dialect::default(),
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -76,6 +95,7 @@ impl std::fmt::Debug for LoadOptions<'_> {
             .field("name", &self.name)
             .field("places", &self.places)
             .field("place_map", &self.place_map.is_some())
+            .field("dialect", &self.dialect)
             .field("limits", &self.limits)
             .finish()
     }
@@ -100,7 +120,7 @@ fn read(text: &str, options: &LoadOptions<'_>) -> Result<Value, Error> {
         ));
     }
     let tree = compose::compose(text, options.limits)?;
-    construct::construct(tree, &Places::new(options), options.limits)
+    construct::construct(tree, &Places::new(options), options)
 }
 
 /// Makes places for containers; `None` from [`Places::at`] when nobody asked for them.

@@ -6,8 +6,8 @@
 use num_bigint::BigInt;
 use num_traits::Num as _;
 
-use super::Error;
-use crate::{Value, str_repr};
+use super::{Dialect, Error};
+use crate::{DateTime, Value, str_repr};
 
 /// The type of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,13 +255,17 @@ pub(super) fn bool_of(text: &str) -> Result<Value, Error> {
     }
 }
 
-/// Makes the value of an int, with Salt's rule that leading zeros mean nothing.
-pub(super) fn int_of(text: &str) -> Result<Value, Error> {
+/// Makes the value of an int. With Salt's rule, leading zeros mean nothing; by PyYAML's own they
+/// mean base 8.
+pub(super) fn int_of(text: &str, dialect: Dialect) -> Result<Value, Error> {
+    let bytes = text.as_bytes();
+    let zeros = bytes.first() == Some(&b'0') && bytes.len() > 1;
+    let salt = dialect == Dialect::Salt;
     // The plain case first: no sign rules, no underscores, no overflow.
-    if text.len() < 18 && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
-        return Ok(Value::Int(text.bytes().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0'))));
+    if (1..18).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit) && (salt || !zeros) {
+        return Ok(Value::Int(bytes.iter().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0'))));
     }
-    let text = if text.starts_with('0') && !text.starts_with("0b") && !text.starts_with("0x") {
+    let text = if salt && zeros && !text.starts_with("0b") && !text.starts_with("0x") {
         match text.trim_start_matches('0') {
             "" => "0",
             rest => rest,
@@ -357,10 +361,10 @@ pub(super) fn float_of(text: &str) -> Result<Value, Error> {
         ".nan" => f64::NAN,
         _ if digits.contains(':') => {
             // From the last part on, as PyYAML adds: the rounding is the same then.
-            let all: Vec<&str> = parts(digits)?.collect();
+            let all = parts(digits)?.map(python_float).collect::<Result<Vec<f64>, Error>>()?;
             let (mut sum, mut base) = (0.0, 1.0);
             for part in all.into_iter().rev() {
-                sum += python_float(part)? * base;
+                sum += part * base;
                 base *= 60.0;
             }
             sum
@@ -379,9 +383,51 @@ fn python_float(text: &str) -> Result<f64, Error> {
     })
 }
 
-/// Makes the bytes of a `!!binary`: base64 as Python's lenient decoder reads it, with Salt's
-/// padding added first.
-pub(super) fn binary_of(text: &str) -> Result<Value, String> {
+/// Makes the value of a timestamp, where it is not text.
+///
+/// differs: a date alone is midnight, and a time with a zone is the same moment in UTC; Python has
+/// types of their own for them.
+pub(super) fn timestamp_of(text: &str) -> Result<Value, Error> {
+    fn parse(text: &str) -> Option<DateTime> {
+        let number = |part: Option<&str>| part?.parse::<i16>().ok();
+        let (date, time) = match text.find(['T', 't', ' ', '\t']) {
+            Some(at) => (&text[..at], text[at + 1..].trim_start()),
+            None => (text, ""),
+        };
+        let mut parts = date.splitn(3, '-');
+        let year = number(parts.next())?;
+        let month = i8::try_from(number(parts.next())?).ok()?;
+        let day = i8::try_from(number(parts.next())?).ok()?;
+        let date = jiff::civil::Date::new(year, month, day).ok()?;
+        if time.is_empty() {
+            return Some(date.to_datetime(jiff::civil::Time::midnight()));
+        }
+        let (clock, zone) = match time.find(['Z', '+', '-', ' ', '\t']) {
+            Some(at) => (&time[..at], time[at..].trim_start()),
+            None => (time, ""),
+        };
+        let (whole, fraction) = clock.split_once('.').unwrap_or((clock, ""));
+        let mut parts = whole.splitn(3, ':').map(|part| part.parse::<i8>().ok());
+        let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
+        let micros: String = fraction.chars().chain("000000".chars()).take(6).collect();
+        let nanos = micros.parse::<i32>().ok()? * 1000;
+        let time = jiff::civil::Time::new(hour, minute, second, nanos).ok()?;
+        let local = date.to_datetime(time);
+        let Some(offset) = zone.strip_prefix(['+', '-']) else { return Some(local) };
+        let (hours, minutes) = offset.split_once(':').unwrap_or((offset, "0"));
+        let minutes = hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().ok()?;
+        let east = if zone.starts_with('-') { -minutes } else { minutes };
+        local.checked_sub(jiff::Span::new().minutes(east)).ok()
+    }
+    let text = text.trim_end();
+    parse(text).map(Value::Timestamp).ok_or_else(|| {
+        Error::python("ValueError", format!("{} is no date or time", str_repr(text)))
+    })
+}
+
+/// Makes the bytes of a `!!binary`: base64 as Python's lenient decoder reads it; Salt adds missing
+/// padding first.
+pub(super) fn binary_of(text: &str, dialect: Dialect) -> Result<Value, String> {
     if let Some((index, c)) = text.chars().enumerate().find(|(_, c)| !c.is_ascii()) {
         let code = u32::from(c);
         let shown = match code {
@@ -399,7 +445,7 @@ pub(super) fn binary_of(text: &str) -> Result<Value, String> {
             "failed to convert base64 data into ascii: 'ascii' codec can't encode {what}: ordinal not in range(128)"
         ));
     }
-    let padding = (4 - text.len() % 4) % 4;
+    let padding = if dialect == Dialect::Salt { (4 - text.len() % 4) % 4 } else { 0 };
     let input = text.bytes().chain(std::iter::repeat_n(b'=', padding));
     let bytes =
         decode_base64(input).map_err(|why| format!("failed to decode base64 data: {why}"))?;

@@ -696,7 +696,8 @@ impl<'a> Scanner<'a> {
                 }
             }
         };
-        if !self.is_blankz(0) && !(self.flow_level > 0 && self.at(0) == b',') {
+        let ends = self.is_blankz(0) || self.flow_level > 0 && self.at(0) == b',';
+        if !ends {
             return self.error(CONTEXT, start, "did not find expected whitespace or line break");
         }
         self.push(kind, start);

@@ -1,0 +1,192 @@
+//! Arguments of functions, as Salt reads them from the command line.
+//!
+//! Each argument is read as YAML, with many exceptions made for what people type: a dict or list
+//! must be in brackets, digits with underscores stay text, and text that YAML would shorten stays as
+//! it is. `name=value` is a keyword argument if the name could be a Python name, roughly.
+
+use halite_value::{Dict, SmolStr, Value, yaml};
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
+
+use crate::programs::is_jid;
+
+/// Arguments by position and by name.
+#[derive(Clone, Debug, Default)]
+pub struct Args {
+    pub args: Vec<Value>,
+    pub kwargs: Dict,
+}
+
+impl Args {
+    /// Reads arguments. The values of the keywords in `no_parse` are taken as they are.
+    #[must_use]
+    pub fn parse(typed: &[String], no_parse: &[SmolStr]) -> Self {
+        let read = Self::default();
+        let mut args = Vec::new();
+        for arg in typed {
+            match keyword(arg) {
+                Some((name, value)) if no_parse.iter().any(|raw| raw == name) => {
+                    read.kwargs.insert(name, value);
+                }
+                Some((name, value)) => {
+                    read.kwargs.insert(name, yamlify(value));
+                }
+                None => args.push(yamlify(arg)),
+            }
+        }
+        Self { args, ..read }
+    }
+
+    /// Returns the one list that is published: the keywords last, in a marked dict.
+    #[must_use]
+    pub fn condition(&self) -> Vec<Value> {
+        let mut list: Vec<Value> = self.args.iter().map(jid_as_text).collect();
+        if !self.kwargs.is_empty() {
+            let marked = Dict::new();
+            marked.insert("__kwarg__", true);
+            marked.update(&self.kwargs);
+            list.push(Value::Dict(marked));
+        }
+        list
+    }
+}
+
+/// Job ids are texts everywhere, though they look like numbers.
+fn jid_as_text(arg: &Value) -> Value {
+    let text = arg.to_str();
+    match arg {
+        Value::Int(_) | Value::BigInt(_) if is_jid(&text) => Value::Str(text),
+        _ => arg.clone(),
+    }
+}
+
+/// Splits `name=value`, if that is what an argument looks like.
+///
+/// `a==b` is none, nor is anything with a line break before the last letter.
+#[must_use]
+pub fn keyword(arg: &str) -> Option<(&str, &str)> {
+    let (name, value) = arg.split_once('=')?;
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut letters = name.chars();
+    let first = letters.next()?;
+    if !word(first) || is_digit(first) || !letters.all(|c| word(c) || c == '.' || c == '-') {
+        return None;
+    }
+    let value = value.strip_suffix('\n').unwrap_or(value);
+    (!value.starts_with('=') && !value.contains('\n')).then_some((name, value))
+}
+
+/// Tells whether Python's `\d` matches: digits of all scripts, but neither `²` nor `½`.
+fn is_digit(letter: char) -> bool {
+    letter.general_category() == GeneralCategory::DecimalNumber
+}
+
+/// Reads one argument as YAML, where that makes sense.
+#[must_use]
+pub fn yamlify(arg: &str) -> Value {
+    meant(arg).unwrap_or_else(|| Value::from(arg))
+}
+
+/// Returns what an argument means; `None` if it is the text it is.
+fn meant(arg: &str) -> Option<Value> {
+    let trimmed = arg.trim();
+    let digits = arg.contains('_') && trimmed.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    if matches!(trimmed, "" | "---" | "...") || digits || arg.contains(['\t', '\r', '\n']) {
+        return None;
+    }
+    if arg == "None" {
+        return Some(Value::Null);
+    }
+    let value = yaml::load_str(arg).ok()?;
+    if arg.contains('#') {
+        // A comment sign in a text is part of the text.
+        return (!value.is_null() && value.as_str().is_none()).then_some(value);
+    }
+    let keep = match &value {
+        Value::Dict(_) => arg.starts_with('{'),
+        Value::List(_) => arg.starts_with('['),
+        Value::Str(text) => !(text.is_empty() && matches!(arg, "|" | "!")),
+        Value::Null => arg != "!",
+        Value::Bool(_) | Value::Int(_) | Value::BigInt(_) | Value::Float(_) => true,
+        _ => false,
+    };
+    keep.then_some(value)
+}
+
+/// Why the arguments of a compound command cannot be told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompoundError {
+    TooFew,
+    TooMany,
+}
+
+impl CompoundError {
+    /// Returns Salt's message.
+    #[must_use]
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::TooFew => "Cannot execute compound command without defining all arguments.\n",
+            Self::TooMany => "Cannot execute compound command with more arguments than commands.\n",
+        }
+    }
+}
+
+/// Shares the arguments of a compound command (`a.b,c.d x , y`) among its functions.
+///
+/// If separators standing alone give the right number of parts, they separate; otherwise every
+/// separator inside an argument does.
+pub fn share_out(
+    functions: usize,
+    typed: &[String],
+    separator: &str,
+) -> Result<Vec<Vec<String>>, CompoundError> {
+    let alone = typed.iter().filter(|arg| *arg == separator).count();
+    if alone + 1 == functions {
+        return Ok(typed.split(|arg| arg == separator).map(<[String]>::to_vec).collect());
+    }
+    let mut parts: Vec<Vec<String>> = vec![Vec::new()];
+    for arg in typed {
+        for (number, piece) in arg.split(separator).enumerate() {
+            if number > 0 {
+                parts.push(Vec::new());
+            }
+            // An empty argument is only an argument when it was typed as one.
+            let last = parts.last_mut().expect("there is always a part");
+            if !piece.is_empty() || arg.is_empty() {
+                last.push(piece.into());
+            }
+        }
+    }
+    match parts.len().cmp(&functions) {
+        std::cmp::Ordering::Less => Err(CompoundError::TooFew),
+        std::cmp::Ordering::Greater => Err(CompoundError::TooMany),
+        std::cmp::Ordering::Equal => Ok(parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(functions: usize, line: &str, separator: &str) -> Result<Vec<String>, CompoundError> {
+        let typed: Vec<String> = line.split('|').map(String::from).collect();
+        let typed = if line.is_empty() { Vec::new() } else { typed };
+        share_out(functions, &typed, separator)
+            .map(|parts| parts.iter().map(|part| part.join("|")).collect())
+    }
+
+    // Answers of genuine Salt's command line.
+    #[test]
+    fn compound_commands() {
+        let ok = |parts: &[&str]| Ok(parts.iter().map(|part| (*part).to_string()).collect());
+        assert_eq!(shared(2, "a|,|b", ","), ok(&["a", "b"]));
+        assert_eq!(shared(2, "a,b|,|c", ","), ok(&["a,b", "c"]));
+        assert_eq!(shared(2, "a,b", ","), ok(&["a", "b"]));
+        assert_eq!(shared(2, ",", ","), ok(&["", ""]));
+        assert_eq!(shared(3, "a,,b", ","), ok(&["a", "", "b"]));
+        assert_eq!(shared(2, "a,|b", ","), ok(&["a", "b"]));
+        assert_eq!(shared(2, "a|++|b,c", "++"), ok(&["a", "b,c"]));
+        assert_eq!(shared(2, "a b", ","), Err(CompoundError::TooFew));
+        assert_eq!(shared(2, "", ","), Err(CompoundError::TooFew));
+        assert_eq!(shared(2, "a,b,c", ","), Err(CompoundError::TooMany));
+    }
+}

@@ -1,0 +1,215 @@
+//! The executable itself: names, exit codes, what goes to which stream.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+struct Shell {
+    dir: PathBuf,
+}
+
+impl Shell {
+    /// Makes a folder with links and a configuration that touches nothing else.
+    fn new(files: &[(&str, &str)]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("halite-shell-{}-{count}", std::process::id()));
+        fs::create_dir_all(dir.join("etc")).expect("a folder");
+        for (name, text) in files {
+            let path = dir.join("etc").join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(path, text.replace("ROOT", &dir.to_string_lossy())).expect("a file");
+        }
+        let links = Command::new(env!("CARGO_BIN_EXE_halite"))
+            .args(["install-links", &dir.to_string_lossy()])
+            .output()
+            .expect("links");
+        assert!(links.status.success(), "{links:?}");
+        assert_eq!(String::from_utf8_lossy(&links.stdout).lines().count(), 12);
+        Self { dir }
+    }
+
+    fn run(&self, line: &str) -> (i32, String, String) {
+        let mut words = line.split(' ');
+        let program = self.dir.join(words.next().expect("a program"));
+        let program = if program.exists() { program } else { env!("CARGO_BIN_EXE_halite").into() };
+        let output = Command::new(program)
+            .args(words.map(|word| word.replace("ETC", &self.dir.join("etc").to_string_lossy())))
+            .current_dir(&self.dir)
+            .env_clear()
+            .env("HOME", &self.dir)
+            .output()
+            .expect("the executable");
+        self.texts(&output)
+    }
+
+    fn texts(&self, output: &Output) -> (i32, String, String) {
+        let text = |bytes: &[u8]| {
+            String::from_utf8_lossy(bytes).replace(&*self.dir.to_string_lossy(), "DIR")
+        };
+        (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+const QUIET: (&str, &str) = ("master", "root_dir: ROOT\nid: boss\n");
+
+#[test]
+fn versions() {
+    let shell = Shell::new(&[]);
+    let (code, out, _) = shell.run("salt-call --version");
+    let words: Vec<&str> = out.split_whitespace().collect();
+    assert_eq!((code, words[0], words[1]), (0, "salt-call", "3008.3"));
+    assert!(out.starts_with("salt-call 3008.3 (Halite "));
+    assert_eq!(shell.run("halite --version").1.split(' ').next(), Some("halite"));
+    let (code, out, _) = shell.run("salt-key -V");
+    assert!(code == 0 && out.starts_with("Salt Version:\n          Salt: 3008.3\n"), "{out}");
+}
+
+#[test]
+fn wrong_command_lines() {
+    let shell = Shell::new(&[QUIET]);
+    let (code, out, err) = shell.run("salt --nope");
+    assert_eq!((code, out.as_str()), (64, ""));
+    assert_eq!(
+        err,
+        "Usage: salt [options] '<target>' <function> [arguments]\n\nsalt: error: no such option: --nope\n"
+    );
+    let (code, _, err) = shell.run("salt -c ETC -EG a test.ping");
+    assert_eq!(code, 64);
+    assert!(err.ends_with(
+        "salt: error: The options --pcre/--grain are mutually exclusive. Please only choose one of them\n"
+    ));
+    let (code, out, err) = shell.run("salt -c ETC");
+    assert!(out.starts_with("Usage: salt"), "{out}");
+    assert_eq!(
+        (code, err.as_str()),
+        (42, "\nCannot execute command without defining a target.\n\n")
+    );
+    let (code, _, err) = shell.run("salt -c ETC x");
+    assert_eq!((code, err.as_str()), (42, "\nIncomplete options passed.\n\n"));
+    let (code, _, err) = shell.run("salt -c ETC x a.b,c.d 1");
+    assert_eq!(code, 42);
+    assert_eq!(err, "Cannot execute compound command without defining all arguments.\n");
+    let (code, _, err) = shell.run("salt-key -c ETC -l nope");
+    assert_eq!(code, 64);
+    assert!(err.ends_with("'nope' is not a valid argument to '--list'\n"), "{err}");
+    let (code, out, err) = shell.run("salt-call -c ETC");
+    assert_eq!(code, 64);
+    assert!(
+        out.starts_with("Usage: salt-call")
+            && err.ends_with("Requires function, --grains or --doc\n")
+    );
+}
+
+#[test]
+fn unknown_commands_are_guessed() {
+    let shell = Shell::new(&[]);
+    let (code, _, err) = shell.run("halite docter");
+    assert_eq!(code, 64);
+    assert!(err.contains("no such command: docter; did you mean `doctor`?"), "{err}");
+}
+
+#[test]
+fn missing_folder_is_mentioned() {
+    let shell = Shell::new(&[]);
+    let (_, _, err) = shell.run("salt-call -c /nowhere/at/all --local test.ping");
+    assert!(
+        err.starts_with("WARNING: CONFIG '/nowhere/at/all' directory does not exist.\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn broken_configuration() {
+    let shell = Shell::new(&[("master", "user: salt\nfile_roots:\n  base: x: y\n")]);
+    let (code, out, err) = shell.run("salt -c ETC x test.ping");
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.starts_with("error: Error parsing configuration file: DIR/etc/master"), "{err}");
+    assert!(err.contains("--> DIR/etc/master:3:10") && err.contains("3 |   base: x: y"), "{err}");
+    let (code, _, err) = shell.run("salt -c ETC --error-format=json x test.ping");
+    assert_eq!(code, 1);
+    let report = halite_value::json::from_str(&err).expect("JSON");
+    assert_eq!(report.get("line"), Some(3.into()));
+}
+
+#[test]
+fn odd_configuration_is_logged() {
+    let master = "root_dir: ROOT\nid: boss\nfile_root: {}\nret_port: many\nmy_own_thing: 5\n";
+    let shell = Shell::new(&[("master", master)]);
+    let (_, _, err) = shell.run("salt -c ETC x test.ping");
+    assert!(
+        err.contains(
+            "[WARNING ] DIR/etc/master:3:1: unknown option `file_root`; did you mean `file_roots`?"
+        ),
+        "{err}"
+    );
+    assert!(
+        err.contains("[WARNING ] DIR/etc/master:4:1: Config option 'ret_port' with value many"),
+        "{err}"
+    );
+    assert!(!err.contains("my_own_thing"), "{err}");
+    let (_, _, err) = shell.run("salt -c ETC -l quiet x test.ping");
+    assert!(!err.contains("WARNING"), "{err}");
+    let (_, _, err) = shell.run("salt -c ETC --out yaml x test.ping");
+    assert!(err.starts_with("# [WARNING ]"), "{err}");
+}
+
+#[test]
+fn log_file() {
+    let shell = Shell::new(&[("master", "root_dir: ROOT\nid: boss\nret_port: many\n")]);
+    shell.run("salt -c ETC --log-file=x.log x test.ping");
+    let text = fs::read_to_string(shell.dir.join("x.log")).expect("a log");
+    assert!(text.contains("[salt.config      :"), "{text}");
+    assert!(text.contains("][WARNING ]["), "{text}");
+}
+
+#[test]
+fn saltfile() {
+    let shell =
+        Shell::new(&[QUIET, ("Saltfile", "salt:\n  config_dir: ROOT/etc\n  log_level: quiet\n")]);
+    fs::rename(shell.dir.join("etc/Saltfile"), shell.dir.join("Saltfile")).expect("moved");
+    let (code, out, err) = shell.run("salt --config-dump");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("id: boss\n") && out.contains("log_level: quiet\n"), "{out}");
+}
+
+#[test]
+fn doctor() {
+    let master = "root_dir: ROOT\nid: boss\nfile_rots: {}\nauto_accept: 'yes'\nmy_own_thing: 5\nworker_threads: 9\n";
+    let shell = Shell::new(&[("master", master), ("master.d/a.conf", "user: salt\n")]);
+    let (code, out, err) = shell.run("halite doctor --config -c ETC");
+    assert_eq!((code, err.as_str()), (1, ""));
+    assert!(out.contains("help: did you mean `file_roots`?"), "{out}");
+    assert!(out.contains("master: Halite acts on: 2\n"), "{out}");
+    assert!(out.contains("DIR/etc/master.d/a.conf:1:1"), "{out}");
+    assert!(out.contains("my_own_thing"), "{out}");
+    let (code, _, err) = shell.run("halite doctor --config -c /nowhere");
+    assert_eq!(code, 1);
+    assert!(err.starts_with("error: no configuration in /nowhere"), "{err}");
+}
+
+#[test]
+fn links_stay_and_force_replaces() {
+    let shell = Shell::new(&[]);
+    let again = shell.run(&format!("halite install-links {}", shell.dir.display()));
+    assert_eq!(again, (0, String::new(), String::new()));
+    let link = shell.dir.join("salt-key");
+    fs::remove_file(&link).expect("removed");
+    fs::write(&link, "in the way").expect("written");
+    let (code, _, _) = shell.run(&format!("halite install-links {}", shell.dir.display()));
+    assert_eq!(code, 1);
+    let (code, _, _) = shell.run(&format!("halite install-links -f {}", shell.dir.display()));
+    assert_eq!(code, 0);
+    assert!(
+        fs::read_link(&link).is_ok_and(|target| target == Path::new(env!("CARGO_BIN_EXE_halite")))
+    );
+}

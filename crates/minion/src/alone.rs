@@ -1,0 +1,56 @@
+//! Without a master: where events, requests and job records go then.
+
+use std::{path::PathBuf, sync::Arc};
+
+use halite_spec::{Cx, Error, Event, Host, Refresh, Result};
+use halite_value::{Dict, Value};
+
+use crate::{Link, proc};
+
+/// The link of a minion that has no master.
+pub struct Alone {
+    host: Arc<dyn Host>,
+    folder: PathBuf,
+}
+
+impl Alone {
+    pub fn new(host: Arc<dyn Host>, opts: &Dict) -> Self {
+        let cache = opts.get("cachedir").unwrap_or_default().to_str();
+        Self { host, folder: PathBuf::from(cache.as_str()).join("proc") }
+    }
+}
+
+impl Link for Alone {
+    fn fire(&self, _: &Cx, event: Event) -> Result<bool> {
+        tracing::debug!("no master to tell of {}", event.tag);
+        Ok(false)
+    }
+
+    fn ask(&self, _: &Cx, load: Value) -> Result<Value> {
+        let what = load.get_str("cmd").unwrap_or_default();
+        Err(Error::failed(format!("there is no master to ask ({what}): file_client is local")))
+    }
+
+    fn running(&self, _: Option<&Cx>) -> Vec<Value> {
+        proc::running(&*self.host, &self.folder)
+    }
+
+    fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
+        let job = self
+            .running(None)
+            .into_iter()
+            .find(|job| job.get("jid").is_some_and(|own| own == *jid));
+        let Some(pid) = job.as_ref().and_then(|job| job.get("pid")).and_then(|pid| pid.as_int())
+        else {
+            return Ok("".into());
+        };
+        let pid =
+            u32::try_from(pid).map_err(|_| Error::failed(format!("{pid} is no process id")))?;
+        self.host.kill(pid, signal)?;
+        Ok(format!("Signal {signal} sent to job {jid} at pid {pid}").into())
+    }
+
+    fn refreshed(&self, _: &Cx, _: Refresh) -> Result<()> {
+        Ok(())
+    }
+}

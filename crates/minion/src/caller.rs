@@ -1,0 +1,89 @@
+//! A minion without a daemon: builds a `Cx` from a configuration and runs one function.
+//!
+//! `salt-call` is this; the daemon builds its own `Cx` from the same parts. While a function runs,
+//! a record of it lies in `cachedir/proc`, named by its job id and locked for as long as the
+//! process lives, so that `saltutil.running` and the one-state-run-at-a-time rule see it.
+
+use std::{path::PathBuf, sync::Arc};
+
+use halite_spec::{Call, Cx, Error, Files, Host, Job, Result};
+use halite_value::{Dict, Value};
+
+use crate::{Engine, Link, Parts, Rendering, Sources, proc::Record, registry::Native};
+
+/// What a function gave.
+#[derive(Debug)]
+pub struct Outcome {
+    pub ret: Value,
+    pub retcode: i64,
+    /// The outputter the function declares, if any.
+    pub out: Option<&'static str>,
+}
+
+/// A minion that can be called.
+pub struct Caller {
+    pub cx: Cx,
+}
+
+/// Everything a [`Caller`] is built from.
+pub struct Setup {
+    pub opts: Dict,
+    pub host: Arc<dyn Host>,
+    pub files: Arc<dyn Files>,
+    pub rendering: Arc<dyn Rendering>,
+    pub sources: Arc<dyn Sources>,
+    pub link: Arc<dyn Link>,
+    pub job: Job,
+}
+
+impl Caller {
+    /// Collects grains, then pillar. A pillar that does not render is kept with its errors, as a
+    /// minion keeps it: state runs refuse it, other functions work.
+    pub fn new(setup: Setup) -> Result<Self> {
+        let Setup { opts, host, files, rendering, sources, link, job } = setup;
+        let parts =
+            Parts { rendering, sources: Arc::clone(&sources), link, states: Arc::new(Native) };
+        let mut cx = Cx {
+            host,
+            opts,
+            grains: Dict::new(),
+            pillar: Dict::new(),
+            context: Dict::new(),
+            low: Dict::new(),
+            job: Arc::new(job),
+            files,
+            runtime: Arc::new(Engine::new(parts)),
+        };
+        cx.grains = sources.grains(&cx)?;
+        cx.opts.insert("grains", &cx.grains);
+        cx.pillar = sources.pillar(&cx, &Dict::new(), None)?;
+        cx.opts.insert("pillar", &cx.pillar);
+        Ok(Self { cx })
+    }
+
+    /// Runs a function as its own job.
+    pub fn call(&self, function: &str, call: Call) -> Result<Outcome> {
+        let cx = &self.cx;
+        let record = Record::begin(cx, function, &call)?;
+        let result = cx.call(function, call);
+        record.end(cx);
+        let ret = result?;
+        Ok(Outcome { retcode: retcode(cx, &ret), ret, out: None })
+    }
+}
+
+/// The code of a return: the one the function set, or 1 if the return says that it failed.
+pub fn retcode(cx: &Cx, ret: &Value) -> i64 {
+    let set = cx.job.retcode();
+    if set != 0 {
+        return set;
+    }
+    let failed = ["result", "success"].iter().any(|key| ret.get(key) == Some(Value::Bool(false)));
+    i64::from(failed)
+}
+
+/// Returns the folder of job records.
+pub(crate) fn proc_dir(cx: &Cx) -> Result<PathBuf> {
+    let cache = cx.opt_str("cachedir").ok_or_else(|| Error::invalid("cachedir is not set"))?;
+    Ok(PathBuf::from(cache.as_str()).join("proc"))
+}

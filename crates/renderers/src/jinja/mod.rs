@@ -1,0 +1,1 @@
+//! A Jinja engine with Python's semantics.

@@ -1,0 +1,149 @@
+//! What end-to-end tests share: the built executable, a machine of their own, and what came of a
+//! command.
+//!
+//! A [`Machine`] is a scratch folder that stands for `/`: configuration in `etc/salt`, a state tree
+//! in `srv/salt`, everything the program writes below it. Commands get no environment but `PATH`, so
+//! that the developer's machine does not leak in. The tests prove wiring; details belong to the
+//! crates.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+/// Returns the executable under test: `HALITE_BIN`, or the one cargo builds.
+pub fn halite() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| std::env::var_os("HALITE_BIN").map_or_else(build, PathBuf::from))
+}
+
+/// Builds it: test packages cannot name another package's executable as a dependency.
+fn build() -> PathBuf {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "halite"])
+        .current_dir(root())
+        .status()
+        .expect("cargo can be started");
+    assert!(status.success(), "halite does not build");
+    let test = std::env::current_exe().expect("a test knows its own file");
+    // …/debug/deps/test-0123 → …/debug/halite
+    test.ancestors().nth(2).expect("tests lie two folders deep").join("halite")
+}
+
+/// Returns the root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders below the root")
+}
+
+/// A scratch folder that stands for a machine.
+pub struct Machine {
+    folder: tempfile::TempDir,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Machine {
+    /// Returns a machine with a masterless minion's configuration and an empty tree.
+    pub fn new() -> Self {
+        let machine = Self { folder: tempfile::tempdir().expect("a scratch folder can be made") };
+        let config = format!(
+            "id: e2e\nroot_dir: {root}\nfile_client: local\n\
+             file_roots: {{base: [{root}/srv/salt]}}\npillar_roots: {{base: [{root}/srv/pillar]}}\n",
+            root = machine.path("").display()
+        );
+        machine.write("etc/salt/minion", &config);
+        machine.write("srv/salt/.keep", "");
+        machine.write("srv/pillar/.keep", "");
+        machine
+    }
+
+    /// Returns a path on the machine.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// Writes a file, with the folders it needs.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("files lie in folders")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    /// Returns a file's text; None when it is not there.
+    pub fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.path(path)).ok()
+    }
+
+    /// Runs `halite` with these arguments.
+    pub fn halite(&self, args: &[&str]) -> Ran {
+        let mut command = Command::new(halite());
+        command.args(args);
+        self.run(&mut command)
+    }
+
+    /// Runs `salt-call` with this machine's configuration.
+    pub fn call(&self, args: &[&str]) -> Ran {
+        let mut command = Command::new(halite());
+        command.arg("call").arg("--config-dir").arg(self.path("etc/salt")).args(args);
+        self.run(&mut command)
+    }
+
+    /// Runs a command in the machine's folder, with nothing but `PATH` in its environment.
+    pub fn run(&self, command: &mut Command) -> Ran {
+        let shown = format!("{command:?}");
+        let output = command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("{shown}: {error}"));
+        Ran {
+            shown,
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub struct Ran {
+    pub shown: String,
+    /// None: killed by a signal.
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// Fails unless it ended with this code.
+    #[track_caller]
+    pub fn code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}\n{}\n{}", self.shown, self.out, self.err);
+        self
+    }
+
+    /// Fails unless standard output holds the text.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.out.contains(text), "{}: no {text:?} in\n{}", self.shown, self.out);
+        self
+    }
+
+    /// Fails unless standard error holds the text.
+    #[track_caller]
+    pub fn complains(self, text: &str) -> Self {
+        assert!(self.err.contains(text), "{}: no {text:?} in\n{}", self.shown, self.err);
+        self
+    }
+}
