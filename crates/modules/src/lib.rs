@@ -9,19 +9,27 @@ use halite_spec::Module;
 
 // gen:begin
 pub mod config;
+pub mod cp;
+pub mod file;
 pub mod grains;
+pub mod hashutil;
 pub mod log;
 pub mod pillar;
 pub mod state;
+pub mod temp;
 pub mod test;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &config::MODULE,
+    &cp::MODULE,
+    &file::MODULE,
     &grains::MODULE,
+    &hashutil::MODULE,
     &log::MODULE,
     &pillar::MODULE,
     &state::MODULE,
+    &temp::MODULE,
     &test::MODULE,
 ];
 // gen:end

@@ -45,7 +45,7 @@ pub struct Plan {
     pub unknown: bool,
     /// The comment of `test=True` (or of a state already right).
     pub pending: String,
-    /// The comment once applied.
+    /// The comment once applied; of an empty plan, the comment without `test=True`, if it differs.
     pub done: String,
     /// The result of `test=True`; None as in Salt unless set.
     pub test_result: Option<bool>,
@@ -184,7 +184,8 @@ pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
     let seen = state.observe(&cx.looking_only())?;
     let plan = state.plan(&seen)?;
     let mut outcome = if plan.is_empty() {
-        Outcome::new(Some(true), Dict::new(), plan.pending)
+        let comment = if test || plan.done.is_empty() { plan.pending } else { plan.done };
+        Outcome::new(Some(true), Dict::new(), comment)
     } else if test {
         Outcome::new(plan.test_result, plan.changes, plan.pending)
     } else {

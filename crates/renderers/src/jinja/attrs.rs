@@ -40,11 +40,6 @@ impl Interp<'_> {
         if name.starts_with('_') && has_private(object, name) {
             return Ok(Some(self.forbidden(object, name)));
         }
-        if let Some(lookup) = object.as_object::<HostLookup>()
-            && !lookup.0.is_mapping()
-        {
-            return Ok(lookup.0.attribute(name));
-        }
         if methods::has(object, name) {
             let bound = BoundMethod { object: object.clone(), name: name.clone() };
             return Ok(Some(super::objects::object(bound)));
