@@ -8,8 +8,9 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod cmd;
 pub mod test;
 
 /// Every module of this crate.
-pub static ALL: &[&Module] = &[&test::MODULE];
+pub static ALL: &[&Module] = &[&cmd::MODULE, &test::MODULE];
 // gen:end
