@@ -41,45 +41,45 @@ const STEPS: [Step; 8] = [
         ends: Ends::Well,
     },
     Step {
-        say: "The configuration has a misspelt option, which Salt would ignore silently.",
+        say: "A configuration file with a misspelt option, which Salt ignores silently.",
         program: "halite",
-        args: &["doctor", "--config", "--quiet", "-c", "{etc}"],
+        args: &["doctor", "--config", "--quiet", "-c", "slip"],
         ends: Ends::Somehow,
     },
     Step {
         say: "What does the tree say? Jinja and YAML are rendered; nothing is changed.",
         program: "salt-call",
-        args: &["-c", "{etc}", "state.show_sls", "web", "--out", "yaml"],
+        args: &["-c", "etc", "state.show_sls", "web", "--out", "yaml"],
         ends: Ends::Well,
     },
     Step {
         say: "What would it change?",
         program: "salt-call",
-        args: &["-c", "{etc}", "state.apply", "test=True"],
+        args: &["-c", "etc", "state.apply", "test=True"],
         ends: Ends::Well,
     },
     Step {
         say: "Do it.",
         program: "salt-call",
-        args: &["-c", "{etc}", "state.apply"],
+        args: &["-c", "etc", "state.apply"],
         ends: Ends::Well,
     },
     Step {
         say: "Again: nothing is left to do.",
         program: "salt-call",
-        args: &["-c", "{etc}", "state.apply", "--state-output=terse"],
+        args: &["-c", "etc", "state.apply", "--state-output=terse"],
         ends: Ends::Well,
     },
     Step {
         say: "Two slips of the pen. Salt writes an empty file and says that all is well.",
         program: "salt-call",
-        args: &["-c", "{etc}", "state.apply", "typo"],
+        args: &["-c", "etc", "state.apply", "typo"],
         ends: Ends::Somehow,
     },
     Step {
         say: "A template that does not render.",
         program: "salt-call",
-        args: &["-c", "{etc}", "--retcode-passthrough", "state.apply", "broken"],
+        args: &["-c", "etc", "--retcode-passthrough", "state.apply", "broken"],
         ends: Ends::Badly,
     },
 ];
@@ -112,7 +112,7 @@ fn prepare(root: &Path, scratch: &Path) -> Result<()> {
     if scratch.exists() {
         fs::remove_dir_all(scratch)?;
     }
-    for folder in ["bin", "etc", "root"] {
+    for folder in ["bin", "etc", "root", "slip"] {
         fs::create_dir_all(scratch.join(folder))?;
     }
     let halite = shell::target_dir(root).join("debug/halite");
@@ -121,31 +121,23 @@ fn prepare(root: &Path, scratch: &Path) -> Result<()> {
     let example = root.join("examples/demo");
     let config = format!(
         "id: demo\nroot_dir: {}\nfile_client: local\nfile_roots: {{base: [{}]}}\n\
-         pillar_roots: {{base: [{}]}}\nlog_levle: info\n",
+         pillar_roots: {{base: [{}]}}\n",
         scratch.join("root").display(),
         example.join("salt").display(),
         example.join("pillar").display(),
     );
-    Ok(fs::write(scratch.join("etc/minion"), config)?)
+    fs::write(scratch.join("etc/minion"), config)?;
+    fs::write(scratch.join("slip/minion"), "id: demo\nfile_client: local\nlog_levle: info\n")?;
+    Ok(())
 }
 
 /// Shows one step; returns false when its program is not built yet.
 fn walk(scratch: &Path, step: &Step) -> Result<bool> {
-    let args: Vec<String> = step
-        .args
-        .iter()
-        .map(|arg| arg.replace("{etc}", &scratch.join("etc").display().to_string()))
-        .collect();
-    println!(
-        "\n── {}\n$ {} {}",
-        step.say,
-        step.program,
-        step.args.join(" ").replace("{etc}", "etc")
-    );
+    println!("\n── {}\n$ {} {}", step.say, step.program, step.args.join(" "));
     let program: PathBuf = scratch.join("bin").join(step.program);
     let before = Instant::now();
     let status = Command::new(&program)
-        .args(&args)
+        .args(step.args)
         .current_dir(scratch)
         .status()
         .with_context(|| format!("starting {}", program.display()))?;

@@ -519,6 +519,20 @@ impl Graph {
         edges.flat_map(|(from, kinds)| kinds.iter().map(|kind| (*kind, *from))).collect()
     }
 
+    /// Returns the tags of states that deal with the failure of one (`onfail`), unless they say
+    /// that it counts all the same (`onfail_stop: False`).
+    pub fn onfail_of(&self, tag: &str) -> Vec<String> {
+        let Some(&node) = self.by_tag.get(tag) else { return Vec::new() };
+        let handlers = self.nodes[node].out.iter().filter(|(to, kinds)| {
+            let stops = self.nodes[**to].low.get("onfail_stop");
+            stops != Some(Value::Bool(false))
+                && kinds.iter().any(|kind| {
+                    matches!(kind, Requisite::Onfail | Requisite::OnfailAny | Requisite::OnfailAll)
+                })
+        });
+        handlers.map(|(to, _)| self.nodes[*to].tag.clone()).collect()
+    }
+
     /// Returns the chunks that may be joined with a node's.
     pub(crate) fn group_of(&self, node: usize) -> Vec<Low> {
         let Some(group) = self.nodes[node].group else { return Vec::new() };

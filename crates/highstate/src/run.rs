@@ -6,13 +6,14 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::Path,
     sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use halite_spec::{Call, Cx, Error, Event, Outcome, Refresh};
-use halite_value::{Dict, List, Value, dict, entries, suggest};
+use halite_value::{Dict, List, Value, dict, entries, msgpack, suggest};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
@@ -110,6 +111,9 @@ impl<'a> Run<'a> {
             if self.failed_hard || self.cx.host.cancelled() {
                 break;
             }
+            if self.paused(step) {
+                break;
+            }
             pending.extend(self.attempt(vec![step]));
             if self.failed_hard {
                 break;
@@ -130,6 +134,37 @@ impl<'a> Run<'a> {
             returns.insert(tag, ret);
         }
         returns
+    }
+
+    /// Waits while `state.pause` holds the run here; true if `state.soft_kill` ends it.
+    fn paused(&self, step: Step) -> bool {
+        let jid = &self.cx.job.jid;
+        let Some(cache) = self.cx.opt_str("cachedir").filter(|_| !jid.is_empty()) else {
+            return false;
+        };
+        let path = Path::new(cache.as_str()).join("state_pause").join(jid.as_str());
+        let id = text(self.graph.low(step.node), "__id__");
+        let started = self.cx.host.now();
+        loop {
+            let Ok(bytes) = self.cx.host.read(&path) else { return false };
+            let Ok(Value::Dict(pauses)) = msgpack::from_slice(&bytes, msgpack::Text::Typed) else {
+                return false;
+            };
+            let Some(pause) = pauses.get(id.as_str()).or_else(|| pauses.get("__all__")) else {
+                return false;
+            };
+            if pause.get("kill").is_some_and(|kill| kill.truthy()) {
+                return true;
+            }
+            let limit = pause.get("duration").and_then(|seconds| seconds.to_int());
+            let waited = self.cx.host.now().duration_since(started).unwrap_or_default();
+            if limit.is_some_and(|limit| waited.as_secs() >= limit.unsigned_abs()) {
+                return false;
+            }
+            if self.cx.sleep(Duration::from_secs(1)).is_err() {
+                return true;
+            }
+        }
     }
 
     /// Runs the steps that can run now; returns those that must wait.

@@ -72,6 +72,15 @@ fn differs(ret: &Value, expected: &Value) -> Option<String> {
 }
 
 fn shown(tag: &str, [result, comment, changes, ran]: [Value; 4]) -> String {
+    // Genuine lists failed requisites out of a set, in no particular order.
+    let comment = match comment.as_str().and_then(|text| text.split_once("requisite failed: ")) {
+        Some((before, failed)) => {
+            let mut failed: Vec<&str> = failed.split(", ").collect();
+            failed.sort_unstable();
+            Value::from(format!("{before}requisite failed: {}", failed.join(", ")))
+        }
+        None => comment,
+    };
     let changes =
         json::to_string_styled(&changes, &json::Style { sort_keys: true, ..Default::default() });
     format!("{tag} {result} {comment:?} {} ran={ran}", changes.unwrap_or_default())

@@ -70,6 +70,10 @@ impl Host for Failing {
         self.on_path("read", path)?;
         self.inner.open(path)
     }
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        self.on_path("read", path)?;
+        self.inner.open_at(path, offset)
+    }
     fn stat(&self, path: &Path, follow: bool) -> Result<Stat> {
         self.on_path("look at", path)?;
         self.inner.stat(path, follow)

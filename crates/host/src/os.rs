@@ -16,7 +16,7 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fs::{self, File, OpenOptions, Permissions},
-    io::{self, Read, Write as _},
+    io::{self, Read, Seek, Write as _},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown},
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -104,6 +104,13 @@ fn time_spec(time: Option<f64>) -> TimeSpec {
 impl Host for Os {
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        Ok(Box::new(file))
+    }
+
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        let failed = |error| Error::io("read", path, error);
+        let mut file = File::open(path).map_err(failed)?;
+        file.seek(io::SeekFrom::Start(offset)).map_err(failed)?;
         Ok(Box::new(file))
     }
 

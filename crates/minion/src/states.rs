@@ -27,7 +27,9 @@ impl StateRuns for Engine {
         if graph.chunks().is_empty() && matches!(request.what, What::Highstate) {
             return Ok(no_states("No states found for this minion"));
         }
-        Ok(self.run(&cx, request, &graph, &gathered.places).into())
+        let returns = self.run(&cx, request, &graph, &gathered.places);
+        cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
+        Ok(returns.into())
     }
 
     fn show(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
@@ -59,6 +61,24 @@ impl StateRuns for Engine {
             Ok(graph) => Value::list(graph.chunks()),
         })
     }
+}
+
+/// The return code of a run in which a state failed.
+const STATE_FAILURE: i64 = 2;
+
+/// Tells whether a run succeeded: every failed state has an `onfail` that dealt with it.
+fn succeeded(returns: &Dict, graph: &Graph) -> bool {
+    let failed = |ret: &Value| ret.get("result") == Some(Value::Bool(false));
+    !returns.is_empty()
+        && returns.into_iter().all(|(tag, ret)| {
+            !failed(&ret)
+                || graph.onfail_of(&tag.to_str()).iter().any(|handler| {
+                    returns.get(handler.as_str()).is_some_and(|ret| {
+                        ret.get("result") == Some(Value::Bool(true))
+                            && ret.get("__state_ran__") != Some(Value::Bool(false))
+                    })
+                })
+        })
 }
 
 /// What a request leads to.
@@ -209,7 +229,11 @@ impl Engine {
         let settings = settings(cx, request);
         match graph.order(&*self.parts.states, &places, &settings) {
             Err(problems) => shown(&problems),
-            Ok(()) => self.run(cx, request, &graph, &places).into(),
+            Ok(()) => {
+                let returns = self.run(cx, request, &graph, &places);
+                cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
+                returns.into()
+            }
         }
     }
 

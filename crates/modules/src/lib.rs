@@ -9,8 +9,9 @@ use halite_spec::Module;
 
 // gen:begin
 pub mod cmd;
+pub mod state;
 pub mod test;
 
 /// Every module of this crate.
-pub static ALL: &[&Module] = &[&cmd::MODULE, &test::MODULE];
+pub static ALL: &[&Module] = &[&cmd::MODULE, &state::MODULE, &test::MODULE];
 // gen:end

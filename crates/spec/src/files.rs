@@ -6,6 +6,24 @@ use halite_value::Value;
 
 use crate::Result;
 
+/// How a remote source is brought into the cache.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// A hash (`sha256=…` or the digits): a cached copy that has it is not fetched again.
+    pub source_hash: Option<String>,
+    pub verify_ssl: bool,
+    /// Ask the server whether the cached copy is still good.
+    pub use_etag: bool,
+    /// Another cache folder; relative to the configured one.
+    pub cachedir: Option<PathBuf>,
+}
+
+impl Default for Fetch {
+    fn default() -> Self {
+        Self { source_hash: None, verify_ssl: true, use_etag: false, cachedir: None }
+    }
+}
+
 /// A client of the file server: local roots, or a master across the wire.
 pub trait Files: Send + Sync {
     /// Returns the environments served.
@@ -14,6 +32,11 @@ pub trait Files: Send + Sync {
     /// Brings a `salt://`, `http(s)://`, `ftp://`, `file://` or plain path source into the cache
     /// (or finds it in place); `None` when a `salt://` file does not exist.
     fn cache(&self, source: &str, saltenv: &str) -> Result<Option<PathBuf>>;
+
+    /// As [`Files::cache`], told more about how.
+    fn cache_with(&self, source: &str, saltenv: &str, _how: &Fetch) -> Result<Option<PathBuf>> {
+        self.cache(source, saltenv)
+    }
 
     /// Returns the hash of a `salt://` file with its kind: `("sha256", "ab12…")`.
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>>;

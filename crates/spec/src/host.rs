@@ -314,6 +314,14 @@ pub trait Host: Send + Sync {
 
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>>;
 
+    /// As [`Host::open`], from a position on; beyond the end there is nothing to read.
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        let mut file = self.open(path)?;
+        io::copy(&mut file.by_ref().take(offset), &mut io::sink())
+            .map_err(|error| Error::io("read", path, error))?;
+        Ok(file)
+    }
+
     /// Follows links if asked.
     fn stat(&self, path: &Path, follow: bool) -> Result<Stat>;
 
@@ -544,6 +552,9 @@ fn refuse<T>(action: &'static str, what: impl AsRef<Path>) -> Result<T> {
 impl Host for ReadOnly {
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         self.0.open(path)
+    }
+    fn open_at(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
+        self.0.open_at(path, offset)
     }
     fn stat(&self, path: &Path, follow: bool) -> Result<Stat> {
         self.0.stat(path, follow)

@@ -23,7 +23,7 @@ pub use args::{
 };
 pub use cx::{Cx, Event, Job, Refresh, Runtime, StateRuns, Template};
 pub use error::{ArgError, Error, Result};
-pub use files::Files;
+pub use files::{Fetch, Files};
 pub use halite_macros::{Args, function};
 pub use host::{Command, Host, Output, Stat};
 pub use request::{StateRequest, What};

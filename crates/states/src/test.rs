@@ -25,23 +25,14 @@ fn pretended() -> Dict {
 fn watched(cx: &Cx) -> Outcome {
     let changed = List::new();
     let running = cx.low.get("__running__");
-    for (_, chunks) in
-        cx.low.get("__reqs__").as_ref().and_then(Value::as_dict).into_iter().flatten()
-    {
-        for chunk in chunks.items_of_sequence().unwrap_or_default() {
-            let Some(chunk) = chunk.as_dict() else { continue };
-            let text = |key: &str| chunk.get(key).unwrap_or_default().to_str();
-            let tag = format!(
-                "{}_|-{}_|-{}_|-{}",
-                text("state"),
-                text("__id__"),
-                text("name"),
-                text("fun")
-            );
-            let ret = running.as_ref().and_then(|running| running.get(&tag));
-            if ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy()) {
-                changed.push(format!("{}: {}", text("state"), text("name")));
-            }
+    let watched = cx.low.get("__reqs__").and_then(|requisites| requisites.get("watch"));
+    for chunk in watched.and_then(|chunks| chunks.items_of_sequence()).unwrap_or_default() {
+        let text = |key: &str| chunk.get(key).unwrap_or_default().to_str();
+        let (state, name) = (text("state"), text("name"));
+        let tag = format!("{state}_|-{}_|-{name}_|-{}", text("__id__"), text("fun"));
+        let ret = running.as_ref().and_then(|running| running.get(&tag));
+        if ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy()) {
+            changed.push(format!("{state}: {name}"));
         }
     }
     let changes = entries! { "Requisites with changes" => changed };

@@ -36,7 +36,7 @@ pub enum Text {
     KeepBytes,
 }
 
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     #[error("the message ends in the middle of a value")]
     Truncated,

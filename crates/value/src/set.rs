@@ -23,6 +23,15 @@ impl Set {
         self.0.read().contains(key)
     }
 
+    /// Removes a member; tells whether it was there.
+    pub fn remove(&self, key: &Key) -> bool {
+        self.0.write().shift_remove(key)
+    }
+
+    pub fn clear(&self) {
+        self.0.write().clear();
+    }
+
     pub fn len(&self) -> usize {
         self.0.read().len()
     }

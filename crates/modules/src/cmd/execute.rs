@@ -18,7 +18,7 @@ use halite_spec::{
     Command, Cx, Error, FromArg, Result, Template,
     host::{self, Kind},
 };
-use halite_value::{Dict, Value, dict};
+use halite_value::{Dict, Value};
 
 use super::shlex;
 
@@ -402,7 +402,7 @@ fn is_permitted(cx: &Cx, cmd: &Value) -> bool {
     };
     let globs = |name: &str| {
         let set = cx.opt(name).filter(Value::truthy).or_else(|| cx.pillar.get(name));
-        set.map(split_input).unwrap_or_default()
+        set.as_ref().map(split_input).unwrap_or_default()
     };
     let fits = |glob: &String| halite_target::fnmatch::fnmatch(&text, glob);
     let allowed = globs("cmd_whitelist_glob");
@@ -411,7 +411,7 @@ fn is_permitted(cx: &Cx, cmd: &Value) -> bool {
 }
 
 /// A text with commas, or a list, as a list of texts.
-pub fn split_input(value: Value) -> Vec<String> {
+pub fn split_input(value: &Value) -> Vec<String> {
     match value.items_of_sequence() {
         Some(items) => items.iter().map(Value::to_string).collect(),
         None if value.is_null() => Vec::new(),
@@ -553,7 +553,7 @@ fn set_environment(
             let inherited = cx.host.env(OsStr::new("PATH")).filter(|_| !options.clean_env);
             inherited.map(|path| path.to_string_lossy().into_owned())
         });
-        let path = path.map(|path| format!("{first}:{path}")).unwrap_or_else(|| first.to_owned());
+        let path = path.map_or_else(|| first.to_owned(), |path| format!("{first}:{path}"));
         put(&mut env, "PATH", path);
     }
     command.clear_env = options.clean_env;
@@ -606,15 +606,15 @@ struct Success {
 
 impl Success {
     fn of(options: &Options) -> Result<Self> {
-        let codes = split_input(options.success_retcodes.clone())
+        let codes = split_input(&options.success_retcodes)
             .iter()
             .map(|code| code.trim().parse::<i64>())
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| Error::invalid("success_retcodes must be a list of integers"))?;
         Ok(Self {
             codes,
-            stdout: split_input(options.success_stdout.clone()),
-            stderr: split_input(options.success_stderr.clone()),
+            stdout: split_input(&options.success_stdout),
+            stderr: split_input(&options.success_stderr),
         })
     }
 

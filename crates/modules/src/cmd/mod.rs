@@ -32,7 +32,6 @@ macro_rules! command {
     (@args [$(#[$meta:meta])*] $name:ident $body:ident [$($acc:tt)*] [$($id:ident)*] ;) => {
         $(#[$meta])*
         #[function]
-        #[expect(clippy::too_many_arguments, reason = "Salt's signature")]
         pub fn $name(
             cx: &Cx,
             $($acc)*
@@ -782,7 +781,8 @@ fn run_code(
     match args {
         Value::Str(arg) => words.push(arg.to_string()),
         other => {
-            words.extend(other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string))
+            words
+                .extend(other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string));
         }
     }
     options.cmd = Value::list(words);

@@ -1,0 +1,158 @@
+//! The renderer `yaml`: text to data.
+//!
+//! Whatever is false in Python (nothing at all, `0`, an empty list) becomes an empty dict. A mistake
+//! is told in PyYAML's words, but scanner errors without their position, as genuine Salt shows them;
+//! the position, mapped to the author's file, is in [`Error::place`], and what most likely is
+//! wrong in [`Error::hint`].
+
+use halite_value::{
+    Value,
+    yaml::{self, ErrorKind, LoadOptions},
+};
+
+use crate::pipeline::{Data, Error, RenderCx, Renderer, need_text};
+
+/// The renderer `yaml`.
+#[derive(Clone, Copy, Debug)]
+pub struct Yaml;
+
+impl Renderer for Yaml {
+    fn name(&self) -> &str {
+        "yaml"
+    }
+
+    fn render(&self, input: Data, _args: &str, _cx: &RenderCx<'_>) -> Result<Data, Error> {
+        let text = need_text(input, self.name())?;
+        let map = |line, column| text.place(line, column);
+        let options = LoadOptions { places: true, place_map: Some(&map), ..LoadOptions::default() };
+        match yaml::load(text.as_str(), &options) {
+            Ok(value) if value.truthy() => Ok(Data::Value(value)),
+            Ok(_) => Ok(Data::Value(Value::dict())),
+            Err(error) => {
+                let told = match error.kind() {
+                    ErrorKind::Scanner => Error::new(error.problem()),
+                    ErrorKind::Parser | ErrorKind::Constructor | ErrorKind::Limit => {
+                        Error::new(error.to_string())
+                    }
+                    other => Error::of_class(other.class(), error.to_string()),
+                };
+                let rendered =
+                    error.mark().and_then(|mark| text.as_str().lines().nth(mark.line as usize));
+                let hint = hint(&error, rendered.unwrap_or_default());
+                let told = match error.place() {
+                    Some(place) => told.at(place.clone(), &text),
+                    None => told,
+                };
+                Err(match hint {
+                    Some(hint) => told.with_hint(hint),
+                    None => told,
+                })
+            }
+        }
+    }
+}
+
+/// Guesses what is wrong, from the message and the rendered line.
+fn hint(error: &yaml::Error, line: &str) -> Option<&'static str> {
+    let problem = error.problem();
+    let column = error.mark().map_or(0, |mark| mark.column as usize);
+    let at = line.chars().nth(column);
+    if problem.starts_with("found character that cannot start any token") {
+        return match at {
+            Some('\t') => Some("a tab stands here; YAML is indented with spaces only"),
+            Some('%') => Some("`%` cannot begin a value: put quotes around it"),
+            Some('@' | '`') => {
+                Some("`@` and the backtick cannot begin a value: put quotes around it")
+            }
+            _ => None,
+        };
+    }
+    if problem.contains("tab character") {
+        return Some("a tab stands here; YAML is indented with spaces only");
+    }
+    if problem.starts_with("found unacceptable key") {
+        return Some("`{{` reached YAML: is a template variable not rendered, or a brace doubled?");
+    }
+    if problem.starts_with("mapping values are not allowed") {
+        return Some(match line.trim_start().starts_with('-') || line.matches(": ").count() > 1 {
+            true => "a value that contains `: ` needs quotes around it",
+            false => {
+                "this line is indented further than the one it belongs to, or a value holds `: `"
+            }
+        });
+    }
+    if problem.starts_with("found conflicting ID") {
+        return Some("this key stands twice in the same mapping; the second would hide the first");
+    }
+    if problem.starts_with("could not find expected ':'") {
+        return Some("a `:` is missing after the key, or a text is not closed by its quote");
+    }
+    if problem.starts_with("did not find expected key")
+        || problem.starts_with("did not find expected '-' indicator")
+    {
+        return Some("compare the indentation with the lines before: they must begin alike");
+    }
+    if problem.starts_with("found unexpected end of stream") {
+        return Some("a quote is opened and never closed");
+    }
+    if problem.starts_with("found undefined alias") {
+        return Some("a value that begins with `*` needs quotes around it");
+    }
+    if problem.starts_with("could not determine a constructor for the tag") {
+        return Some("a value that begins with `!` needs quotes around it");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::Dict;
+
+    use super::*;
+    use crate::pipeline::Text;
+
+    fn failure(text: &str) -> Error {
+        let context = Dict::new();
+        let cx = RenderCx { saltenv: "base", sls: "a", path: None, context: &context };
+        Yaml.render(Data::Text(Text::new("a.sls", text)), "", &cx).expect_err("not YAML")
+    }
+
+    fn check(text: &str, class: &str, message: &str, place: &str) {
+        let error = failure(text);
+        assert_eq!(error.class(), class);
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.place().map(ToString::to_string).as_deref(), Some(place));
+        assert!(error.hint().is_some() || class != "SaltRenderError");
+    }
+
+    #[test]
+    fn errors_are_told_as_salt_tells_them() {
+        let problem = "mapping values are not allowed in this context";
+        check("a: b: c\n", "SaltRenderError", problem, "a.sls:1:5");
+        let tab = "found character that cannot start any token";
+        check("a:\n\tb: 1\n", "SaltRenderError", tab, "a.sls:2:1");
+        check(
+            "a: 1\na: 2\n",
+            "SaltRenderError",
+            "while constructing a mapping\n  in \"<unicode string>\", line 1, column 1\nfound conflicting ID 'a'\n  in \"<unicode string>\", line 2, column 1",
+            "a.sls:2:1",
+        );
+        check(
+            "a: *x\n",
+            "ComposerError",
+            "found undefined alias\n  in \"<unicode string>\", line 1, column 4",
+            "a.sls:1:4",
+        );
+        let literal = "invalid literal for int() with base 10: 'x'";
+        check("b: 1\na: !!int x\n", "ValueError", literal, "a.sls:2:4");
+        let error = failure("b: 1\na: !!int x\n").as_salt("base", "a");
+        assert_eq!(error, format!("Rendering SLS a failed, render error: {literal}"));
+    }
+
+    #[test]
+    fn hints_help() {
+        assert!(failure("a:\n\tb: 1\n").hint().is_some_and(|hint| hint.contains("tab")));
+        assert!(failure("x: {{ foo }}\n").hint().is_some_and(|hint| hint.contains("{{")));
+        assert!(failure("- name: a: b\n").hint().is_some_and(|hint| hint.contains("quotes")));
+    }
+}

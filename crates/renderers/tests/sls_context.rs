@@ -1,0 +1,17 @@
+//! The variables of templates, as recorded from genuine Salt.
+
+use halite_renderers::sls_context;
+use halite_value::json;
+
+#[test]
+fn variables_are_salts() {
+    let cases = json::from_str(include_str!("sls_context.json")).expect("JSON");
+    let cases = cases.as_list().expect("a list").to_vec();
+    assert!(cases.len() > 20);
+    for case in cases {
+        let path = case.get_str("path");
+        let sls = case.get_str("sls").expect("a name");
+        let context = halite_value::Value::Dict(sls_context(path.as_deref(), &sls));
+        assert_eq!(context, case.get("expected").expect("an answer"), "{path:?} {sls:?}");
+    }
+}
