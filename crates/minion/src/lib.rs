@@ -9,11 +9,15 @@
 mod alone;
 pub mod caller;
 mod engine;
+mod masterless;
 mod matching;
 mod proc;
 pub mod registry;
+mod rendering;
 mod states;
 
 pub use alone::Alone;
 pub use caller::Caller;
 pub use engine::{Engine, Link, Parts, Rendering, Sources};
+pub use masterless::Masterless;
+pub use rendering::Pipes;

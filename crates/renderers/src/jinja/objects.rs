@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+pub(crate) use halite_value::set::Set;
 use halite_value::{Dict, Key, Map, Object, SmolStr, Value, str_repr};
 use parking_lot::Mutex;
 
@@ -440,7 +441,7 @@ impl Object for View {
         let items = match other.as_object::<Self>() {
             Some(other) if other.kind != ViewKind::Values => other.to_vec(),
             _ => match other.as_object::<Set>() {
-                Some(set) => set.to_vec(),
+                Some(set) => set_items(set),
                 None => return false,
             },
         };
@@ -449,50 +450,17 @@ impl Object for View {
     }
 }
 
-/// Python's `set`. Templates cannot write one, but some filters return it.
-#[derive(Debug)]
-pub(crate) struct Set(pub(crate) Mutex<indexmap::IndexSet<Key, foldhash::fast::RandomState>>);
-
-impl Set {
-    pub(crate) fn value(keys: impl IntoIterator<Item = Key>) -> Value {
-        let mut set: indexmap::IndexSet<Key, foldhash::fast::RandomState> = keys.into_iter().collect();
-        // Python shows small ints in order, and texts in no order that anyone can rely on.
-        if set.iter().all(|key| matches!(key.value(), Value::Int(_))) {
-            set.sort_by(|a, b| a.as_int().cmp(&b.as_int()));
-        }
-        object(Self(Mutex::new(set)))
+/// Makes a set. Python shows small ints in order, and texts in no order that anyone can rely on.
+pub(crate) fn set_of(keys: impl IntoIterator<Item = Key>) -> Value {
+    let mut keys: Vec<Key> = keys.into_iter().collect();
+    if keys.iter().all(|key| matches!(key.value(), Value::Int(_))) {
+        keys.sort_by_key(|key| key.as_int());
     }
-
-    pub(crate) fn to_vec(&self) -> Vec<Value> {
-        self.0.lock().iter().map(|key| key.value().clone()).collect()
-    }
+    Value::from(keys.into_iter().collect::<Set>())
 }
 
-impl Object for Set {
-    object!(Set, "set");
-
-    fn repr(&self) -> String {
-        let items = self.to_vec();
-        if items.is_empty() {
-            return "set()".into();
-        }
-        let items: Vec<String> = items.iter().map(Value::repr).collect();
-        format!("{{{}}}", items.join(", "))
-    }
-
-    fn truthy(&self) -> bool {
-        !self.0.lock().is_empty()
-    }
-
-    fn equals(&self, other: &Value) -> bool {
-        let own = self.to_vec();
-        let other = match (other.as_object::<Self>(), other.as_object::<View>()) {
-            (Some(other), _) => other.to_vec(),
-            (_, Some(view)) if view.kind != ViewKind::Values => view.to_vec(),
-            _ => return false,
-        };
-        own.len() == other.len() && own.iter().all(|item| other.contains(item))
-    }
+pub(crate) fn set_items(set: &Set) -> Vec<Value> {
+    set.to_vec().into_iter().map(Key::into_value).collect()
 }
 
 /// `a[1:2, 3]`: a slice that did not go into a subscript of its own.
