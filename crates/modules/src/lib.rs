@@ -8,6 +8,7 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod cmd;
 pub mod config;
 pub mod cp;
 pub mod file;
@@ -21,6 +22,7 @@ pub mod test;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
     &file::MODULE,
