@@ -70,9 +70,8 @@ pub fn get(
     let places = places(cx, [omit_opts, omit_grains, omit_pillar, omit_master]);
     let found = places.iter().filter_map(|place| lookup::traverse(place, &key, &delimiter));
     let Some(how) = merge.filter(|how| !how.is_empty()) else {
-        let built_in = || {
-            DEFAULTS.iter().find(|(name, _)| *name == key).map(|(_, value)| Value::from(*value))
-        };
+        let built_in =
+            || DEFAULTS.iter().find(|(name, _)| *name == key).map(|(_, value)| Value::from(*value));
         let mut found = found;
         return Ok(found.next().or_else(built_in).unwrap_or(default));
     };
@@ -90,7 +89,8 @@ pub fn get(
     for value in found.collect::<Vec<_>>().into_iter().rev() {
         merged = Some(match (&merged, &value) {
             (Some(below @ Value::Dict(_)), Value::Dict(_)) => {
-                deep::merge(below, &value, strategy, false).map_err(|error| Error::failed(error.to_string()))?
+                deep::merge(below, &value, strategy, false)
+                    .map_err(|error| Error::failed(error.to_string()))?
             }
             _ => value,
         });
@@ -142,9 +142,8 @@ pub fn option(
         return Ok(if found.is_empty() { default } else { found.into() });
     }
     let found = places.iter().find_map(|place| place.get(&value));
-    let built_in = || {
-        DEFAULTS.iter().find(|(name, _)| *name == value).map(|(_, value)| Value::from(*value))
-    };
+    let built_in =
+        || DEFAULTS.iter().find(|(name, _)| *name == value).map(|(_, value)| Value::from(*value));
     let default = if default.is_null() { "".into() } else { default };
     Ok(found.or_else(built_in).unwrap_or(default))
 }
@@ -176,7 +175,9 @@ pub fn merge(
     for place in places(cx, [omit_opts, true, omit_pillar, omit_master]) {
         let Some(found) = place.get(&value) else { continue };
         match (&result, &found) {
-            (None, Value::Str(_) | Value::Int(_) | Value::Bool(_) | Value::Float(_)) => return Ok(found),
+            (None, Value::Str(_) | Value::Int(_) | Value::Bool(_) | Value::Float(_)) => {
+                return Ok(found);
+            }
             (None, _) => result = Some(found.deep_copy()),
             (Some(Value::List(list)), Value::List(more)) => list.extend(more.to_vec()),
             (Some(Value::Dict(dict)), Value::Dict(more)) => {

@@ -504,9 +504,7 @@ pub fn pick(
     if let Some(below) = base.and_then(|base| table.get(base)) {
         found = Some(match (found, &below) {
             (None | Some(Value::Null), _) => below,
-            (Some(value @ Value::Dict(_)), Value::Dict(_)) => {
-                merged(&below.deep_copy(), &value)?
-            }
+            (Some(value @ Value::Dict(_)), Value::Dict(_)) => merged(&below.deep_copy(), &value)?,
             (Some(_), Value::Dict(_)) => {
                 return Err(salt_exception(
                     "filter_by default and look-up values must both be dictionaries.",
@@ -519,20 +517,23 @@ pub fn pick(
         if over.as_dict().is_none() {
             return Err(salt_exception("filter_by merge argument must be a dictionary."));
         }
-        found = Some(match found {
-            None | Some(Value::Null) => over.clone(),
-            Some(value) => merged(&value, &over.deep_copy())?,
+        found = Some(match (found, over.deep_copy()) {
+            (None | Some(Value::Null), _) => over.clone(),
+            (Some(Value::Dict(value)), Value::Dict(over)) => {
+                // In place, as in Salt: the table's own entry changes.
+                merge::update(&value, &over, false);
+                value.into()
+            }
+            (Some(value), over) => merged(&value, &over)?,
         });
     }
     Ok(found.unwrap_or_default())
 }
 
 fn merged(first: &Value, second: &Value) -> Result<Value> {
-    merge::merge(first, second, merge::Strategy::Recurse, false)
-        .map_err(|_| Error::Raised {
-            class: "TypeError".into(),
-            message: "Cannot update using non-dict types in dictupdate.update()".into(),
-            traceback: None,
-        })
+    merge::merge(first, second, merge::Strategy::Recurse, false).map_err(|_| Error::Raised {
+        class: "TypeError".into(),
+        message: "Cannot update using non-dict types in dictupdate.update()".into(),
+        traceback: None,
+    })
 }
-

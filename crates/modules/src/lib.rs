@@ -11,11 +11,13 @@ use halite_spec::Module;
 pub mod cmd;
 pub mod config;
 pub mod cp;
+pub mod defaults;
 pub mod file;
 pub mod grains;
 pub mod hashutil;
 pub mod log;
 pub mod pillar;
+pub mod slsutil;
 pub mod state;
 pub mod temp;
 pub mod test;
@@ -25,11 +27,13 @@ pub static ALL: &[&Module] = &[
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
+    &defaults::MODULE,
     &file::MODULE,
     &grains::MODULE,
     &hashutil::MODULE,
     &log::MODULE,
     &pillar::MODULE,
+    &slsutil::MODULE,
     &state::MODULE,
     &temp::MODULE,
     &test::MODULE,

@@ -108,7 +108,9 @@ fn over_default(default: &Value, value: &Value, nested_lists: Option<bool>) -> R
             Ok(all.into())
         }
         (Value::Dict(_) | Value::List(_), _) => {
-            tracing::error!("pillar.get: the default and the value are not of one kind; the value counts");
+            tracing::error!(
+                "pillar.get: the default and the value are not of one kind; the value counts"
+            );
             Ok(value.clone())
         }
         _ => Ok(value.clone()),
@@ -151,9 +153,7 @@ fn compiled(cx: &Cx, rest: &Rest) -> Result<Dict> {
         None | Some(Value::Null) => Dict::new(),
         Some(Value::Dict(pillar)) => pillar,
         Some(_) => {
-            return Err(Error::invalid(
-                "Pillar data must be formatted as a dictionary",
-            ));
+            return Err(Error::invalid("Pillar data must be formatted as a dictionary"));
         }
     };
     let env = rest.kwargs.get("pillarenv").filter(Value::truthy).map(|env| env.to_string());
@@ -181,7 +181,11 @@ pub fn items(
         pillar
     } else {
         let keys = rest.args.iter().map(Value::to_str);
-        keys.map(|key| { let value = pillar.get(key.as_str()).unwrap_or_else(|| "".into()); (key, value) }).collect()
+        keys.map(|key| {
+            let value = pillar.get(key.as_str()).unwrap_or_else(|| "".into());
+            (key, value)
+        })
+        .collect()
     };
     let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
     Ok(shown(cx, pillar.into(), unmask_of(&rest).or(shows.then_some(true))))
@@ -375,9 +379,8 @@ pub fn file_exists(
         return Ok(false);
     }
     let Some(Value::Dict(roots)) = cx.opt("pillar_roots") else { return Ok(false) };
-    let exists = |root: &Value| {
-        cx.host.is_file(&std::path::Path::new(root.to_str().as_str()).join(&path))
-    };
+    let exists =
+        |root: &Value| cx.host.is_file(&std::path::Path::new(root.to_str().as_str()).join(&path));
     Ok(roots.into_iter().any(|(env, folders)| {
         saltenv.as_ref().is_none_or(|wanted| *env == **wanted)
             && folders.items_of_sequence().unwrap_or_default().iter().any(exists)
