@@ -9,19 +9,29 @@ use halite_spec::Module;
 
 // gen:begin
 pub mod config;
+pub mod data;
+pub mod environ;
 pub mod grains;
 pub mod log;
+pub mod r#match;
 pub mod pillar;
+pub mod random;
 pub mod state;
+pub mod sys;
 pub mod test;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &config::MODULE,
+    &data::MODULE,
+    &environ::MODULE,
     &grains::MODULE,
     &log::MODULE,
+    &r#match::MODULE,
     &pillar::MODULE,
+    &random::MODULE,
     &state::MODULE,
+    &sys::MODULE,
     &test::MODULE,
 ];
 // gen:end

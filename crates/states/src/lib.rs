@@ -7,8 +7,12 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod environ;
 pub mod test;
 
 /// Every state module of this crate.
-pub static ALL: &[&StateModule] = &[&test::STATES];
+pub static ALL: &[&StateModule] = &[
+    &environ::STATES,
+    &test::STATES,
+];
 // gen:end
