@@ -542,11 +542,7 @@ fn render_problem(sls: &str, saltenv: &str, error: &Error) -> Problem {
         Error::Source { place, help, .. } => (place.as_ref(), help.clone()),
         _ => (None, None),
     };
-    let excerpt = match error {
-        Error::Source { excerpt: Some(excerpt), .. } => format!("\n{excerpt}"),
-        _ => String::new(),
-    };
-    let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}{excerpt}");
+    let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}");
     Problem { text, place: place.cloned(), help }
 }
 

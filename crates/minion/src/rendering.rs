@@ -174,7 +174,7 @@ fn told(error: &jinja::Error, text: &Text, render: &RenderCx<'_>) -> RenderError
     let salt = error.as_salt(Some(render.sls).filter(|sls| !sls.is_empty()));
     let message = if salt.line > 0 {
         let excerpt = jinja::excerpt(text.as_str(), salt.line);
-        format!("{}; line {}\n\n---\n{excerpt}\n---", salt.message, salt.line)
+        format!("{}; line {}\n\n{excerpt}", salt.message, salt.line)
     } else {
         salt.message
     };
@@ -268,6 +268,17 @@ impl Lookup for Functions {
         let prefix = format!("{name}.");
         let known = self.cx.runtime.function_names().iter().any(|own| own.starts_with(&prefix));
         known.then(|| HostLookup::value(Self { cx: self.cx.clone(), module: Some(name.to_owned()) }))
+    }
+
+    fn is_mapping(&self) -> bool {
+        self.module.is_none()
+    }
+
+    fn class(&self) -> &str {
+        match self.module {
+            None => "salt.utils.templates.AliasedLoader",
+            Some(_) => "salt.utils.templates.AliasedModule",
+        }
     }
 
     fn contains(&self, key: &str) -> bool {

@@ -21,7 +21,17 @@ use super::{
 };
 
 macro_rules! object {
-    ($type:ty, $name:expr) => {
+    (|$own:ident| $name:expr) => {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+
+        fn type_name(&self) -> &str {
+            let $own = self;
+            $name
+        }
+    };
+    ($name:expr) => {
         fn as_any(&self) -> &dyn Any {
             self
         }
@@ -77,7 +87,7 @@ impl Undefined {
 }
 
 impl Object for Undefined {
-    object!(Undefined, if self.strict { "StrictUndefined" } else { "Undefined" });
+    object!(|own| if own.strict { "StrictUndefined" } else { "Undefined" });
 
     fn repr(&self) -> String {
         "Undefined".into()
@@ -134,7 +144,7 @@ pub(crate) fn type_repr(value: &Value) -> String {
 pub(crate) struct Markup(pub(crate) SmolStr);
 
 impl Object for Markup {
-    object!(Markup, "Markup");
+    object!("Markup");
 
     fn repr(&self) -> String {
         format!("Markup({})", str_repr(&self.0))
@@ -215,7 +225,7 @@ pub(crate) struct BoundMethod {
 }
 
 impl Object for BoundMethod {
-    object!(BoundMethod, "builtin_function_or_method");
+    object!("builtin_function_or_method");
 
     fn repr(&self) -> String {
         let of = self.object.type_name();
@@ -243,7 +253,7 @@ impl fmt::Debug for Builtin {
 }
 
 impl Object for Builtin {
-    object!(Builtin, if self.repr.starts_with("<class") { "type" } else { "function" });
+    object!(|own| if own.repr.starts_with("<class") { "type" } else { "function" });
 
     fn repr(&self) -> String {
         self.repr.into()
@@ -276,7 +286,7 @@ impl fmt::Debug for HostFunction {
 }
 
 impl Object for HostFunction {
-    object!(HostFunction, "function");
+    object!("function");
 
     fn repr(&self) -> String {
         format!("<function {} at 0x7f0000000000>", self.0.name())
@@ -309,6 +319,12 @@ pub trait Lookup: Send + Sync {
     /// All keys: for iteration and for hints when a key is misspelt.
     fn keys(&self) -> Vec<String>;
 
+    /// It has the methods of a mapping (`get`, `items` …). Without them every name is an attribute,
+    /// as in `salt.grains.get(…)`.
+    fn is_mapping(&self) -> bool {
+        true
+    }
+
     /// The Python class that messages name.
     fn class(&self) -> &str {
         "salt.utils.templates.AliasedLoader"
@@ -331,8 +347,8 @@ impl fmt::Debug for HostLookup {
 }
 
 impl Object for HostLookup {
-    object!(HostLookup, {
-        let class = self.0.class();
+    object!(|own| {
+        let class = own.0.class();
         class.rsplit('.').next().unwrap_or(class)
     });
 
@@ -366,7 +382,7 @@ impl Range {
 }
 
 impl Object for Range {
-    object!(Range, "range");
+    object!("range");
 
     fn repr(&self) -> String {
         match self.step {
@@ -418,8 +434,7 @@ impl View {
 
 impl Object for View {
     object!(
-        View,
-        match self.kind {
+        |own| match own.kind {
             ViewKind::Keys => "dict_keys",
             ViewKind::Values => "dict_values",
             ViewKind::Items => "dict_items",
@@ -468,7 +483,7 @@ pub(crate) fn set_items(set: &Set) -> Vec<Value> {
 pub(crate) struct SliceObject(pub(crate) [Value; 3]);
 
 impl Object for SliceObject {
-    object!(SliceObject, "slice");
+    object!("slice");
 
     fn repr(&self) -> String {
         format!("slice({}, {}, {})", self.0[0].repr(), self.0[1].repr(), self.0[2].repr())
@@ -486,7 +501,7 @@ pub(crate) struct Generator {
 }
 
 impl Object for Generator {
-    object!(Generator, self.name);
+    object!(|own| own.name);
 
     fn repr(&self) -> String {
         match self.name {
@@ -501,7 +516,7 @@ impl Object for Generator {
 pub(crate) struct Namespace(pub(crate) Dict);
 
 impl Object for Namespace {
-    object!(Namespace, "Namespace");
+    object!("Namespace");
 
     fn repr(&self) -> String {
         format!("<Namespace {}>", Value::from(&self.0).repr())
@@ -524,7 +539,7 @@ impl Module {
 }
 
 impl Object for Module {
-    object!(Module, "TemplateModule");
+    object!("TemplateModule");
 
     fn repr(&self) -> String {
         match &self.name {
@@ -555,7 +570,7 @@ impl fmt::Debug for Macro {
 }
 
 impl Object for Macro {
-    object!(Macro, "Macro");
+    object!("Macro");
 
     fn repr(&self) -> String {
         match &self.name {
@@ -579,7 +594,7 @@ impl fmt::Debug for BlockReference {
 }
 
 impl Object for BlockReference {
-    object!(BlockReference, "BlockReference");
+    object!("BlockReference");
 
     fn repr(&self) -> String {
         "<jinja2.runtime.BlockReference object at 0x7f0000000000>".into()
@@ -596,7 +611,7 @@ impl fmt::Debug for TemplateReference {
 }
 
 impl Object for TemplateReference {
-    object!(TemplateReference, "TemplateReference");
+    object!("TemplateReference");
 
     fn repr(&self) -> String {
         format!("<TemplateReference {}>", self.0.name.as_ref().map_or("None".into(), |name| str_repr(name)))
@@ -639,7 +654,7 @@ impl fmt::Debug for Loop {
 }
 
 impl Object for Loop {
-    object!(Loop, "LoopContext");
+    object!("LoopContext");
 
     fn repr(&self) -> String {
         let state = self.state.lock();
@@ -656,7 +671,7 @@ pub(crate) struct Cycler {
 }
 
 impl Object for Cycler {
-    object!(Cycler, "Cycler");
+    object!("Cycler");
 
     fn repr(&self) -> String {
         "<jinja2.utils.Cycler object at 0x7f0000000000>".into()
@@ -671,7 +686,7 @@ pub(crate) struct Joiner {
 }
 
 impl Object for Joiner {
-    object!(Joiner, "Joiner");
+    object!("Joiner");
 
     fn repr(&self) -> String {
         "<jinja2.utils.Joiner object at 0x7f0000000000>".into()
@@ -686,7 +701,7 @@ pub(crate) struct Group {
 }
 
 impl Object for Group {
-    object!(Group, "_GroupTuple");
+    object!("_GroupTuple");
 
     fn repr(&self) -> String {
         Value::tuple([self.grouper.clone(), self.list.clone()]).repr()

@@ -158,3 +158,6 @@ pub(crate) fn first_undefined(interp: &Interp<'_>, value: &Value) -> Option<Valu
     walk(value, 0, &mut found);
     (!found.is_empty()).then(|| Undefined::value(interp.strict(), Missing::Hint(found.join("\n"))))
 }
+
+pub(crate) use regex::test_match;
+pub(crate) use words::normal_path;

@@ -34,7 +34,7 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     if any.is::<Cycler>() {
         return matches!(name, "next" | "reset");
     }
-    if any.is::<HostLookup>() {
+    if any.downcast_ref::<HostLookup>().is_some_and(|lookup| lookup.0.is_mapping()) {
         return matches!(name, "get" | "keys");
     }
     if any.is::<Range>() {
