@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use halite_spec::{Cx, Error, Result, Template};
 use halite_target::fnmatch;
-use halite_value::{Dict, Key, List, Place, Value, dict, suggest};
+use halite_value::{Dict, Key, List, Place, Value, dict, entries, suggest};
 
 use crate::{High, Problem};
 
@@ -248,7 +248,7 @@ impl Gatherer<'_> {
             source: Some(source.to_owned()),
             saltenv: saltenv.to_owned(),
             sls: Some(sls.to_owned()),
-            context: Dict::new(),
+            context: entries! { "tplpath" => path.to_string_lossy().into_owned() },
         };
         match self.cx.runtime.compile(self.cx, &template) {
             Ok(Value::Dict(state)) => {
@@ -542,11 +542,7 @@ fn render_problem(sls: &str, saltenv: &str, error: &Error) -> Problem {
         Error::Source { place, help, .. } => (place.as_ref(), help.clone()),
         _ => (None, None),
     };
-    let excerpt = match error {
-        Error::Source { excerpt: Some(excerpt), .. } => format!("\n{excerpt}"),
-        _ => String::new(),
-    };
-    let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}{excerpt}");
+    let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}");
     Problem { text, place: place.cloned(), help }
 }
 

@@ -13,11 +13,15 @@ pub mod caller;
 pub mod daemon;
 mod engine;
 pub mod failure;
+mod masterless;
 mod matching;
 mod proc;
 pub mod registry;
+mod rendering;
 mod states;
 
 pub use alone::Alone;
 pub use caller::Caller;
 pub use engine::{Engine, Link, Parts, Rendering, Sources};
+pub use masterless::Masterless;
+pub use rendering::Pipes;

@@ -21,7 +21,10 @@ use parking_lot::Mutex;
 
 use super::{
     Environment, Loader,
-    ast::*,
+    ast::{
+        Block, CallArgs, Capture, Cmp, Code, Export, Expr, Extends, For, FromImport, Func, FuncKind, Include,
+        Kind, Load, Piece, Scope, SetBlock, Stmt, StmtKind, Target, Var, When,
+    },
     call::Args,
     error::{Class, Error, Spot, Subject, Within, type_error, value_error},
     iter::{PyIter, Stream},

@@ -546,7 +546,7 @@ impl Parser {
         let template = self.expression()?;
         self.expect_keyword("import")?;
         let mut names = Vec::new();
-        let mut with_context = None;
+        let mut with_context;
         loop {
             if !names.is_empty() {
                 self.expect_op(",")?;
@@ -1198,8 +1198,8 @@ fn is_constant(name: &str) -> bool {
 /// Names a token as Jinja's messages do.
 fn describe(tok: &Tok) -> String {
     match tok {
-        Tok::Op(op) => op,
-        Tok::Name(name) => name,
+        Tok::Op(op) => *op,
+        Tok::Name(name) => name.as_str(),
         Tok::Str(_) => "string",
         Tok::Int(_) => "integer",
         Tok::Float(_) => "float",

@@ -131,3 +131,5 @@ pub(crate) fn index(value: &Value) -> Result<i64> {
         }
     }
 }
+
+pub(crate) use dict::update as update_dict;

@@ -1,0 +1,58 @@
+//! Frames: four bytes of length, one msgpack value.
+
+use halite_value::{
+    Value,
+    msgpack::{self, Dialect, Text},
+};
+
+use crate::protocol::Malformed;
+
+/// The largest frame either side takes: a return may carry a file.
+pub const MAX_FRAME: usize = 256 << 20;
+
+/// Writes a frame.
+pub fn encode(value: &Value) -> Result<Vec<u8>, Malformed> {
+    let body = msgpack::to_vec(value, Dialect::Modern).map_err(|_| Malformed("unsendable"))?;
+    let length = u32::try_from(body.len()).map_err(|_| Malformed("too large"))?;
+    let mut frame = Vec::with_capacity(4 + body.len());
+    frame.extend(length.to_be_bytes());
+    frame.extend(body);
+    Ok(frame)
+}
+
+/// Takes the first frame off a buffer; `None` while it is not complete.
+pub fn read_frame(buffer: &mut Vec<u8>) -> Result<Option<Value>, Malformed> {
+    let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_be_bytes(*length) as usize;
+    if length > MAX_FRAME {
+        return Err(Malformed("too large"));
+    }
+    let Some(body) = rest.get(..length) else { return Ok(None) };
+    let value = msgpack::from_slice(body, Text::Typed).map_err(|_| Malformed("not msgpack"))?;
+    buffer.drain(..4 + length);
+    Ok(Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::dict;
+
+    use super::*;
+
+    #[test]
+    fn frames_come_in_any_pieces() {
+        let value = dict! { "a" => 1, "raw" => Value::bytes([0xff]) };
+        let two = [encode(&value).unwrap(), encode(&value).unwrap()].concat();
+        let mut buffer = Vec::new();
+        let mut seen = 0;
+        for byte in two {
+            buffer.push(byte);
+            while let Some(found) = read_frame(&mut buffer).unwrap() {
+                assert_eq!(found, value);
+                seen += 1;
+            }
+        }
+        assert_eq!((seen, buffer.len()), (2, 0));
+        assert!(read_frame(&mut vec![0xff; 8]).is_err());
+    }
+}

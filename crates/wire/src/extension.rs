@@ -1,0 +1,80 @@
+//! What Halite ends say to each other beside Salt's messages.
+//!
+//! In `_auth` a Halite minion adds `halite: {version, ticket?}`; the answer has `halite: {version,
+//! ticket, keep}`. Notices are small clear maps on the extended connection: they carry job ids
+//! and nothing secret, and the connection they come in on says who speaks.
+
+use halite_value::{
+    Dict, Value, entries,
+    msgpack::{self, Dialect, Text},
+};
+
+use crate::{Error, Fields, Jid};
+
+/// The version of what is described here.
+pub const EXTENSION: i64 = 1;
+
+/// A one-way message between Halite ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Minion: I have the job (it is in my journal).
+    Received(Jid),
+    /// Minion: it runs now.
+    Started(Jid),
+    /// Minion: it still runs. With every heartbeat of a long job.
+    Running(Jid),
+    /// Minion: I will not run it, and this is why (not for me, expired, run before …).
+    Refused(Jid, String),
+    /// Master: your key is not accepted any more, or the shared key has changed: sign in again.
+    SignIn,
+}
+
+impl Notice {
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
+        let map: Dict = match self {
+            Self::Received(jid) => entries! { "is" => "received", "jid" => jid },
+            Self::Started(jid) => entries! { "is" => "started", "jid" => jid },
+            Self::Running(jid) => entries! { "is" => "running", "jid" => jid },
+            Self::Refused(jid, why) => {
+                entries! { "is" => "refused", "jid" => jid, "why" => why }
+            }
+            Self::SignIn => entries! { "is" => "sign_in" },
+        };
+        Ok(msgpack::to_vec(&map.into(), Dialect::Modern)?)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let Value::Dict(map) = msgpack::from_slice(bytes, Text::Typed)? else {
+            return Err(Error::NotMap);
+        };
+        let fields = Fields(&map);
+        let jid = || Jid::new(&fields.text("jid")?);
+        Ok(match fields.text("is")?.as_str() {
+            "received" => Self::Received(jid()?),
+            "started" => Self::Started(jid()?),
+            "running" => Self::Running(jid()?),
+            "refused" => Self::Refused(jid()?, fields.text_or("why", "")?.to_string()),
+            "sign_in" => Self::SignIn,
+            other => return Err(Error::Unknown(other.to_owned())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_round_trip() {
+        let jid = Jid::now();
+        for notice in [
+            Notice::Received(jid.clone()),
+            Notice::Started(jid.clone()),
+            Notice::Running(jid.clone()),
+            Notice::Refused(jid, "no".into()),
+            Notice::SignIn,
+        ] {
+            assert_eq!(Notice::decode(&notice.encode().unwrap()).unwrap(), notice);
+        }
+    }
+}
