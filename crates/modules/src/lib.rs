@@ -14,13 +14,18 @@ pub mod cp;
 pub mod data;
 pub mod defaults;
 pub mod environ;
+pub mod event;
 pub mod file;
 pub mod grains;
 pub mod hashutil;
 pub mod log;
 pub mod r#match;
+pub mod mine;
+pub mod minion;
 pub mod pillar;
+pub mod publish;
 pub mod random;
+pub mod saltutil;
 pub mod slsutil;
 pub mod state;
 pub mod sys;
@@ -35,13 +40,18 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &defaults::MODULE,
     &environ::MODULE,
+    &event::MODULE,
     &file::MODULE,
     &grains::MODULE,
     &hashutil::MODULE,
     &log::MODULE,
     &r#match::MODULE,
+    &mine::MODULE,
+    &minion::MODULE,
     &pillar::MODULE,
+    &publish::MODULE,
     &random::MODULE,
+    &saltutil::MODULE,
     &slsutil::MODULE,
     &state::MODULE,
     &sys::MODULE,
