@@ -800,7 +800,7 @@ impl Caller {
             return Vec::new();
         }
         let mut warnings = Vec::new();
-        for word in low.keys().iter().map(|key| key.to_string()) {
+        for word in low.keys().iter().map(ToString::to_string) {
             if params.names.contains(&word) || keywords::is_engine_keyword(&word) {
                 continue;
             }
