@@ -194,8 +194,7 @@ pub(crate) fn plain(value: &Value) -> Value {
             Value::Tuple(items.iter().map(plain).collect())
         }
         Value::Dict(dict) if dict.read().values().any(needs_plain) => {
-            let map: Map =
-                dict.entries().into_iter().map(|(key, value)| (key, plain(&value))).collect();
+            let map: Map = dict.entries().into_iter().map(|(key, value)| (key, plain(&value))).collect();
             Value::Dict(Dict::from(map))
         }
         other => other.clone(),
@@ -320,12 +319,6 @@ pub trait Lookup: Send + Sync {
     /// All keys: for iteration and for hints when a key is misspelt.
     fn keys(&self) -> Vec<String>;
 
-    /// It has the methods of a mapping (`get`, `items` …). Without them every name is an attribute,
-    /// as in `salt.grains.get(…)`.
-    fn is_mapping(&self) -> bool {
-        true
-    }
-
     /// The Python class that messages name.
     fn class(&self) -> &str {
         "salt.utils.templates.AliasedLoader"
@@ -434,11 +427,13 @@ impl View {
 }
 
 impl Object for View {
-    object!(|own| match own.kind {
-        ViewKind::Keys => "dict_keys",
-        ViewKind::Values => "dict_values",
-        ViewKind::Items => "dict_items",
-    });
+    object!(
+        |own| match own.kind {
+            ViewKind::Keys => "dict_keys",
+            ViewKind::Values => "dict_values",
+            ViewKind::Items => "dict_items",
+        }
+    );
 
     fn repr(&self) -> String {
         format!("{}({})", self.type_name(), Value::list(self.to_vec()).repr())
@@ -613,10 +608,7 @@ impl Object for TemplateReference {
     object!("TemplateReference");
 
     fn repr(&self) -> String {
-        format!(
-            "<TemplateReference {}>",
-            self.0.name.as_ref().map_or("None".into(), |name| str_repr(name))
-        )
+        format!("<TemplateReference {}>", self.0.name.as_ref().map_or("None".into(), |name| str_repr(name)))
     }
 }
 

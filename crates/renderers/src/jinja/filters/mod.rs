@@ -74,9 +74,7 @@ static FILTERS: LazyLock<HashMap<&'static str, Filter>> = LazyLock::new(|| {
     ]
     .into_iter()
     .flatten()
-    .map(|(name, signature, run)| {
-        (*name, Filter { signature: Signature::new(signature), run: *run })
-    })
+    .map(|(name, signature, run)| (*name, Filter { signature: Signature::new(signature), run: *run }))
     .collect()
 });
 

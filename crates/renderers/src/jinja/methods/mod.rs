@@ -32,12 +32,7 @@ pub(crate) fn has(object: &Value, name: &str) -> bool {
     }
 }
 
-pub(crate) fn call(
-    interp: &mut Interp<'_>,
-    object: &Value,
-    name: &str,
-    args: Args,
-) -> Result<Value> {
+pub(crate) fn call(interp: &mut Interp<'_>, object: &Value, name: &str, args: Args) -> Result<Value> {
     match object {
         Value::Str(text) => str::call(interp, text, name, args),
         Value::List(list) => list::call(interp, list, name, args),
@@ -64,13 +59,7 @@ pub(crate) struct Pos {
 
 impl Pos {
     /// Takes `min` to `max` arguments and no keywords.
-    pub(crate) fn new(
-        of: &'static str,
-        name: &'static str,
-        args: Args,
-        min: usize,
-        max: usize,
-    ) -> Result<Self> {
+    pub(crate) fn new(of: &'static str, name: &'static str, args: Args, min: usize, max: usize) -> Result<Self> {
         if !args.keyword.is_empty() {
             return Err(type_error(format!("{of}.{name}() takes no keyword arguments")));
         }
@@ -89,10 +78,6 @@ impl Pos {
         self.values.next().unwrap_or_default()
     }
 
-    pub(crate) fn rest(&mut self) -> Vec<Value> {
-        self.values.by_ref().collect()
-    }
-
     /// Takes an integer argument; `None` if it is absent or None.
     pub(crate) fn int(&mut self) -> Result<Option<i64>> {
         match self.next() {
@@ -101,10 +86,7 @@ impl Pos {
         }
     }
 
-    pub(crate) fn text(
-        &mut self,
-        message: impl FnOnce(&str) -> String,
-    ) -> Result<halite_value::SmolStr> {
+    pub(crate) fn text(&mut self, message: impl FnOnce(&str) -> String) -> Result<halite_value::SmolStr> {
         let value = self.take();
         let _ = (self.name, self.of);
         text_of(&value).cloned().ok_or_else(|| type_error(message(&value.type_name())))

@@ -15,19 +15,8 @@ pub(crate) const TIME: [&str; 6] =
     ["strftime", "isoformat", "timestamp", "weekday", "isoweekday", "toordinal"];
 
 const SET: [&str; 13] = [
-    "add",
-    "clear",
-    "copy",
-    "difference",
-    "discard",
-    "intersection",
-    "isdisjoint",
-    "issubset",
-    "issuperset",
-    "pop",
-    "remove",
-    "symmetric_difference",
-    "union",
+    "add", "clear", "copy", "difference", "discard", "intersection", "isdisjoint", "issubset", "issuperset",
+    "pop", "remove", "symmetric_difference", "union",
 ];
 
 pub(crate) fn has(value: &Value, name: &str) -> bool {
@@ -45,8 +34,9 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     if any.is::<Cycler>() {
         return matches!(name, "next" | "reset");
     }
-    if any.downcast_ref::<HostLookup>().is_some_and(|lookup| lookup.0.is_mapping()) {
-        return matches!(name, "get" | "keys");
+    if let Some(lookup) = any.downcast_ref::<HostLookup>() {
+        // A module's own function comes first: `salt.pillar.get`.
+        return matches!(name, "get" | "keys") && lookup.0.attribute(name).is_none();
     }
     if any.is::<Range>() {
         return matches!(name, "count" | "index");
@@ -60,12 +50,7 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     any.is::<Group>() && matches!(name, "count" | "index")
 }
 
-pub(crate) fn call(
-    interp: &mut Interp<'_>,
-    value: &Value,
-    name: &str,
-    args: Args,
-) -> Result<Value> {
+pub(crate) fn call(interp: &mut Interp<'_>, value: &Value, name: &str, args: Args) -> Result<Value> {
     let Value::Object(object) = value else { return Ok(Value::Null) };
     let any = object.as_any();
     if let Some(own) = any.downcast_ref::<Markup>() {
