@@ -9,9 +9,21 @@ use halite_spec::Module;
 
 // gen:begin
 pub mod cmd;
+pub mod debconf;
+pub mod lowpkg;
+pub mod pkg;
+pub mod pkg_resource;
 pub mod state;
 pub mod test;
 
 /// Every module of this crate.
-pub static ALL: &[&Module] = &[&cmd::MODULE, &state::MODULE, &test::MODULE];
+pub static ALL: &[&Module] = &[
+    &cmd::MODULE,
+    &debconf::MODULE,
+    &lowpkg::MODULE,
+    &pkg::MODULE,
+    &pkg_resource::MODULE,
+    &state::MODULE,
+    &test::MODULE,
+];
 // gen:end
