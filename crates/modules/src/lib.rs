@@ -12,14 +12,18 @@ pub mod cmd;
 pub mod config;
 pub mod cp;
 pub mod data;
+pub mod debconf;
 pub mod defaults;
 pub mod environ;
 pub mod file;
 pub mod grains;
 pub mod hashutil;
 pub mod log;
+pub mod lowpkg;
 pub mod r#match;
 pub mod pillar;
+pub mod pkg;
+pub mod pkg_resource;
 pub mod random;
 pub mod slsutil;
 pub mod state;
@@ -33,14 +37,18 @@ pub static ALL: &[&Module] = &[
     &config::MODULE,
     &cp::MODULE,
     &data::MODULE,
+    &debconf::MODULE,
     &defaults::MODULE,
     &environ::MODULE,
     &file::MODULE,
     &grains::MODULE,
     &hashutil::MODULE,
     &log::MODULE,
+    &lowpkg::MODULE,
     &r#match::MODULE,
     &pillar::MODULE,
+    &pkg::MODULE,
+    &pkg_resource::MODULE,
     &random::MODULE,
     &slsutil::MODULE,
     &state::MODULE,
