@@ -8,30 +8,40 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod cmd;
 pub mod config;
+pub mod cp;
 pub mod data;
 pub mod environ;
+pub mod file;
 pub mod grains;
+pub mod hashutil;
 pub mod log;
 pub mod r#match;
 pub mod pillar;
 pub mod random;
 pub mod state;
 pub mod sys;
+pub mod temp;
 pub mod test;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &cmd::MODULE,
     &config::MODULE,
+    &cp::MODULE,
     &data::MODULE,
     &environ::MODULE,
+    &file::MODULE,
     &grains::MODULE,
+    &hashutil::MODULE,
     &log::MODULE,
     &r#match::MODULE,
     &pillar::MODULE,
     &random::MODULE,
     &state::MODULE,
     &sys::MODULE,
+    &temp::MODULE,
     &test::MODULE,
 ];
 // gen:end

@@ -7,11 +7,13 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod cmd;
 pub mod environ;
 pub mod test;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
+    &cmd::STATES,
     &environ::STATES,
     &test::STATES,
 ];
