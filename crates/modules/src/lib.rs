@@ -15,15 +15,18 @@ pub mod data;
 pub mod environ;
 pub mod file;
 pub mod grains;
+pub mod group;
 pub mod hashutil;
 pub mod log;
 pub mod r#match;
 pub mod pillar;
 pub mod random;
+pub mod shadow;
 pub mod state;
 pub mod sys;
 pub mod temp;
 pub mod test;
+pub mod user;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
@@ -34,14 +37,17 @@ pub static ALL: &[&Module] = &[
     &environ::MODULE,
     &file::MODULE,
     &grains::MODULE,
+    &group::MODULE,
     &hashutil::MODULE,
     &log::MODULE,
     &r#match::MODULE,
     &pillar::MODULE,
     &random::MODULE,
+    &shadow::MODULE,
     &state::MODULE,
     &sys::MODULE,
     &temp::MODULE,
     &test::MODULE,
+    &user::MODULE,
 ];
 // gen:end

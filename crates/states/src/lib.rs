@@ -9,12 +9,16 @@ use halite_spec::StateModule;
 // gen:begin
 pub mod cmd;
 pub mod environ;
+pub mod group;
 pub mod test;
+pub mod user;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
     &cmd::STATES,
     &environ::STATES,
+    &group::STATES,
     &test::STATES,
+    &user::STATES,
 ];
 // gen:end
