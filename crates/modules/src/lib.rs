@@ -9,8 +9,10 @@ use halite_spec::Module;
 
 // gen:begin
 pub mod cp;
+pub mod defaults;
 pub mod file;
 pub mod hashutil;
+pub mod slsutil;
 pub mod state;
 pub mod temp;
 pub mod test;
@@ -18,8 +20,10 @@ pub mod test;
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &cp::MODULE,
+    &defaults::MODULE,
     &file::MODULE,
     &hashutil::MODULE,
+    &slsutil::MODULE,
     &state::MODULE,
     &temp::MODULE,
     &test::MODULE,

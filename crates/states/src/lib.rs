@@ -7,8 +7,9 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod file;
 pub mod test;
 
 /// Every state module of this crate.
-pub static ALL: &[&StateModule] = &[&test::STATES];
+pub static ALL: &[&StateModule] = &[&file::STATES, &test::STATES];
 // gen:end
