@@ -10,6 +10,7 @@ use halite_spec::StateModule;
 pub mod cmd;
 pub mod cron;
 pub mod environ;
+pub mod file;
 pub mod grains;
 pub mod group;
 pub mod module;
@@ -21,6 +22,7 @@ pub static ALL: &[&StateModule] = &[
     &cmd::STATES,
     &cron::STATES,
     &environ::STATES,
+    &file::STATES,
     &grains::STATES,
     &group::STATES,
     &module::STATES,
