@@ -92,9 +92,10 @@ pub fn unknown_keywords(function: &Function, call: &Call) -> Vec<String> {
     }
     let known = |name: &str| {
         name.starts_with("__")
-            || function.params.iter().any(|param| {
-                param.name == name || param.aliases.contains(&name)
-            })
+            || function
+                .params
+                .iter()
+                .any(|param| param.name == name || param.aliases.contains(&name))
     };
     let unknown = call.kwargs.entries().into_iter().filter(|(key, _)| !known(&key.to_str()));
     unknown.map(|(key, value)| format!("{key}={value}")).collect()
@@ -102,10 +103,7 @@ pub fn unknown_keywords(function: &Function, call: &Call) -> Vec<String> {
 
 /// The refusal of such keywords.
 pub fn refused_keywords(unknown: &[String]) -> Error {
-    Error::invalid(format!(
-        "The following keyword arguments are not valid: {}",
-        unknown.join(", ")
-    ))
+    Error::invalid(format!("The following keyword arguments are not valid: {}", unknown.join(", ")))
 }
 
 fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError) -> String {

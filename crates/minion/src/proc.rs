@@ -60,9 +60,8 @@ pub(crate) fn signal(
     signal: i32,
     tell: impl FnOnce() -> bool,
 ) -> Result<Value> {
-    let job = running(host, folder)
-        .into_iter()
-        .find(|job| job.get("jid").is_some_and(|own| own == *jid));
+    let job =
+        running(host, folder).into_iter().find(|job| job.get("jid").is_some_and(|own| own == *jid));
     let Some(job) = job else { return Ok("".into()) };
     let pid = job.get("pid").and_then(|pid| pid.as_int()).unwrap_or(0);
     let sent = format!("Signal {signal} sent to job {jid} at pid {pid}");

@@ -91,6 +91,9 @@ enum Engine {
     Slow(Box<fancy_regex::Regex>),
 }
 
+/// Where each group matched, if it did.
+type Spans = Vec<Option<(usize, usize)>>;
+
 impl Engine {
     fn new(pattern: &str, fancy: bool) -> Result<Self> {
         if !fancy {
@@ -109,7 +112,7 @@ impl Engine {
             .map_err(|error| Error::Refused(error.to_string()))
     }
 
-    fn find(&self, text: &str, from: usize) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+    fn find(&self, text: &str, from: usize) -> Result<Option<Spans>> {
         Ok(match self {
             Self::Fast(regex) => {
                 let mut spans = regex.capture_locations();

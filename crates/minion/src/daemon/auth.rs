@@ -156,13 +156,16 @@ impl Identity {
     }
 
     /// Builds an `_auth` request.
-    pub fn ask(&self, grains: &Dict, halite: Option<Dict>) -> Result<(Vec<u8>, Asked), SignInError> {
+    pub fn ask(
+        &self,
+        grains: &Dict,
+        halite: Option<Dict>,
+    ) -> Result<(Vec<u8>, Asked), SignInError> {
         let nonce = Nonce::generate();
         // A pinned key that cannot be read is told when the answer is checked; Salt asks without.
         let pinned = self.pinned().ok().flatten();
-        let token = pinned
-            .map(|master| master.encrypt(self.enc_algo, self.token.expose()))
-            .transpose()?;
+        let token =
+            pinned.map(|master| master.encrypt(self.enc_algo, self.token.expose())).transpose()?;
         let asked = Asked { nonce, with_token: token.is_some() };
         let autosign = self
             .autosign_grains
@@ -236,9 +239,9 @@ impl Identity {
         // A master whose key has changed cannot have read a token made for the old one.
         if asked.with_token && same == Some(true) {
             let echoed = welcome.token.as_deref().map(|sealed| {
-                self.key.decrypt(self.enc_algo, sealed).is_ok_and(|back| {
-                    self.token.equals(back.expose())
-                })
+                self.key
+                    .decrypt(self.enc_algo, sealed)
+                    .is_ok_and(|back| self.token.equals(back.expose()))
             });
             if echoed != Some(true) {
                 let text = "The master failed to decrypt the random minion token";
@@ -508,7 +511,9 @@ mod tests {
         assert!(matches!(check(&ret("bad enc algo".into())), SignInError::Algorithm("encryption")));
         // Never a reason to give up: anybody could have sent it.
         assert!(matches!(check(&ret(false.into())), SignInError::Reply(_)));
-        assert!(matches!(check(&"bad load".into()), SignInError::Reply(text) if text == "bad load"));
+        assert!(
+            matches!(check(&"bad load".into()), SignInError::Reply(text) if text == "bad load")
+        );
         assert!(matches!(check(&Value::Null), SignInError::Reply(_)));
         let cluster = dict! { "load" => dict! { "ret" => false, "cluster_retry" => true } };
         assert!(matches!(check(&cluster), SignInError::NotReady));

@@ -239,8 +239,8 @@ pub fn outputter(fun: &str) -> Option<&'static str> {
     match (module, name) {
         (
             "state",
-            "sls" | "sls_id" | "pkg" | "top" | "single" | "highstate" | "template"
-            | "template_str" | "apply" | "test" | "request" | "check_request" | "run_request",
+            "sls" | "sls_id" | "pkg" | "top" | "single" | "highstate" | "template" | "template_str"
+            | "apply" | "test" | "request" | "check_request" | "run_request",
         ) => Some("highstate"),
         ("grains", "items" | "item" | "setval") => Some("nested"),
         ("aliases", "list_aliases") => Some("yaml"),

@@ -165,10 +165,8 @@ impl Remote {
                 let load = entries! {
                     "cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => at,
                 };
-                let answer = self
-                    .master
-                    .wait(self.master.ask_raw(&load), &|| false)
-                    .map_err(of_ask)?;
+                let answer =
+                    self.master.wait(self.master.ask_raw(&load), &|| false).map_err(of_ask)?;
                 let Some(chunk) = chunk_of(&answer)? else { return Ok(false) };
                 if chunk.is_empty() {
                     break;
@@ -189,7 +187,8 @@ impl Remote {
 
 /// Takes the bytes out of a chunk; `None` if there is no such file.
 fn chunk_of(answer: &Value) -> Result<Option<Vec<u8>>> {
-    let bytes = |field: &str| answer.get(field).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
+    let bytes =
+        |field: &str| answer.get(field).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
     let (Some(data), Some(dest)) = (bytes("data"), bytes("dest")) else {
         return Err(Error::failed("the master's answer is no piece of a file"));
     };
@@ -236,7 +235,8 @@ fn open_part(part: &Path) -> Result<Flock<File>> {
             .map_err(|(_, errno)| failed(io::Error::from(errno)))?;
         // The one before us has moved it away: what we locked is the finished file.
         let same = fs::metadata(part).ok().zip(locked.metadata().ok());
-        if same.is_some_and(|(named, held)| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
+        if same.is_some_and(|(named, held)| (named.dev(), named.ino()) == (held.dev(), held.ino()))
+        {
             return Ok(locked);
         }
     }

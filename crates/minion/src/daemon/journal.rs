@@ -374,7 +374,8 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 fn framed(record: &Dict) -> io::Result<Vec<u8>> {
-    let payload = msgpack::to_vec(&Value::from(record), Dialect::Modern).map_err(io::Error::other)?;
+    let payload =
+        msgpack::to_vec(&Value::from(record), Dialect::Modern).map_err(io::Error::other)?;
     let len = u32::try_from(payload.len()).ok().filter(|len| *len <= MAX_RECORD);
     let len = len.ok_or_else(|| io::Error::other("the return is too long to be kept"))?;
     let mut bytes = Vec::with_capacity(HEADER + payload.len());

@@ -319,7 +319,8 @@ fn announce(tie: &Arc<Tie>) {
             let wanted = &settings.start_event_grains;
             if !wanted.is_empty() {
                 let grains = &tie.node.grains;
-                let pick = |name: &halite_value::SmolStr| Some((name.clone(), grains.get(name.as_str())?));
+                let pick =
+                    |name: &halite_value::SmolStr| Some((name.clone(), grains.get(name.as_str())?));
                 let picked: Dict = wanted.iter().filter_map(pick).collect();
                 load.insert("grains", picked);
             }
@@ -388,4 +389,3 @@ impl Serving<'_> {
         }
     }
 }
-

@@ -175,9 +175,7 @@ impl Settings {
         let kind = match transport.as_str() {
             // The three differ in framing only, and `detect` would find the first of them first.
             "detect" => Kind::ZeroMq,
-            name => {
-                Kind::from_name(name).ok_or_else(|| Problem::Transport(transport.clone()))?
-            }
+            name => Kind::from_name(name).ok_or_else(|| Problem::Transport(transport.clone()))?,
         };
         let master_type = match reader.text("master_type").as_deref() {
             None | Some("str" | "func" | "standard") => MasterType::Hot,
@@ -279,8 +277,9 @@ impl Settings {
         }
         let digits = self.hash_type.hex(self.id.as_bytes());
         let name = digits.get(..10).unwrap_or(&digits);
-        let socket =
-            |side: &str| Address::Unix(self.sock_dir.join(format!("minion_event_{name}_{side}.ipc")));
+        let socket = |side: &str| {
+            Address::Unix(self.sock_dir.join(format!("minion_event_{name}_{side}.ipc")))
+        };
         (socket("pub"), socket("pull"))
     }
 }

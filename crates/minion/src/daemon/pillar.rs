@@ -42,9 +42,8 @@ pub(crate) fn question(cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Di
     let env = |given: Option<SmolStr>| given.map_or(Value::Null, Value::from);
     let saltenv = cx.opt_str("saltenv");
     let pillarenv = pillarenv.map(SmolStr::from).or_else(|| cx.opt_str("pillarenv"));
-    let pillarenv = pillarenv.or_else(|| {
-        cx.opt_bool("pillarenv_from_saltenv").then(|| saltenv.clone()).flatten()
-    });
+    let pillarenv = pillarenv
+        .or_else(|| cx.opt_bool("pillarenv_from_saltenv").then(|| saltenv.clone()).flatten());
     entries! {
         "cmd" => "_pillar", "id" => cx.id(), "grains" => &cx.grains, "saltenv" => env(saltenv),
         "pillarenv" => env(pillarenv), "pillar_override" => overrides,

@@ -234,7 +234,8 @@ impl Tie {
             let job = Job::new(own.as_str(), fun, "root");
             let cx = tie.cx(job, ticket.cancel.clone());
             let call = halite_spec::Call::default();
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cx.call(fun, call)));
+            let outcome =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cx.call(fun, call)));
             match outcome {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => tracing::warn!("{fun}: {error}"),

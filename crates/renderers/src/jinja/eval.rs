@@ -247,6 +247,8 @@ pub(crate) struct Interp<'e> {
     calls: u32,
     /// The context that is running, for functions that look into it.
     pub(crate) current: Option<Arc<Context>>,
+    /// What `odict()` made: an `OrderedDict` in all but its `str`.
+    pub(crate) ordered: Vec<Dict>,
 }
 
 impl Drop for Interp<'_> {
@@ -275,6 +277,7 @@ impl<'e> Interp<'e> {
             depth: 0,
             calls: 0,
             current: None,
+            ordered: Vec::new(),
         }
     }
 

@@ -319,12 +319,6 @@ pub trait Lookup: Send + Sync {
     /// All keys: for iteration and for hints when a key is misspelt.
     fn keys(&self) -> Vec<String>;
 
-    /// It has the methods of a mapping (`get`, `items` …). Without them every name is an attribute,
-    /// as in `salt.grains.get(…)`.
-    fn is_mapping(&self) -> bool {
-        true
-    }
-
     /// The Python class that messages name.
     fn class(&self) -> &str {
         "salt.utils.templates.AliasedLoader"

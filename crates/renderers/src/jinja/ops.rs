@@ -67,6 +67,13 @@ impl Interp<'_> {
                     None => object.str().into(),
                 }
             }
+            Value::Dict(dict) if self.ordered.iter().any(|own| own.is_same(dict)) => {
+                let items = View { dict: dict.clone(), kind: ViewKind::Items }.to_vec();
+                match items.is_empty() {
+                    true => "OrderedDict()".into(),
+                    false => format!("OrderedDict({})", Value::from(items).repr()).into(),
+                }
+            }
             other => {
                 let text = other.to_str();
                 self.burn(text.len() / 16)?;

@@ -629,17 +629,14 @@ impl Parser {
             signature,
             body,
             func: 0,
-            when: When::Always,
         })))
     }
 
     // ---- targets
 
     fn target(&mut self, ends: &[&str], namespace: bool) -> Result<Target> {
-        let line = self.line();
         let mut items = Vec::new();
         let mut is_tuple = false;
-        let mut last_line = line;
         loop {
             if !items.is_empty() {
                 self.expect_op(",")?;
@@ -653,7 +650,6 @@ impl Parser {
             } else {
                 break;
             }
-            last_line = self.line();
         }
         if !is_tuple {
             return match items.pop() {
@@ -664,7 +660,6 @@ impl Parser {
                 }
             };
         }
-        let _ = last_line;
         Ok(Target::Tuple(items))
     }
 

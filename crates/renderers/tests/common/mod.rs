@@ -6,7 +6,7 @@ use halite_renderers::jinja::*;
 use halite_value::{Dict, Value, json, lookup, merge};
 
 /// The files of a case.
-pub struct CaseFiles(pub Dict);
+pub(crate) struct CaseFiles(Dict);
 
 impl Files for CaseFiles {
     fn read(&self, path: &str) -> Result<Option<Source>, Error> {
@@ -31,9 +31,24 @@ impl Lookup for Salt {
         let prefix = format!("{name}.");
         let entries = self.0.entries().into_iter();
         let module: Dict = entries
-            .filter_map(|(key, value)| Some((key.as_str()?.strip_prefix(&prefix)?.to_owned(), value)))
+            .filter_map(|(key, value)| {
+                Some((key.as_str()?.strip_prefix(&prefix)?.to_owned(), value))
+            })
             .collect();
-        (!module.is_empty()).then(|| HostLookup::value(Salt(module)))
+        (!module.is_empty()).then(|| HostLookup::value(Module(module)))
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.0.keys().iter().map(ToString::to_string).collect()
+    }
+}
+
+/// `salt.test`, whose attributes are the functions.
+struct Module(Dict);
+
+impl Lookup for Module {
+    fn item(&self, key: &str) -> Option<Value> {
+        self.0.get(key)
     }
 
     fn keys(&self) -> Vec<String> {
@@ -49,7 +64,9 @@ fn function(run: impl Fn(Args) -> Result<Value, Error> + Send + Sync + 'static) 
 fn salt(pillar: &Value, grains: &Value) -> Value {
     let functions = Dict::new();
     let data = pillar.clone();
-    let get = Signature::new("get(key, default=, merge=, merge_nested_lists=, delimiter=, pillarenv=, saltenv=)");
+    let get = Signature::new(
+        "get(key, default=, merge=, merge_nested_lists=, delimiter=, pillarenv=, saltenv=)",
+    );
     functions.insert(
         "pillar.get",
         function(move |args| {
@@ -127,31 +144,28 @@ fn salt(pillar: &Value, grains: &Value) -> Value {
         "test.kwargs",
         function(|args| Ok(Value::Dict(args.keyword.into_iter().collect()))),
     );
-    functions.insert(
-        "test.fail",
-        function(|_| Err(Error::other("CommandExecutionError", "boom"))),
-    );
+    functions.insert("test.fail", function(|_| Err(Error::other("CommandExecutionError", "boom"))));
     HostLookup::value(Salt(functions))
 }
 
 /// One recorded case.
-pub struct Case(pub Value);
+pub(crate) struct Case(Value);
 
 impl Case {
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.0.get_str("name").unwrap_or_default().to_string()
     }
 
-    pub fn template(&self) -> String {
+    pub(crate) fn template(&self) -> String {
         self.0.get_str("template").unwrap_or_default().to_string()
     }
 
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         self.0.get("error_type").is_some()
     }
 
     /// Renders the template of the case, or another one in its place.
-    pub fn render(&self, env: &Environment, template: &str) -> Result<Rendered, Error> {
+    pub(crate) fn render(&self, env: &Environment, template: &str) -> Result<Rendered, Error> {
         let dict_of = |key: &str| match self.0.get(key) {
             Some(Value::Dict(dict)) => dict,
             _ => Dict::new(),
@@ -162,7 +176,10 @@ impl Case {
         context.insert("salt", salt(&pillar, &grains));
         context.insert("pillar", pillar);
         context.insert("grains", grains);
-        context.insert("opts", halite_value::dict! { "saltenv" => "base", "file_client" => "local", "id" => "m1" });
+        context.insert(
+            "opts",
+            halite_value::dict! { "saltenv" => "base", "file_client" => "local", "id" => "m1" },
+        );
         for (name, value) in [
             ("saltenv", "base"),
             ("sls", "case"),
@@ -181,20 +198,25 @@ impl Case {
         for (name, value) in &dict_of("env") {
             env.set_option(&name.to_str(), &value);
         }
-        let env = env.allow_undefined(self.0.get("allow_undefined").is_some_and(|flag| flag.truthy()));
+        let env =
+            env.allow_undefined(self.0.get("allow_undefined").is_some_and(|flag| flag.truthy()));
         let loader = SaltLoader { files: CaseFiles(dict_of("files")), local: true };
         env.render_salt(template, &context, &loader)
     }
 
     /// Compares with what was recorded; `None` if all is well.
-    pub fn check(&self, env: &Environment) -> Option<String> {
+    pub(crate) fn check(&self, env: &Environment) -> Option<String> {
         let outcome = self.render(env, &self.template());
         let wanted = |key: &str| self.0.get(key).unwrap_or_default();
         match outcome {
             Ok(rendered) => {
                 let expected = wanted("expected");
                 (Value::str(&rendered.text) != expected).then(|| {
-                    format!("expected {}, got {}", expected_text(&self.0), Value::str(&rendered.text).repr())
+                    format!(
+                        "expected {}, got {}",
+                        expected_text(&self.0),
+                        Value::str(&rendered.text).repr()
+                    )
                 })
             }
             Err(error) => {
@@ -225,7 +247,7 @@ fn expected_text(case: &Value) -> String {
 }
 
 /// Reads a file of cases, given from the root of the repository.
-pub fn cases(path: &str) -> Vec<Case> {
+pub(crate) fn cases(path: &str) -> Vec<Case> {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let Value::List(list) = json::from_str(&text).expect("the cases are JSON") else {

@@ -34,8 +34,9 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     if any.is::<Cycler>() {
         return matches!(name, "next" | "reset");
     }
-    if any.downcast_ref::<HostLookup>().is_some_and(|lookup| lookup.0.is_mapping()) {
-        return matches!(name, "get" | "keys");
+    if let Some(lookup) = any.downcast_ref::<HostLookup>() {
+        // A module's own function comes first: `salt.pillar.get`.
+        return matches!(name, "get" | "keys") && lookup.0.attribute(name).is_none();
     }
     if any.is::<Range>() {
         return matches!(name, "count" | "index");
