@@ -80,14 +80,8 @@ fn wrapped(result: Value, allow: &Dict) -> Value {
 }
 
 fn configured(cx: &Cx) -> Result<Option<Dict>> {
-    let merged = config::merge(
-        cx,
-        "mine_functions".to_owned(),
-        Value::dict(),
-        false,
-        false,
-        false,
-    )?;
+    let merged =
+        config::merge(cx, "mine_functions".to_owned(), Value::dict(), false, false, false)?;
     Ok(match merged {
         Value::Dict(functions) if !functions.is_empty() => Some(functions),
         Value::List(list) if !list.is_empty() => {
@@ -400,12 +394,13 @@ fn add_container(ret: &Dict, container: &Value, host: &[String], with_id: bool) 
             let Value::Dict(ipv4) = image.get_or_insert_with("ipv4", Value::dict) else { continue };
             let private = port.get("PrivatePort").unwrap_or_default();
             let Ok(private) = halite_value::Key::try_from(private) else { continue };
-            let Value::List(list) = ipv4.get_or_insert_with(private, || Value::list(Vec::<Value>::new())) else {
+            let Value::List(list) =
+                ipv4.get_or_insert_with(private, || Value::list(Vec::<Value>::new()))
+            else {
                 continue;
             };
             let footprint = Value::from(format!("{address}:{public}"));
-            let value =
-                if with_id { Value::tuple([footprint, id.clone()]) } else { footprint };
+            let value = if with_id { Value::tuple([footprint, id.clone()]) } else { footprint };
             if !list.contains(&value) {
                 list.push(value);
             }

@@ -95,11 +95,8 @@ pub fn restart(
     };
     let mut comment: Vec<String> = Vec::new();
     let configured = cx.opt("minion_restart_command").and_then(|list| list.items_of_sequence());
-    let configured: Vec<String> = configured
-        .unwrap_or_default()
-        .iter()
-        .map(|word| word.to_str().to_string())
-        .collect();
+    let configured: Vec<String> =
+        configured.unwrap_or_default().iter().map(|word| word.to_str().to_string()).collect();
     if let Some(program) = configured.first() {
         comment.push("Using configuration minion_restart_command:".into());
         comment.extend(configured.iter().map(|word| format!("    {word}")));
@@ -118,8 +115,7 @@ pub fn restart(
             let out = cx.host.run(&timer)?;
             let detail = entries! { "detail" => out.stderr_text(), "delay" => retry_delay };
             done.insert("schedule_retry", detail);
-            comment
-                .push(format!("Scheduled retry for minion restart in {retry_delay} seconds"));
+            comment.push(format!("Scheduled retry for minion restart in {retry_delay} seconds"));
         }
         let restart = Command::new("systemctl")
             .args(["restart", "--no-block", "salt-minion.service"])

@@ -291,11 +291,7 @@ pub fn run(cx: &mut Context) -> u8 {
 }
 
 /// Builds the minion that answers: this machine, alone or with a master.
-fn caller(
-    host: Arc<dyn Host>,
-    opts: Dict,
-    master: Option<&Connected>,
-) -> Result<Caller, Error> {
+fn caller(host: Arc<dyn Host>, opts: Dict, master: Option<&Connected>) -> Result<Caller, Error> {
     let jid = halite_wire::Jid::now();
     let user = opts.get("user").unwrap_or_default().to_str();
     let fun = opts.get("fun").unwrap_or_default().to_str();

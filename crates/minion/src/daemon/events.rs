@@ -137,6 +137,15 @@ pub(crate) async fn ping(tie: Arc<Tie>) {
     }
 }
 
+/// Tells a Halite master now and then which jobs still run. Nothing is sent while none does.
+pub(crate) async fn tell_running(tie: Arc<Tie>) {
+    const EVERY: Duration = Duration::from_secs(30);
+    loop {
+        sleep(EVERY).await;
+        tie.tell_running();
+    }
+}
+
 /// Updates the mine at start and every `mine_interval` minutes.
 pub(crate) async fn update_mine(tie: Arc<Tie>) {
     let reader = Reader(tie.node.opts.clone());

@@ -195,6 +195,15 @@ impl Journal {
         self.rewrite_if_long(REWRITE)
     }
 
+    /// Brings everything written so far to the disk.
+    pub fn flush(&self) -> io::Result<()> {
+        let (end, life) = {
+            let inner = self.inner.lock();
+            (inner.end, inner.life)
+        };
+        self.sync(end, life)
+    }
+
     fn sync(&self, end: u64, life: u64) -> io::Result<()> {
         let mut synced = self.synced.lock();
         if *synced >= end && self.inner.lock().life == life {

@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use halite_transport::{Event, Kind, Linked, Subscription};
 use halite_value::{Dict, entries};
+use halite_wire::Notice;
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -223,6 +224,7 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     let settings = &tie.node.settings;
     let mine = tokio::spawn(super::events::update_mine(Arc::clone(tie)));
     let ping = tokio::spawn(super::events::ping(Arc::clone(tie)));
+    let alive = tokio::spawn(super::events::tell_running(Arc::clone(tie)));
     let mut down_since = None;
     let patience = if settings.alive_interval.is_zero() {
         PATIENCE
@@ -259,6 +261,7 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     };
     mine.abort();
     ping.abort();
+    alive.abort();
     ended
 }
 
@@ -358,7 +361,13 @@ impl Serving<'_> {
                 let data = entries! { "master" => &tie.master.address.name };
                 tie.node.bus.fire("__master_disconnected", &data);
             }
-            Event::Notice(_) => {}
+            Event::Notice(body) => {
+                if let Ok(Notice::SignIn) = Notice::decode(&body)
+                    && let Err(error) = tie.master.sign_in().await
+                {
+                    told(tie, &error).await;
+                }
+            }
         }
     }
 

@@ -74,17 +74,26 @@ impl StartError {
 
 /// Runs the minion until it is told to end; returns the exit code.
 pub fn run(start: Start) -> Result<u8, StartError> {
+    run_until(start, std::future::pending())
+}
+
+/// As [`run`]; ends, too, when `stop` does.
+pub fn run_until(start: Start, stop: impl Future<Output = ()>) -> Result<u8, StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(StartError::io("cannot start"))?;
-    let code = runtime.block_on(daemon(start, runtime.handle().clone()))?;
+    let code = runtime.block_on(daemon(start, runtime.handle().clone(), stop))?;
     // Threads of jobs that did not want to end must not keep the process.
     runtime.shutdown_background();
     Ok(code)
 }
 
-async fn daemon(start: Start, handle: tokio::runtime::Handle) -> Result<u8, StartError> {
+async fn daemon(
+    start: Start,
+    handle: tokio::runtime::Handle,
+    stop: impl Future<Output = ()>,
+) -> Result<u8, StartError> {
     let settings = Arc::new(Settings::read(&start.opts)?);
     let mut signals = Signals::new()?;
     let opts = start.opts;
@@ -128,6 +137,7 @@ async fn daemon(start: Start, handle: tokio::runtime::Handle) -> Result<u8, Star
     tokio::select! {
         name = signals.next() => tracing::warn!("Minion received a {name}. Exiting."),
         () = node.exiting.notified() => {}
+        () = stop => {}
     }
     Ok(end(&node, &mut signals).await)
 }

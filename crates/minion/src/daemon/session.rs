@@ -19,10 +19,10 @@ use bytes::Bytes;
 use halite_crypt::{Crypticle, Error as CryptError, Nonce, SessionKey};
 use halite_transport::{LinkError, Transport};
 use halite_value::{
-    Dict, Value,
+    Dict, Value, entries,
     msgpack::{self, Dialect, Text},
 };
-use halite_wire::{Envelope, Sealed, SealedPublication};
+use halite_wire::{EXTENSION, Envelope, Sealed, SealedPublication};
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
@@ -137,7 +137,8 @@ impl Master {
     async fn ask_to_sign_in(&self) -> Result<(Bytes, super::auth::Asked, u64), SignInError> {
         let mut left = self.settings.auth_tries;
         loop {
-            let (body, asked) = self.identity.ask(&self.grains, None)?;
+            let own = entries! { "version" => EXTENSION };
+            let (body, asked) = self.identity.ask(&self.grains, Some(own))?;
             let sent = self.transport.request_on(body.into(), self.settings.auth_timeout).await;
             left -= 1;
             match sent {

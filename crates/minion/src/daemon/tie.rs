@@ -7,7 +7,7 @@ use halite_spec::{Cx, Files, Host, Job, Refresh, Runtime};
 use halite_target::{Expr, Options, TargetType};
 use halite_transport::connect;
 use halite_value::{Dict, SmolStr, Value, entries, msgpack};
-use halite_wire::{Jid, Publication};
+use halite_wire::{Jid, Notice, Publication};
 use parking_lot::RwLock;
 
 use super::{
@@ -161,6 +161,12 @@ impl Tie {
         );
         let shown = load.shallow_copy();
         shown.remove("serial");
+        // In the journal before anybody is told that we have it; the job's thread waits for the disk.
+        let master = &self.master.address.name;
+        if let Err(error) = self.node.journal.start(&publication.jid, master, &shown, false) {
+            tracing::error!("job {} runs without a record of it: {error}", publication.jid);
+        }
+        self.notice(&Notice::Received(publication.jid.clone()));
         let tie = Arc::clone(self);
         self.node.jobs.start(&publication.jid.clone(), shown.clone(), move |ticket| {
             tie.work(&publication, &shown, ticket);
@@ -173,9 +179,10 @@ impl Tie {
         let jid = publication.jid.as_str();
         let durable = !is_harmless(&publication.fun);
         let master = &self.master.address.name;
-        if let Err(error) = node.journal.start(jid, master, load, durable) {
-            tracing::error!("job {jid} runs without a record of it: {error}");
+        if durable && let Err(error) = node.journal.flush() {
+            tracing::error!("the journal cannot be brought to the disk: {error}");
         }
+        self.notice(&Notice::Started(publication.jid.clone()));
         let record = Record::write(self, jid, load);
         let job = Job::new(jid, publication.fun.to_str(), publication.user.clone());
         let cx = self.cx(job, ticket.cancel.clone());
@@ -186,6 +193,25 @@ impl Tie {
         drop(record);
         self.returners(publication);
         node.deliver(jid, master, ret, durable);
+    }
+
+    /// Tells a Halite master; others have no ear for it.
+    fn notice(&self, notice: &Notice) {
+        if self.master.transport.is_extended()
+            && let Ok(bytes) = notice.encode()
+        {
+            self.master.transport.notice(bytes.into());
+        }
+    }
+
+    /// Tells a Halite master which of its jobs still run.
+    pub(crate) fn tell_running(&self) {
+        for job in self.node.jobs.list() {
+            let jid = job.get("jid").unwrap_or_default().to_str();
+            if let Ok(jid) = Jid::new(&jid) {
+                self.notice(&Notice::Running(jid));
+            }
+        }
     }
 
     fn tell_start(&self, publication: &Publication) {

@@ -12,10 +12,7 @@ use std::{
 use halite_spec::{Cx, Error, Refresh, Result, StateRequest, What, function, host::Write};
 use halite_value::{Dict, Value, entries};
 
-use crate::{
-    file::tree::walk,
-    hashutil::Kind,
-};
+use crate::{file::tree::walk, hashutil::Kind};
 
 /// What a caller may choose about a sync.
 struct Wanted {
@@ -33,7 +30,9 @@ fn names_of(given: Option<&Value>, option: Option<Value>, form: &str) -> Vec<Str
     match given {
         Some(Value::Str(text)) => text.split(',').map(str::to_owned).collect(),
         Some(Value::Dict(forms)) => forms.get(form).map(|names| texts(&names)).unwrap_or_default(),
-        _ => option.and_then(|forms| forms.get(form)).map(|names| texts(&names)).unwrap_or_default(),
+        _ => {
+            option.and_then(|forms| forms.get(form)).map(|names| texts(&names)).unwrap_or_default()
+        }
     }
 }
 
