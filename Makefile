@@ -11,8 +11,8 @@ TARGET  := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 
 XTASK   := $(CARGO) run --quiet --package xtask --
 NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
-# `halite` exists once its crate is here; until then its targets say so.
-HALITE  := $(wildcard crates/cli/Cargo.toml)
+# Workspaces of their own, so that what only they need stays out of the product's lock file.
+OTHERS  := fuzz bench/render
 
 # A fresh machine builds each crate once: incremental files would only cost disk and time.
 ifdef CI
@@ -37,6 +37,7 @@ test: check units doctests e2e fuzz counts ## Everything: what continuous integr
 
 check: ## Formatting, lints, tidy, generated lists; no test is run.
 	$(CARGO) fmt --all --check
+	@for folder in $(OTHERS); do $(CARGO) fmt --check --manifest-path $$folder/Cargo.toml || exit 1; done
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(XTASK) tidy
 	$(XTASK) gen --check
@@ -51,11 +52,10 @@ endif
 doctests: ## Examples in the documentation comments.
 	$(CARGO) test --workspace --quiet --doc
 
-e2e: ## End-to-end tests: real processes on this machine.
-ifneq ($(HALITE),)
+e2e: ## End-to-end tests: real processes on this machine, and the demo.
 	$(CARGO) build --quiet --package halite
-endif
 	$(CARGO) test --quiet --package halite-e2e
+	@$(XTASK) demo >"$(TARGET)/demo.log" 2>&1 || { cat "$(TARGET)/demo.log"; exit 1; }
 
 fuzz: ## Fuzz every parser reachable from outside, SECONDS each.
 	$(XTASK) fuzz $(SECONDS)

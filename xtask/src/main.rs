@@ -10,6 +10,7 @@
     reason = "a program for people at a terminal"
 )]
 
+mod bench;
 mod counts;
 mod demo;
 mod differences;
@@ -32,6 +33,8 @@ usage: cargo xtask <command>
   tidy            fail on wrong dependency arrows, dead files, stale lists, forbidden crates …
   docs            write the reference pages from the declarations
   counts          print the number of recorded cases per case file
+  bench [render] [startup]
+                  measure side by side with genuine Salt
   demo            build, and walk through the example tree
   fuzz SECONDS [TARGET…]
                   run the fuzz targets, that long each";
@@ -55,6 +58,7 @@ fn run() -> Result<()> {
         ["tidy"] => tidy::run(root),
         ["docs"] => docs::run(root),
         ["counts"] => counts::run(root),
+        ["bench", ref names @ ..] => bench::run(root, names),
         ["demo"] => demo::run(root),
         ["fuzz", seconds, ref names @ ..] => fuzz::run(root, seconds, names),
         [] | ["help" | "-h" | "--help"] => {

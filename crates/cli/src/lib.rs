@@ -10,6 +10,7 @@
 
 pub mod args;
 pub mod diagnostics;
+pub mod display;
 mod doctor;
 mod halite;
 mod links;

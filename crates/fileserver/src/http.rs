@@ -87,7 +87,7 @@ fn work(
     }
 }
 
-fn ask(request: &Request) -> Result<Answer, FetchError> {
+fn client(request: &Request, with_system_roots: bool) -> Result<Client, FetchError> {
     let settings = &request.settings;
     let failed = |error: reqwest::Error| worded(&error);
     let mut client = Client::builder()
@@ -96,14 +96,18 @@ fn ask(request: &Request) -> Result<Answer, FetchError> {
         .redirect(Policy::limited(MAX_REDIRECTS))
         .user_agent(concat!("Salt/3008.3 halite/", env!("CARGO_PKG_VERSION")));
     if !request.verify_ssl {
-        client = client.danger_accept_invalid_certs(true);
+        client = client.tls_danger_accept_invalid_certs(true);
     }
+    let mut own = Vec::new();
     if let Some(bundle) = &settings.ca_bundle {
         let pem = std::fs::read(bundle).map_err(|error| FetchError::of_io(&error))?;
-        for certificate in reqwest::Certificate::from_pem_bundle(&pem).map_err(failed)? {
-            client = client.add_root_certificate(certificate);
-        }
+        own = reqwest::Certificate::from_pem_bundle(&pem).map_err(failed)?;
     }
+    client = match with_system_roots && own.is_empty() {
+        true => client,
+        // As Salt: a bundle takes the place of the system's certificates.
+        false => client.tls_certs_only(own),
+    };
     let (host, _) = request.url.host_and_port();
     // The environment's proxies count too, as they do for Salt's HTTP clients.
     if let Some(proxy) = settings.proxy_for(host) {
@@ -114,7 +118,17 @@ fn ask(request: &Request) -> Result<Answer, FetchError> {
         }
         client = client.proxy(by);
     }
-    let client = client.build().map_err(failed)?;
+    client.build().map_err(failed)
+}
+
+fn ask(request: &Request) -> Result<Answer, FetchError> {
+    let failed = |error: reqwest::Error| worded(&error);
+    // A machine without any certificates can still speak plain HTTP; a redirect to HTTPS will
+    // then be refused, not trusted.
+    let client = match client(request, true) {
+        Err(_) if request.url.scheme == "http" => client(request, false)?,
+        other => other?,
+    };
     let mut query = client.get(request.url.without_credentials());
     if let Some(user) = &request.url.user {
         query = query.basic_auth(decoded(user), request.url.password.as_deref().map(decoded));

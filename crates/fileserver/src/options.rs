@@ -1,8 +1,8 @@
 //! What the configuration says about serving files.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use fancy_regex::Regex;
+use halite_pyregex::{Flags, PyRegex};
 use halite_target::fnmatch::Glob;
 use halite_value::{Dict, SmolStr, Value};
 
@@ -118,7 +118,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
 /// Files that are never served: `file_ignore_regex` and `file_ignore_glob`.
 #[derive(Clone, Debug, Default)]
 pub struct Ignore {
-    regexes: Vec<Regex>,
+    regexes: Vec<Arc<PyRegex>>,
     globs: Vec<Glob>,
     /// Expressions that do not compile.
     pub invalid: Vec<String>,
@@ -128,7 +128,7 @@ impl Ignore {
     pub fn new(regexes: &[String], globs: &[String]) -> Self {
         let mut ignore = Self::default();
         for regex in regexes {
-            match Regex::new(regex) {
+            match PyRegex::cached(regex, Flags::NONE) {
                 Ok(regex) => ignore.regexes.push(regex),
                 Err(_) => ignore.invalid.push(regex.clone()),
             }

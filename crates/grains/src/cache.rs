@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    fn opts(more: Value) -> Dict {
+    fn opts(more: &Value) -> Dict {
         let opts = dict! { "cachedir" => "/var/cache/salt", "grains_cache" => true };
         let opts = opts.as_dict().unwrap().clone();
         opts.update(more.as_dict().unwrap());
@@ -72,17 +72,17 @@ mod tests {
     fn there_and_back() {
         let fake = Fake::new();
         fake.dir("/var/cache/salt");
-        let on = opts(dict! {});
+        let on = opts(&dict! {});
         store_cached(&fake, &on, &grains()).unwrap();
         assert_eq!(fake.stat("/var/cache/salt/grains.cache.p".as_ref(), true).unwrap().mode, 0o600);
         let back = load_cached(&fake, &on).unwrap();
         assert!(matches!(back.get("osrelease_info"), Some(Value::Tuple(_))));
         assert_eq!(Value::from(back), Value::from(grains()));
-        assert!(load_cached(&fake, &opts(dict! { "grains_cache" => false })).is_none());
-        assert!(load_cached(&fake, &opts(dict! { "refresh_grains_cache" => true })).is_none());
+        assert!(load_cached(&fake, &opts(&dict! { "grains_cache" => false })).is_none());
+        assert!(load_cached(&fake, &opts(&dict! { "refresh_grains_cache" => true })).is_none());
         fake.advance(Duration::from_secs(301));
         assert!(load_cached(&fake, &on).is_none(), "too old");
-        assert!(load_cached(&fake, &opts(dict! { "grains_cache_expiration" => 400 })).is_some());
+        assert!(load_cached(&fake, &opts(&dict! { "grains_cache_expiration" => 400 })).is_some());
         fake.file("/var/cache/salt/grains.cache.p", b"\xc1");
         assert!(load_cached(&fake, &on).is_none(), "broken");
     }

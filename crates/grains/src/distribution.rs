@@ -10,6 +10,7 @@
 
 use std::{cell::OnceCell, collections::HashMap, io::Read, sync::LazyLock};
 
+use halite_spec::Output;
 use halite_value::{Dict, Value, dict};
 use regex::Regex;
 
@@ -427,7 +428,7 @@ impl<'a, 'b> Older<'a, 'b> {
 
     fn program(&self) -> &Fields {
         self.program.get_or_init(|| {
-            let output = self.probe.run(&["lsb_release", "-a"]).filter(|output| output.ok());
+            let output = self.probe.run(&["lsb_release", "-a"]).filter(Output::ok);
             let text = output.map(|output| output.stdout_text()).unwrap_or_default();
             let pairs = text.lines().filter_map(|line| line.split_once(':'));
             pairs

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::LazyLock};
 
+use halite_spec::Output;
 use halite_value::{Dict, Value, dict};
 use regex::Regex;
 
@@ -288,8 +289,7 @@ fn boot_loader(probe: &Probe<'_>) -> Dict {
         ("serialnumber", "serial#"),
         ("productname", "DeviceDesc"),
     ] {
-        let Some(output) = probe.run(&["fw_printenv", variable]).filter(|output| output.ok())
-        else {
+        let Some(output) = probe.run(&["fw_printenv", variable]).filter(Output::ok) else {
             continue;
         };
         let text = output.stdout_text();

@@ -195,7 +195,6 @@ impl<'a> Collector<'a> {
         merging.finish(opts.get("grains").as_ref().and_then(Value::as_dict))
     }
 
-    #[expect(clippy::type_complexity, reason = "three lists that are taken apart at once")]
     fn run_jobs(&self, probe: &Probe<'_>) -> (Fragments, Vec<(String, Duration)>, Vec<String>) {
         let done = Mutex::new((Vec::new(), Vec::new(), Vec::new()));
         let run = |job: &Job| {

@@ -3,14 +3,20 @@
 //! No `ip` program is started: interfaces come from the host, routes from `/proc/net`.
 //! differs: Salt has no gateway and interface grains where neither `ip` nor `ifconfig` is installed.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use halite_spec::{Host, host::Interface};
 use halite_value::{Dict, Value, dict};
 
 use crate::{Fragments, Slot, probe::Probe};
 
-fn fragment(slot: Slot, entries: Value) -> (Slot, Dict) {
+fn fragment(slot: Slot, entries: &Value) -> (Slot, Dict) {
     (slot, entries.as_dict().cloned().unwrap_or_default())
 }
 
@@ -52,10 +58,10 @@ pub(crate) fn interfaces(probe: &Probe<'_>) -> Fragments {
     let (four, six) =
         (by_interface(all, of(IpAddr::is_ipv4)), by_interface(all, of(IpAddr::is_ipv6)));
     vec![
-        fragment(Slot::HwaddrInterfaces, dict! { "hwaddr_interfaces" => hardware }),
-        fragment(Slot::Ip4Interfaces, dict! { "ip4_interfaces" => four }),
-        fragment(Slot::Ip6Interfaces, dict! { "ip6_interfaces" => six }),
-        fragment(Slot::IpInterfaces, dict! { "ip_interfaces" => by_interface(all, both) }),
+        fragment(Slot::HwaddrInterfaces, &dict! { "hwaddr_interfaces" => hardware }),
+        fragment(Slot::Ip4Interfaces, &dict! { "ip4_interfaces" => four }),
+        fragment(Slot::Ip6Interfaces, &dict! { "ip6_interfaces" => six }),
+        fragment(Slot::IpInterfaces, &dict! { "ip_interfaces" => by_interface(all, both) }),
     ]
 }
 
@@ -92,11 +98,11 @@ pub(crate) fn names(probe: &Probe<'_>) -> Fragments {
     vec![
         fragment(
             Slot::Hostname,
-            dict! { "localhost" => &own, "fqdn" => &fqdn, "host" => host, "domain" => domain },
+            &dict! { "localhost" => &own, "fqdn" => &fqdn, "host" => host, "domain" => domain },
         ),
         fragment(
             Slot::IpFqdn,
-            dict! {
+            &dict! {
                 "ipv4" => texts(&four),
                 "ipv6" => texts(&six),
                 "fqdn_ip4" => of(&four, IpAddr::is_ipv4),
@@ -109,7 +115,7 @@ pub(crate) fn names(probe: &Probe<'_>) -> Fragments {
 pub(crate) fn reverse_names(probe: &Probe<'_>) -> Fragments {
     let wanted = probe.enabled("enable_fqdns_grains");
     let names = if wanted { names_of_all(probe.host, probe.interfaces()) } else { Vec::new() };
-    vec![fragment(Slot::Fqdns, dict! { "fqdns" => names })]
+    vec![fragment(Slot::Fqdns, &dict! { "fqdns" => names })]
 }
 
 /// Returns the full names of all addresses but the loopback's, sorted: the `fqdns` grain.
@@ -122,17 +128,23 @@ fn names_of_all(host: &dyn Host, interfaces: &[Interface]) -> Vec<String> {
     let mut addresses = sorted(interfaces, IpAddr::is_ipv4);
     addresses.extend(sorted(interfaces, IpAddr::is_ipv6));
     addresses.retain(|address| !address.is_loopback());
-    let mut names: Vec<String> = std::thread::scope(|scope| {
-        // A machine may have hundreds of them, and eight questions at once are enough.
-        let workers: Vec<_> = addresses
-            .chunks(addresses.len().div_ceil(8).max(1))
-            .map(|some| scope.spawn(|| some.iter().filter_map(|ip| full_name(host, *ip)).collect()))
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|_| Vec::new()))
-            .collect()
+    // A machine may have hundreds of them.
+    let workers = addresses.len().min(32);
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(address) = addresses.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let (Some(name), Ok(mut found)) = (full_name(host, *address), found.lock()) {
+                found.push(name);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
+    let mut names = found.into_inner().unwrap_or_default();
     names.sort_unstable();
     names.dedup();
     names
@@ -161,7 +173,7 @@ pub(crate) fn gateways(probe: &Probe<'_>) -> (Slot, Dict) {
     let any = four.is_some() || six.is_some();
     fragment(
         Slot::Gateway,
-        dict! { "ip_gw" => any, "ip4_gw" => value(four), "ip6_gw" => value(six) },
+        &dict! { "ip_gw" => any, "ip4_gw" => value(four), "ip6_gw" => value(six) },
     )
 }
 
@@ -203,7 +215,7 @@ pub(crate) fn dns(probe: &Probe<'_>) -> (Slot, Dict) {
     const MANAGED: &str = "/run/systemd/resolve/resolv.conf";
     let path = if probe.exists(MANAGED) { MANAGED } else { "/etc/resolv.conf" };
     let settings = probe.text(path).map(|text| dict! { "dns" => resolver_settings(&text) });
-    fragment(Slot::Dns, settings.unwrap_or_else(Value::dict))
+    fragment(Slot::Dns, &settings.unwrap_or_else(Value::dict))
 }
 
 fn resolver_settings(text: &str) -> Value {

@@ -2,13 +2,16 @@
 
 use std::{collections::HashMap, io::Read, path::PathBuf, sync::Mutex};
 
+use halite_spec::Output;
 use halite_value::{Dict, Value, dict};
 
 use crate::{Fragments, Slot, probe::Probe};
 
 /// What `systemctl --version` said, by the program's path, inode and time of change: no file tells
 /// its features, but they only change when the program does.
-static SYSTEMD: Mutex<Option<HashMap<(PathBuf, u64, u64), (String, String)>>> = Mutex::new(None);
+static SYSTEMD: Mutex<Option<HashMap<Program, (String, String)>>> = Mutex::new(None);
+
+type Program = (PathBuf, u64, u64);
 
 pub(crate) fn systemd(probe: &Probe<'_>) -> Fragments {
     let Some(program) = probe.host.which("systemctl").filter(|_| probe.has_program("localectl"))
@@ -17,11 +20,9 @@ pub(crate) fn systemd(probe: &Probe<'_>) -> Fragments {
     };
     let stat = probe.host.stat(&program, true).ok();
     let key = stat.map(|stat| (program, stat.inode, stat.mtime.to_bits()));
-    let known = |key: &Option<(PathBuf, u64, u64)>| {
-        SYSTEMD.lock().ok()?.as_ref()?.get(key.as_ref()?).cloned()
-    };
+    let known = |key: &Option<Program>| SYSTEMD.lock().ok()?.as_ref()?.get(key.as_ref()?).cloned();
     let (version, features) = known(&key).unwrap_or_else(|| {
-        let output = probe.run(&["systemctl", "--version"]).filter(|output| output.ok());
+        let output = probe.run(&["systemctl", "--version"]).filter(Output::ok);
         let answer =
             systemd_version(&output.map(|output| output.stdout_text()).unwrap_or_default());
         if let (Some(key), Ok(mut cache)) = (key, SYSTEMD.lock())
@@ -110,7 +111,7 @@ fn named_in(probe: &Probe<'_>, program: &std::path::Path) -> Option<&'static str
         let count = file.read(&mut buffer).ok().filter(|count| *count > 0)?;
         window.extend(buffer[..count].to_ascii_lowercase());
         let has = |name: &&str| window.windows(name.len()).any(|part| part == name.as_bytes());
-        if let Some(name) = NAMES.into_iter().find(|name| has(&name)) {
+        if let Some(name) = NAMES.into_iter().find(|name| has(name)) {
             return Some(name);
         }
         window.drain(..window.len().saturating_sub(OVERLAP));

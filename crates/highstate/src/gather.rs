@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use halite_spec::{Cx, Error, Result, Template};
 use halite_target::fnmatch;
-use halite_value::{Dict, Key, List, Place, Value, dict, suggest};
+use halite_value::{Dict, Key, List, Place, Value, dict, entries, suggest};
 
 use crate::{High, Problem};
 
@@ -248,7 +248,7 @@ impl Gatherer<'_> {
             source: Some(source.to_owned()),
             saltenv: saltenv.to_owned(),
             sls: Some(sls.to_owned()),
-            context: Dict::new(),
+            context: entries! { "tplpath" => path.to_string_lossy().into_owned() },
         };
         match self.cx.runtime.compile(self.cx, &template) {
             Ok(Value::Dict(state)) => {
@@ -402,15 +402,12 @@ impl Gatherer<'_> {
             other => (saltenv.to_owned(), other.to_string()),
         };
         let across = env_key == "_xenv";
-        let name = match absolute(&name, sls, is_init) {
-            Some(name) => name,
-            None => {
-                let text = format!(
-                    "Attempted relative include of '{name}' within SLS '{saltenv}:{sls}' goes \
-                     beyond top level package "
-                );
-                return self.problem(Problem::new(text).at(place));
-            }
+        let Some(name) = absolute(&name, sls, is_init) else {
+            let text = format!(
+                "Attempted relative include of '{name}' within SLS '{saltenv}:{sls}' goes \
+                 beyond top level package "
+            );
+            return self.problem(Problem::new(text).at(place));
         };
         if !across
             && self.cx.files.envs().is_ok_and(|envs| {
@@ -542,11 +539,7 @@ fn render_problem(sls: &str, saltenv: &str, error: &Error) -> Problem {
         Error::Source { place, help, .. } => (place.as_ref(), help.clone()),
         _ => (None, None),
     };
-    let excerpt = match error {
-        Error::Source { excerpt: Some(excerpt), .. } => format!("\n{excerpt}"),
-        _ => String::new(),
-    };
-    let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}{excerpt}");
+    let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}");
     Problem { text, place: place.cloned(), help }
 }
 

@@ -70,6 +70,8 @@ fn expand_function(attr: Tokens, mut item: ItemFn) -> syn::Result<Tokens> {
     });
     let names = params.iter().map(|param| &param.ident);
     Ok(quote! {
+        // The signature is Salt's: arguments are bound by value, and there may be thirty.
+        #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
         #item
 
         #[doc(hidden)]

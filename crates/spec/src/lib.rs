@@ -45,15 +45,25 @@ macro_rules! module {
 }
 
 /// Lists the states of a state module: `states! { /// Manage files. "file": "absent" => Absent }`.
+///
+/// A module whose states can be joined names the function that does it after its name:
+/// `"pkg", aggregate = join: "installed" => Installed`.
 #[macro_export]
 macro_rules! states {
     ($(#[doc = $doc:literal])* $module:literal : $($name:literal => $state:ty),* $(,)?) => {
+        $crate::states! { @list [$($doc),*] $module, None, $($name => $state),* }
+    };
+    ($(#[doc = $doc:literal])* $module:literal, aggregate = $join:path :
+     $($name:literal => $state:ty),* $(,)?) => {
+        $crate::states! { @list [$($doc),*] $module, Some($join), $($name => $state),* }
+    };
+    (@list [$($doc:literal),*] $module:literal, $join:expr, $($name:literal => $state:ty),*) => {
         /// The states of this file, by Salt's names.
         pub static STATES: $crate::StateModule = $crate::StateModule {
             name: $module,
             doc: concat!($($doc, "\n"),*),
             states: &[$($crate::StateFn::of::<$state>($name)),*],
-            aggregate: None,
+            aggregate: $join,
         };
     };
 }

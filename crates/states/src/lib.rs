@@ -7,8 +7,26 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod cmd;
+pub mod cron;
+pub mod environ;
+pub mod file;
+pub mod grains;
+pub mod group;
+pub mod module;
 pub mod test;
+pub mod user;
 
 /// Every state module of this crate.
-pub static ALL: &[&StateModule] = &[&test::STATES];
+pub static ALL: &[&StateModule] = &[
+    &cmd::STATES,
+    &cron::STATES,
+    &environ::STATES,
+    &file::STATES,
+    &grains::STATES,
+    &group::STATES,
+    &module::STATES,
+    &test::STATES,
+    &user::STATES,
+];
 // gen:end

@@ -96,11 +96,31 @@ impl Entry {
 #[derive(Debug, Default)]
 struct Table {
     /// By lower-case text; the members of a list each count.
-    by_value: Map<SmolStr, Bits>,
+    by_value: Map<SmolStr, Vec<u32>>,
     /// Dicts, and lists that hold containers: looked at one by one.
     nested: Bits,
     all: Bits,
-    of: Map<u32, Vec<SmolStr>>,
+    /// What each slot has, so that it can be taken out again.
+    of: Vec<Own>,
+}
+
+/// The texts one minion has under a key.
+#[derive(Clone, Debug, Default)]
+enum Own {
+    #[default]
+    None,
+    One(SmolStr),
+    Many(Box<[SmolStr]>),
+}
+
+impl Own {
+    fn texts(&self) -> &[SmolStr] {
+        match self {
+            Self::None => &[],
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
 }
 
 impl Table {
@@ -108,7 +128,7 @@ impl Table {
         let is_container =
             |value: &Value| matches!(value, Value::Dict(_) | Value::List(_) | Value::Tuple(_));
         self.all.set(slot);
-        let values = match value {
+        let own = match value {
             Value::Dict(_) => {
                 self.nested.set(slot);
                 return;
@@ -119,24 +139,33 @@ impl Table {
                     self.nested.set(slot);
                     return;
                 }
-                items.iter().map(|item| SmolStr::from(lower_text(item))).collect()
+                Own::Many(items.iter().map(|item| SmolStr::new(lower_text(item))).collect())
             }
-            scalar => vec![SmolStr::from(lower_text(scalar))],
+            scalar => Own::One(SmolStr::new(lower_text(scalar))),
         };
-        for value in &values {
-            self.by_value.entry(value.clone()).or_default().set(slot);
+        for text in own.texts() {
+            match self.by_value.get_mut(text) {
+                Some(slots) if slots.last() == Some(&slot) => {}
+                Some(slots) => slots.push(slot),
+                None => drop(self.by_value.insert(text.clone(), vec![slot])),
+            }
         }
-        self.of.insert(slot, values);
+        let at = slot as usize;
+        if at >= self.of.len() {
+            self.of.resize(at + 1, Own::None);
+        }
+        self.of[at] = own;
     }
 
     fn take(&mut self, slot: u32) {
         self.all.clear(slot);
         self.nested.clear(slot);
-        for value in self.of.remove(&slot).unwrap_or_default() {
-            if let Some(bits) = self.by_value.get_mut(&value) {
-                bits.clear(slot);
-                if bits.is_empty() {
-                    self.by_value.remove(&value);
+        let own = self.of.get_mut(slot as usize).map(std::mem::take).unwrap_or_default();
+        for value in own.texts() {
+            if let Some(slots) = self.by_value.get_mut(value) {
+                slots.retain(|own| *own != slot);
+                if slots.is_empty() {
+                    self.by_value.remove(value);
                 }
             }
         }
@@ -361,14 +390,12 @@ impl Index {
         let mut found = one_by_one(&table.nested);
         match pattern.value_literal() {
             Some(value) => {
-                if let Some(bits) = table.by_value.get(value) {
-                    found.add(bits);
-                }
+                let slots = table.by_value.get(value).into_iter().flatten();
+                slots.for_each(|slot| found.set(*slot));
             }
             None => {
-                for (_, bits) in table.by_value.iter().filter(|(v, _)| pattern.value_matches(v)) {
-                    found.add(bits);
-                }
+                let meant = table.by_value.iter().filter(|(value, _)| pattern.value_matches(value));
+                meant.flat_map(|(_, slots)| slots).for_each(|slot| found.set(*slot));
             }
         }
         found

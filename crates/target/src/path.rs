@@ -9,7 +9,7 @@
 //! rest is split at `:` whatever delimiter was asked for; the pattern is put in lower case before
 //! it is compiled, so that `\D` in a regular expression means `\d`.
 
-use std::{cell::Cell, sync::OnceLock};
+use std::{borrow::Cow, cell::Cell, sync::OnceLock};
 
 use halite_value::{Dict, Value, lookup};
 
@@ -18,6 +18,9 @@ use crate::{fnmatch::Glob, re::Regex};
 /// Comparisons after which a match is given up. Wildcards over deep data multiply, and the data
 /// comes from minions.
 const FUEL: u32 = 200_000;
+
+/// Steps in a path at most; what follows is one step. Each may cost a level of the stack.
+const MAX_STEPS: usize = 64;
 
 /// How the last part is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +83,7 @@ impl PathPattern {
         let parts: Vec<String> = if delimiter.is_empty() {
             vec![pattern.to_owned()]
         } else {
-            pattern.split(delimiter).map(str::to_owned).collect()
+            pattern.splitn(MAX_STEPS, delimiter).map(str::to_owned).collect()
         };
         let tail = |text| Tail { text, test: OnceLock::new(), with_colons: OnceLock::new() };
         let tails = (0..parts.len()).map(|from| tail(parts[from..].join(delimiter))).collect();
@@ -130,14 +133,12 @@ impl PathPattern {
     /// Tries every split of the parts from `from` on.
     fn anywhere(&self, data: &Dict, from: usize, fuel: &Cell<u32>) -> bool {
         let count = self.parts.len() - from;
-        let data_value = Value::from(data);
         (1..count).rev().any(|steps| {
             if steps == 1 && self.parts[from] == "*" {
                 return self.under_dict(data, from, fuel);
             }
-            let path = self.parts[from..from + steps].iter().map(String::as_str);
             let tail = from + steps;
-            match lookup::traverse_steps(&data_value, path) {
+            match at(data, &self.parts[from..tail]) {
                 None => false,
                 Some(Value::Dict(dict)) => !dict.is_empty() && self.under_dict(&dict, tail, fuel),
                 Some(found) => match found.items_of_sequence() {
@@ -170,7 +171,7 @@ impl PathPattern {
         }
         text == "*"
             || dict.contains(text)
-            || dict.keys().iter().any(|key| self.takes(key, from, fuel))
+            || dict.read().keys().any(|key| self.takes(key, from, fuel))
             || self.anywhere(dict, from, fuel)
             || (wildcard && dict.values().iter().any(|value| self.below(value, from, fuel)))
     }
@@ -188,9 +189,27 @@ impl PathPattern {
     }
 }
 
+/// Returns what stands at a path; a first step that is a plain key needs no copy of the data.
+fn at(data: &Dict, path: &[String]) -> Option<Value> {
+    let (first, rest) = path.split_first()?;
+    let rest = rest.iter().map(String::as_str);
+    match data.get(first.as_str()) {
+        Some(found) => lookup::traverse_steps(&found, rest),
+        None => {
+            let path = std::iter::once(first.as_str()).chain(rest);
+            lookup::traverse_steps(&Value::from(data), path)
+        }
+    }
+}
+
 /// Returns a value as patterns see it: Python's `str`, in lower case.
-pub(crate) fn lower_text(value: &Value) -> String {
-    value.to_str().to_lowercase()
+pub(crate) fn lower_text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::Str(text) if text.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase()) => {
+            Cow::Borrowed(text)
+        }
+        other => Cow::Owned(other.to_str().to_lowercase()),
+    }
 }
 
 fn spend(fuel: &Cell<u32>) -> bool {

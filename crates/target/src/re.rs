@@ -1,27 +1,21 @@
 //! Regular expressions as targets use them: Python's `re.match`, anchored at the start only.
 
-use fancy_regex::{Regex as Engine, RegexBuilder};
+use std::sync::Arc;
 
-/// Steps after which a match is given up: a target is written by people, its time must be bounded.
-const BACKTRACK_LIMIT: usize = 200_000;
+use halite_pyregex::{Flags, PyRegex};
 
 /// A compiled expression, matched from the start of a text.
 #[derive(Clone, Debug)]
-pub struct Regex(Engine);
+pub struct Regex(Arc<PyRegex>);
 
 impl Regex {
-    /// Compiles; the error is one sentence.
+    /// Compiles; the error is Python's sentence.
     pub fn new(pattern: &str) -> Result<Self, String> {
-        // Python's `\Z` is the very end; the engine's `\Z` would accept a newline before it.
-        let pattern = format!(r"\A(?:{})", pattern.replace(r"\Z", r"\z"));
-        RegexBuilder::new(&pattern)
-            .backtrack_limit(BACKTRACK_LIMIT)
-            .build()
-            .map(Self)
-            .map_err(|error| error.to_string())
+        PyRegex::cached(pattern, Flags::NONE).map(Self).map_err(|error| error.to_string())
     }
 
+    /// A pattern that takes too long on a text does not match it.
     pub fn matches(&self, text: &str) -> bool {
-        self.0.is_match(text).unwrap_or(false)
+        self.0.match_start(text).is_ok_and(|found| found.is_some())
     }
 }

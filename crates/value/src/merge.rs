@@ -67,6 +67,25 @@ pub fn merge(
     }))
 }
 
+/// Puts the second dict into the first, in place and at every depth. Templates rely on the change
+/// being seen through every handle on the first.
+pub fn update(dest: &Dict, src: &Dict, merge_lists: bool) {
+    if dest.is_same(src) {
+        return;
+    }
+    for (key, new) in src {
+        match (dest.get(&key), &new) {
+            (Some(Value::Dict(old)), Value::Dict(new)) => update(&old, new, merge_lists),
+            (Some(Value::List(old)), Value::List(new)) if merge_lists => {
+                dest.insert(key, joined(&old, new));
+            }
+            _ => {
+                dest.insert(key, new);
+            }
+        }
+    }
+}
+
 fn recurse(a: &Dict, b: &Dict, merge_lists: bool) -> Dict {
     let merged = a.shallow_copy();
     for (key, new) in b {

@@ -1,10 +1,17 @@
 //! `salt-call`: run a function on this machine.
 
+use std::sync::Arc;
+
 use halite_config::Machine as _;
+use halite_host::Os;
+use halite_minion::{Alone, Caller, Masterless, Pipes, caller::Setup, registry};
+use halite_spec::{Call, Error, Host, Job};
 use halite_value::{Value, dict};
 
 use crate::{
     args::Args,
+    diagnostics::Report,
+    display,
     machine::Real,
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_no_parse, check_output, shared},
@@ -228,5 +235,123 @@ pub fn arguments(cx: &Context) -> Args {
 
 /// Runs the function and prints its result.
 pub fn run(cx: &mut Context) -> u8 {
-    cx.missing("salt-call")
+    let caller = match caller(cx) {
+        Ok(caller) => caller,
+        Err(error) => return failed(cx, "", &error),
+    };
+    if cx.parsed.bool("grains_run") {
+        let ret = dict! { "local" => &caller.cx.grains };
+        return shown(cx, &ret, "grains.items", 0);
+    }
+    if cx.parsed.bool("doc") {
+        return documentation(cx, &caller);
+    }
+    let function = cx.parsed.args.first().cloned().unwrap_or_default();
+    let Args { args, kwargs } = arguments(cx);
+    let outcome = caller.call(&function, Call { args, kwargs });
+    match outcome {
+        Ok(outcome) => {
+            let retcode = outcome.retcode;
+            let code = shown(cx, &dict! { "local" => outcome.ret }, &function, retcode);
+            if code != 0 {
+                return code;
+            }
+            match retcode {
+                0 => 0,
+                code if cx.parsed.bool("retcode_passthrough") => {
+                    u8::try_from(code & 255).unwrap_or(1)
+                }
+                _ => 1,
+            }
+        }
+        Err(error) => failed(cx, &function, &error),
+    }
+}
+
+/// Builds the minion that answers: this machine, alone.
+fn caller(cx: &Context) -> Result<Caller, Error> {
+    let opts = cx.opts.values().clone();
+    let host: Arc<dyn Host> = Arc::new(Os::new());
+    let jid = halite_wire::Jid::now();
+    let user = opts.get("user").unwrap_or_default().to_str();
+    let fun = opts.get("fun").unwrap_or_default().to_str();
+    let pipes = Arc::new(Pipes::new(&opts));
+    Caller::new(Setup {
+        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
+        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
+        rendering: pipes,
+        link: Arc::new(Alone::new(Arc::clone(&host), &opts)),
+        job: Job::new(jid.as_str(), fun, user),
+        host,
+        opts,
+    })
+}
+
+fn shown(cx: &Context, ret: &Value, fun: &str, retcode: i64) -> u8 {
+    match display::show(cx, ret, fun, None, retcode) {
+        Ok(()) => 0,
+        Err(error) => {
+            cx.report(&Report::error(format!("cannot write the result: {error}")).exit(1))
+        }
+    }
+}
+
+/// Prints the documentation of a function, a module, or everything.
+fn documentation(cx: &Context, caller: &Caller) -> u8 {
+    let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
+    let names = caller.cx.runtime.function_names();
+    let mut found = false;
+    for name in names {
+        let is_wanted = wanted.is_empty()
+            || name == wanted
+            || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'));
+        let Some(function) = caller.cx.runtime.function(&name).filter(|_| is_wanted) else {
+            continue;
+        };
+        found = true;
+        let body: Vec<String> =
+            function.doc.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
+        terminal::out(&format!("{name}:\n\n{}\n\n", body.join("\n")));
+    }
+    if found {
+        0
+    } else {
+        cx.report(&Report::error(format!("there is no documentation of `{wanted}`")).exit(1))
+    }
+}
+
+/// Says why there is no result, in Salt's words where scripts look for them.
+fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
+    match error {
+        Error::NotFound(name) => {
+            terminal::err(&format!("'{name}' is not available.\n"));
+            255
+        }
+        Error::Unavailable { function, reason } => {
+            terminal::err(&format!("'{function}' is not available: {reason}\n"));
+            255
+        }
+        Error::Args(wrong) => {
+            let usage =
+                registry::function(function).map(|function| function.doc).unwrap_or_default();
+            let usage: Vec<String> = usage.lines().map(|line| format!("    {line}")).collect();
+            terminal::err(&format!(
+                "Passed invalid arguments: {function}: {wrong}.\n\nUsage:\n\n{}\n",
+                usage.join("\n")
+            ));
+            1
+        }
+        Error::Source { message, place, excerpt: _, help } => {
+            let mut report = Report::error(message.clone()).at(place.clone()).exit(1);
+            if let Some(help) = help {
+                report = report.help(help.clone());
+            }
+            cx.report(&report)
+        }
+        other if function.is_empty() => cx.report(&Report::error(other.to_string()).exit(1)),
+        other => {
+            terminal::err(&format!("Error running '{function}': {other}\n"));
+            1
+        }
+    }
 }

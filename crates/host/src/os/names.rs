@@ -1,6 +1,9 @@
 //! The system's resolver: files, DNS and whatever else the name service is set up with.
 //!
-//! These calls may block for as long as a broken name server lets them.
+//! Asking for a name may block for as long as a broken name server lets it, as it does everywhere.
+//! Asking for the names of an address is bounded: that is curiosity, and nobody shall wait long for
+//! it. The C library cannot be interrupted, so the question is asked by a thread that is left
+//! behind when the time is over.
 #![expect(unsafe_code, reason = "the C library's resolver has no safe wrapper")]
 
 use std::{
@@ -8,9 +11,14 @@ use std::{
     mem,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     ptr,
+    sync::mpsc,
+    time::Duration,
 };
 
 use halite_spec::host::Resolved;
+
+/// One try of the usual settings.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 unsafe extern "C" {
     fn gethostbyaddr_r(
@@ -85,6 +93,17 @@ unsafe fn text(pointer: *const c_char) -> String {
 }
 
 pub(super) fn names_of(address: IpAddr) -> Vec<String> {
+    let (answer, wait) = mpsc::channel();
+    let asked = std::thread::Builder::new()
+        .name("resolver".into())
+        .spawn(move || answer.send(look_up(address)));
+    match asked {
+        Ok(_) => wait.recv_timeout(PATIENCE).unwrap_or_default(),
+        Err(_) => look_up(address),
+    }
+}
+
+fn look_up(address: IpAddr) -> Vec<String> {
     let (family, bytes) = match address {
         IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
         IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),

@@ -87,7 +87,13 @@ pub(super) fn replace(
         Err(error) => return Err(error),
     }
     watch(Step::SyncFolder)?;
-    File::open(folder)?.sync_all()
+    match File::open(folder)?.sync_all() {
+        // Some file systems cannot; the new file is there all the same.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Returns the path at the end of a chain of links; the last one need not exist.

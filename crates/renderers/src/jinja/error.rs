@@ -21,6 +21,7 @@ pub enum Class {
     TemplateNotFound,
     TemplatesNotFound,
     TemplateError,
+    FilterArgumentError,
     SecurityError,
     AttributeError,
     IndexError,
@@ -57,6 +58,7 @@ impl Class {
             Self::TemplateSyntaxError
             | Self::TemplateAssertionError
             | Self::TemplateRuntimeError
+            | Self::FilterArgumentError
             | Self::SecurityError => "Jinja syntax error: ",
             Self::Other(name) if matches!(&**name, "CommandExecutionError" | "SaltInvocationError") => {
                 "Problem running salt function in Jinja template: "

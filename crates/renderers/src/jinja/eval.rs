@@ -21,7 +21,10 @@ use parking_lot::Mutex;
 
 use super::{
     Environment, Loader,
-    ast::*,
+    ast::{
+        Block, CallArgs, Capture, Cmp, Code, Export, Expr, Extends, For, FromImport, Func, FuncKind, Include,
+        Kind, Load, Piece, Scope, SetBlock, Stmt, StmtKind, Target, Var, When,
+    },
     call::Args,
     error::{Class, Error, Spot, Subject, Within, type_error, value_error},
     iter::{PyIter, Stream},
@@ -244,6 +247,8 @@ pub(crate) struct Interp<'e> {
     calls: u32,
     /// The context that is running, for functions that look into it.
     pub(crate) current: Option<Arc<Context>>,
+    /// What `odict()` made: an `OrderedDict` in all but its `str`.
+    pub(crate) ordered: Vec<Dict>,
 }
 
 impl Drop for Interp<'_> {
@@ -272,6 +277,7 @@ impl<'e> Interp<'e> {
             depth: 0,
             calls: 0,
             current: None,
+            ordered: Vec::new(),
         }
     }
 

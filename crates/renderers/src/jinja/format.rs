@@ -569,7 +569,7 @@ impl Spec {
             }
             at += 1;
         }
-        let mut number_at = |at: &mut usize| -> Result<Option<usize>> {
+        let number_at = |at: &mut usize| -> Result<Option<usize>> {
             let start = *at;
             while chars.get(*at).is_some_and(char::is_ascii_digit) {
                 *at += 1;

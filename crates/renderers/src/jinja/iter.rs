@@ -93,7 +93,7 @@ impl Interp<'_> {
             return Ok(PyIter::Str { text: text.clone(), at: 0 });
         }
         if let Some(set) = any.downcast_ref::<Set>() {
-            return Ok(PyIter::Vec(set.to_vec().into_iter()));
+            return Ok(PyIter::Vec(set_items(set).into_iter()));
         }
         if let Some(group) = any.downcast_ref::<Group>() {
             return Ok(PyIter::Vec(vec![group.grouper.clone(), group.list.clone()].into_iter()));
@@ -237,7 +237,7 @@ impl Interp<'_> {
                 } else if let Some(range) = any.downcast_ref::<Range>() {
                     range.len()
                 } else if let Some(set) = any.downcast_ref::<Set>() {
-                    set.0.lock().len()
+                    set.len()
                 } else if any.is::<Group>() {
                     2
                 } else if let Some(own) = any.downcast_ref::<Loop>() {

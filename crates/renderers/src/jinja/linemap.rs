@@ -24,6 +24,8 @@ pub struct LineMap {
     breaks: u32,
     /// Something stands on the current line already.
     started: bool,
+    /// A line of the rendered file that was taken out before rendering.
+    removed: Option<u32>,
 }
 
 impl LineMap {
@@ -33,7 +35,13 @@ impl LineMap {
         let at = self.entries.partition_point(|entry| entry.out <= line).checked_sub(1)?;
         let entry = &self.entries[at];
         let offset = if entry.copied { line - entry.out } else { 0 };
-        Some((entry.file.as_ref(), entry.line + offset))
+        let line = entry.line + offset;
+        let shift = entry.file.is_none() && self.removed.is_some_and(|removed| line >= removed);
+        Some((entry.file.as_ref(), line + u32::from(shift)))
+    }
+
+    pub(crate) fn line_was_removed(&mut self, line: u32) {
+        self.removed = Some(line);
     }
 
     /// Notes that text was written. `copied`: it stands in the template like this, from `line` on.

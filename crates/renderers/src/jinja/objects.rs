@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+pub(crate) use halite_value::set::Set;
 use halite_value::{Dict, Key, Map, Object, SmolStr, Value, str_repr};
 use parking_lot::Mutex;
 
@@ -20,7 +21,17 @@ use super::{
 };
 
 macro_rules! object {
-    ($type:ty, $name:expr) => {
+    (|$own:ident| $name:expr) => {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+
+        fn type_name(&self) -> &str {
+            let $own = self;
+            $name
+        }
+    };
+    ($name:expr) => {
         fn as_any(&self) -> &dyn Any {
             self
         }
@@ -76,7 +87,7 @@ impl Undefined {
 }
 
 impl Object for Undefined {
-    object!(Undefined, if self.strict { "StrictUndefined" } else { "Undefined" });
+    object!(|own| if own.strict { "StrictUndefined" } else { "Undefined" });
 
     fn repr(&self) -> String {
         "Undefined".into()
@@ -133,7 +144,7 @@ pub(crate) fn type_repr(value: &Value) -> String {
 pub(crate) struct Markup(pub(crate) SmolStr);
 
 impl Object for Markup {
-    object!(Markup, "Markup");
+    object!("Markup");
 
     fn repr(&self) -> String {
         format!("Markup({})", str_repr(&self.0))
@@ -214,7 +225,7 @@ pub(crate) struct BoundMethod {
 }
 
 impl Object for BoundMethod {
-    object!(BoundMethod, "builtin_function_or_method");
+    object!("builtin_function_or_method");
 
     fn repr(&self) -> String {
         let of = self.object.type_name();
@@ -242,7 +253,7 @@ impl fmt::Debug for Builtin {
 }
 
 impl Object for Builtin {
-    object!(Builtin, if self.repr.starts_with("<class") { "type" } else { "function" });
+    object!(|own| if own.repr.starts_with("<class") { "type" } else { "function" });
 
     fn repr(&self) -> String {
         self.repr.into()
@@ -275,7 +286,7 @@ impl fmt::Debug for HostFunction {
 }
 
 impl Object for HostFunction {
-    object!(HostFunction, "function");
+    object!("function");
 
     fn repr(&self) -> String {
         format!("<function {} at 0x7f0000000000>", self.0.name())
@@ -330,8 +341,8 @@ impl fmt::Debug for HostLookup {
 }
 
 impl Object for HostLookup {
-    object!(HostLookup, {
-        let class = self.0.class();
+    object!(|own| {
+        let class = own.0.class();
         class.rsplit('.').next().unwrap_or(class)
     });
 
@@ -365,7 +376,7 @@ impl Range {
 }
 
 impl Object for Range {
-    object!(Range, "range");
+    object!("range");
 
     fn repr(&self) -> String {
         match self.step {
@@ -417,8 +428,7 @@ impl View {
 
 impl Object for View {
     object!(
-        View,
-        match self.kind {
+        |own| match own.kind {
             ViewKind::Keys => "dict_keys",
             ViewKind::Values => "dict_values",
             ViewKind::Items => "dict_items",
@@ -440,7 +450,7 @@ impl Object for View {
         let items = match other.as_object::<Self>() {
             Some(other) if other.kind != ViewKind::Values => other.to_vec(),
             _ => match other.as_object::<Set>() {
-                Some(set) => set.to_vec(),
+                Some(set) => set_items(set),
                 None => return false,
             },
         };
@@ -449,50 +459,17 @@ impl Object for View {
     }
 }
 
-/// Python's `set`. Templates cannot write one, but some filters return it.
-#[derive(Debug)]
-pub(crate) struct Set(pub(crate) Mutex<indexmap::IndexSet<Key, foldhash::fast::RandomState>>);
-
-impl Set {
-    pub(crate) fn value(keys: impl IntoIterator<Item = Key>) -> Value {
-        let mut set: indexmap::IndexSet<Key, foldhash::fast::RandomState> = keys.into_iter().collect();
-        // Python shows small ints in order, and texts in no order that anyone can rely on.
-        if set.iter().all(|key| matches!(key.value(), Value::Int(_))) {
-            set.sort_by(|a, b| a.as_int().cmp(&b.as_int()));
-        }
-        object(Self(Mutex::new(set)))
+/// Makes a set. Python shows small ints in order, and texts in no order that anyone can rely on.
+pub(crate) fn set_of(keys: impl IntoIterator<Item = Key>) -> Value {
+    let mut keys: Vec<Key> = keys.into_iter().collect();
+    if keys.iter().all(|key| matches!(key.value(), Value::Int(_))) {
+        keys.sort_by_key(|key| key.as_int());
     }
-
-    pub(crate) fn to_vec(&self) -> Vec<Value> {
-        self.0.lock().iter().map(|key| key.value().clone()).collect()
-    }
+    Value::from(keys.into_iter().collect::<Set>())
 }
 
-impl Object for Set {
-    object!(Set, "set");
-
-    fn repr(&self) -> String {
-        let items = self.to_vec();
-        if items.is_empty() {
-            return "set()".into();
-        }
-        let items: Vec<String> = items.iter().map(Value::repr).collect();
-        format!("{{{}}}", items.join(", "))
-    }
-
-    fn truthy(&self) -> bool {
-        !self.0.lock().is_empty()
-    }
-
-    fn equals(&self, other: &Value) -> bool {
-        let own = self.to_vec();
-        let other = match (other.as_object::<Self>(), other.as_object::<View>()) {
-            (Some(other), _) => other.to_vec(),
-            (_, Some(view)) if view.kind != ViewKind::Values => view.to_vec(),
-            _ => return false,
-        };
-        own.len() == other.len() && own.iter().all(|item| other.contains(item))
-    }
+pub(crate) fn set_items(set: &Set) -> Vec<Value> {
+    set.to_vec().into_iter().map(Key::into_value).collect()
 }
 
 /// `a[1:2, 3]`: a slice that did not go into a subscript of its own.
@@ -500,7 +477,7 @@ impl Object for Set {
 pub(crate) struct SliceObject(pub(crate) [Value; 3]);
 
 impl Object for SliceObject {
-    object!(SliceObject, "slice");
+    object!("slice");
 
     fn repr(&self) -> String {
         format!("slice({}, {}, {})", self.0[0].repr(), self.0[1].repr(), self.0[2].repr())
@@ -518,7 +495,7 @@ pub(crate) struct Generator {
 }
 
 impl Object for Generator {
-    object!(Generator, self.name);
+    object!(|own| own.name);
 
     fn repr(&self) -> String {
         match self.name {
@@ -533,7 +510,7 @@ impl Object for Generator {
 pub(crate) struct Namespace(pub(crate) Dict);
 
 impl Object for Namespace {
-    object!(Namespace, "Namespace");
+    object!("Namespace");
 
     fn repr(&self) -> String {
         format!("<Namespace {}>", Value::from(&self.0).repr())
@@ -556,7 +533,7 @@ impl Module {
 }
 
 impl Object for Module {
-    object!(Module, "TemplateModule");
+    object!("TemplateModule");
 
     fn repr(&self) -> String {
         match &self.name {
@@ -587,7 +564,7 @@ impl fmt::Debug for Macro {
 }
 
 impl Object for Macro {
-    object!(Macro, "Macro");
+    object!("Macro");
 
     fn repr(&self) -> String {
         match &self.name {
@@ -611,7 +588,7 @@ impl fmt::Debug for BlockReference {
 }
 
 impl Object for BlockReference {
-    object!(BlockReference, "BlockReference");
+    object!("BlockReference");
 
     fn repr(&self) -> String {
         "<jinja2.runtime.BlockReference object at 0x7f0000000000>".into()
@@ -628,7 +605,7 @@ impl fmt::Debug for TemplateReference {
 }
 
 impl Object for TemplateReference {
-    object!(TemplateReference, "TemplateReference");
+    object!("TemplateReference");
 
     fn repr(&self) -> String {
         format!("<TemplateReference {}>", self.0.name.as_ref().map_or("None".into(), |name| str_repr(name)))
@@ -671,7 +648,7 @@ impl fmt::Debug for Loop {
 }
 
 impl Object for Loop {
-    object!(Loop, "LoopContext");
+    object!("LoopContext");
 
     fn repr(&self) -> String {
         let state = self.state.lock();
@@ -688,7 +665,7 @@ pub(crate) struct Cycler {
 }
 
 impl Object for Cycler {
-    object!(Cycler, "Cycler");
+    object!("Cycler");
 
     fn repr(&self) -> String {
         "<jinja2.utils.Cycler object at 0x7f0000000000>".into()
@@ -703,7 +680,7 @@ pub(crate) struct Joiner {
 }
 
 impl Object for Joiner {
-    object!(Joiner, "Joiner");
+    object!("Joiner");
 
     fn repr(&self) -> String {
         "<jinja2.utils.Joiner object at 0x7f0000000000>".into()
@@ -718,7 +695,7 @@ pub(crate) struct Group {
 }
 
 impl Object for Group {
-    object!(Group, "_GroupTuple");
+    object!("_GroupTuple");
 
     fn repr(&self) -> String {
         Value::tuple([self.grouper.clone(), self.list.clone()]).repr()

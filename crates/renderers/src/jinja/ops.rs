@@ -67,6 +67,13 @@ impl Interp<'_> {
                     None => object.str().into(),
                 }
             }
+            Value::Dict(dict) if self.ordered.iter().any(|own| own.is_same(dict)) => {
+                let items = View { dict: dict.clone(), kind: ViewKind::Items }.to_vec();
+                match items.is_empty() {
+                    true => "OrderedDict()".into(),
+                    false => format!("OrderedDict({})", Value::from(items).repr()).into(),
+                }
+            }
             other => {
                 let text = other.to_str();
                 self.burn(text.len() / 16)?;
@@ -197,7 +204,7 @@ impl Interp<'_> {
             (Value::Tuple(a), Value::Tuple(b)) => return self.order_items(op, a, b, depth),
             _ => {}
         }
-        if let (Some(a), Some(b)) = (set_items(a), set_items(b)) {
+        if let (Some(a), Some(b)) = (set_like(a), set_like(b)) {
             return self.order_sets(op, &a, &b);
         }
         match a.compare(b) {
@@ -333,7 +340,7 @@ impl Interp<'_> {
         }
         if let Some(set) = container.as_object::<Set>() {
             let key = self.key(item.clone())?;
-            return Ok(set.0.lock().contains(&key));
+            return Ok(set.contains(&key));
         }
         let mut iter = match self.iter(container) {
             Ok(iter) => iter,
@@ -394,10 +401,10 @@ impl Interp<'_> {
                 }
             }
             (Op::Sub, _, _) => {
-                if let (Some(x), Some(y)) = (set_items(a), set_items(b)) {
+                if let (Some(x), Some(y)) = (set_like(a), set_like(b)) {
                     let kept = x.into_iter().filter(|item| !y.contains(item));
                     let keys: Result<Vec<Key>> = kept.map(|item| self.key(item)).collect();
-                    return Ok(Set::value(keys?));
+                    return Ok(set_of(keys?));
                 }
             }
             _ => {}
@@ -520,9 +527,9 @@ fn decide(op: Cmp, ordering: Ordering) -> bool {
 }
 
 /// Returns the items of what Python treats as a set.
-fn set_items(value: &Value) -> Option<Vec<Value>> {
+fn set_like(value: &Value) -> Option<Vec<Value>> {
     if let Some(set) = value.as_object::<Set>() {
-        return Some(set.to_vec());
+        return Some(set_items(set));
     }
     value.as_object::<View>().filter(|view| view.kind != ViewKind::Values).map(View::to_vec)
 }

@@ -546,7 +546,7 @@ impl Parser {
         let template = self.expression()?;
         self.expect_keyword("import")?;
         let mut names = Vec::new();
-        let mut with_context = None;
+        let mut with_context;
         loop {
             if !names.is_empty() {
                 self.expect_op(",")?;
@@ -629,17 +629,14 @@ impl Parser {
             signature,
             body,
             func: 0,
-            when: When::Always,
         })))
     }
 
     // ---- targets
 
     fn target(&mut self, ends: &[&str], namespace: bool) -> Result<Target> {
-        let line = self.line();
         let mut items = Vec::new();
         let mut is_tuple = false;
-        let mut last_line = line;
         loop {
             if !items.is_empty() {
                 self.expect_op(",")?;
@@ -653,7 +650,6 @@ impl Parser {
             } else {
                 break;
             }
-            last_line = self.line();
         }
         if !is_tuple {
             return match items.pop() {
@@ -664,7 +660,6 @@ impl Parser {
                 }
             };
         }
-        let _ = last_line;
         Ok(Target::Tuple(items))
     }
 
@@ -1198,8 +1193,8 @@ fn is_constant(name: &str) -> bool {
 /// Names a token as Jinja's messages do.
 fn describe(tok: &Tok) -> String {
     match tok {
-        Tok::Op(op) => op,
-        Tok::Name(name) => name,
+        Tok::Op(op) => *op,
+        Tok::Name(name) => name.as_str(),
         Tok::Str(_) => "string",
         Tok::Int(_) => "integer",
         Tok::Float(_) => "float",

@@ -83,7 +83,7 @@ impl Interp<'_> {
             Value::Object(object) => {
                 self.refuse_groups(value)?;
                 if let Some(set) = object.as_any().downcast_ref::<Set>() {
-                    let items = set.to_vec();
+                    let items = set_items(set);
                     if items.is_empty() {
                         out.push_str("set()");
                     } else {

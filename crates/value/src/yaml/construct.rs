@@ -39,7 +39,8 @@ pub(super) fn construct(
         constructor.fill(id, &shell)?;
     }
     if constructor.tree.recursive {
-        Walk { open: HashSet::new(), left: limits.nodes / 10, depth: limits.depth }.visit(&value)?;
+        Walk { open: HashSet::new(), left: limits.nodes / 10, depth: limits.depth }
+            .visit(&value)?;
     }
     Ok(value)
 }

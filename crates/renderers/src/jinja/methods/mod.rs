@@ -78,10 +78,6 @@ impl Pos {
         self.values.next().unwrap_or_default()
     }
 
-    pub(crate) fn rest(&mut self) -> Vec<Value> {
-        self.values.by_ref().collect()
-    }
-
     /// Takes an integer argument; `None` if it is absent or None.
     pub(crate) fn int(&mut self) -> Result<Option<i64>> {
         match self.next() {
@@ -131,3 +127,5 @@ pub(crate) fn index(value: &Value) -> Result<i64> {
         }
     }
 }
+
+pub(crate) use dict::update as update_dict;

@@ -34,8 +34,9 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     if any.is::<Cycler>() {
         return matches!(name, "next" | "reset");
     }
-    if any.is::<HostLookup>() {
-        return matches!(name, "get" | "keys");
+    if let Some(lookup) = any.downcast_ref::<HostLookup>() {
+        // A module's own function comes first: `salt.pillar.get`.
+        return matches!(name, "get" | "keys") && lookup.0.attribute(name).is_none();
     }
     if any.is::<Range>() {
         return matches!(name, "count" | "index");
@@ -134,39 +135,42 @@ fn of_set(interp: &mut Interp<'_>, own: &Set, name: &str, args: Args) -> Result<
     if first.is_empty() && (single || name.starts_with("is")) && others.is_empty() {
         return Err(type_error(format!("set.{name}() takes exactly one argument (0 given)")));
     }
-    let keys: Vec<Key> = own.0.lock().iter().cloned().collect();
+    let keys: Vec<Key> = own.to_vec();
     interp.burn(keys.len())?;
     Ok(match name {
         "add" => {
-            own.0.lock().extend(first);
+            first.into_iter().for_each(|key| own.insert(key));
             Value::Null
         }
         "discard" | "remove" => {
-            let gone = first.first().is_some_and(|key| own.0.lock().shift_remove(key));
+            let gone = first.first().is_some_and(|key| own.remove(key));
             if !gone && name == "remove" {
                 return Err(Error::key(&args.positional[0]));
             }
             Value::Null
         }
         "clear" => {
-            own.0.lock().clear();
+            own.clear();
             Value::Null
         }
-        "pop" => match own.0.lock().shift_remove_index(0) {
-            Some(key) => key.into_value(),
+        "pop" => match keys.first() {
+            Some(key) => {
+                own.remove(key);
+                key.value().clone()
+            }
             None => return Err(Error::new(Class::KeyError, "'pop from an empty set'")),
         },
-        "copy" => Set::value(keys),
-        "union" => Set::value(keys.into_iter().chain(others.into_iter().flatten())),
+        "copy" => set_of(keys),
+        "union" => set_of(keys.into_iter().chain(others.into_iter().flatten())),
         "intersection" => {
-            Set::value(keys.into_iter().filter(|key| others.iter().all(|other| other.contains(key))))
+            set_of(keys.into_iter().filter(|key| others.iter().all(|other| other.contains(key))))
         }
         "difference" => {
-            Set::value(keys.into_iter().filter(|key| !others.iter().any(|other| other.contains(key))))
+            set_of(keys.into_iter().filter(|key| !others.iter().any(|other| other.contains(key))))
         }
         "symmetric_difference" => {
             let new: Vec<Key> = first.iter().filter(|key| !keys.contains(key)).cloned().collect();
-            Set::value(keys.into_iter().filter(|key| !first.contains(key)).chain(new))
+            set_of(keys.into_iter().filter(|key| !first.contains(key)).chain(new))
         }
         "issubset" => Value::Bool(keys.iter().all(|key| first.contains(key))),
         "issuperset" => Value::Bool(first.iter().all(|key| keys.contains(key))),

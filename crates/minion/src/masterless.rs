@@ -1,0 +1,62 @@
+//! Grains and pillar of a machine without a master.
+
+use std::sync::Arc;
+
+use halite_pillar::{Compiler, Renderer, Request, Source};
+use halite_spec::{Cx, Result};
+use halite_value::{Dict, Value};
+
+use crate::{Pipes, Sources};
+
+/// Collects grains here and compiles pillar from `pillar_roots`.
+pub struct Masterless {
+    pipes: Arc<Pipes>,
+}
+
+impl Masterless {
+    pub fn new(pipes: Arc<Pipes>) -> Self {
+        Self { pipes }
+    }
+}
+
+impl Sources for Masterless {
+    fn grains(&self, cx: &Cx) -> Result<Dict> {
+        Ok(halite_grains::collect(&*cx.host, &cx.opts))
+    }
+
+    fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {
+        let renderer = Arc::new(Templates { cx: cx.clone(), pipes: Arc::clone(&self.pipes) });
+        let request = Request {
+            opts: cx.opts.clone(),
+            minion_id: cx.id().into(),
+            grains: cx.grains.clone(),
+            saltenv: None,
+            pillarenv: pillarenv.map(str::to_owned),
+            pillar_override: overrides.clone(),
+            current: cx.pillar.clone(),
+            ..Request::default()
+        };
+        let compiled = Compiler::new(Arc::clone(&cx.host), renderer).compile(&request);
+        for failure in &compiled.failures {
+            tracing::error!(
+                "the pillar file {} of {} does not render: {}",
+                failure.sls,
+                failure.saltenv,
+                failure.error
+            );
+        }
+        Ok(compiled.pillar)
+    }
+}
+
+/// Renders pillar files with the functions of this minion.
+struct Templates {
+    cx: Cx,
+    pipes: Arc<Pipes>,
+}
+
+impl Renderer for Templates {
+    fn render(&self, source: &Source<'_>) -> Result<Value> {
+        self.pipes.pillar(&self.cx, source)
+    }
+}

@@ -1,0 +1,360 @@
+//! How this minion renders: the pipe of renderers, with a Jinja that can call functions.
+//!
+//! One [`Pipes`] lives as long as the program: it keeps compiled templates. For each rendering it
+//! registers a Jinja that knows the context it renders for: `salt` calls functions through the
+//! `Cx`, imports come from the file server (or, for pillar, from the pillar roots).
+
+use std::{path::Path, sync::Arc};
+
+use halite_pillar::{PillarFiles, Source as PillarSource};
+use halite_renderers::{
+    Data, Error as RenderError, Lines, RenderCx, Renderer, Renderers, Text,
+    jinja::{
+        self, Args, Environment, Files, Host as JinjaHost, HostFunction, HostLookup, LineMap,
+        Lookup, SaltLoader, Source,
+    },
+    sls_context,
+};
+use halite_spec::{Call, Cx, Error, Result, Template};
+use halite_value::{Dict, Place, Value};
+
+use crate::Rendering;
+
+/// Renders with everything this binary has.
+pub struct Pipes {
+    /// For SLS files; they have options of their own.
+    sls: Environment,
+    other: Environment,
+}
+
+impl Pipes {
+    pub fn new(opts: &Dict) -> Self {
+        let environment = |option: &str| {
+            let mut environment = Environment::new();
+            if let Some(Value::Dict(options)) = opts.get(option) {
+                for (name, value) in &options {
+                    if !environment.set_option(&name.to_str(), &value) {
+                        tracing::warn!("{option}: there is no option `{name}` of Jinja");
+                    }
+                }
+            }
+            environment
+        };
+        let mut sls = environment("jinja_sls_env");
+        for (option, name) in
+            [("jinja_trim_blocks", "trim_blocks"), ("jinja_lstrip_blocks", "lstrip_blocks")]
+        {
+            if let Some(value) = opts.get(option).filter(Value::truthy) {
+                sls.set_option(name, &value);
+            }
+        }
+        Self { sls, other: environment("jinja_env") }
+    }
+
+    fn renderers(&self, cx: &Cx, files: ImportFiles, is_sls: bool) -> Renderers {
+        let names = |option: &str| -> Vec<String> {
+            let list = cx.opt(option).and_then(|list| list.items_of_sequence()).unwrap_or_default();
+            list.iter().map(Value::to_string).collect()
+        };
+        let mut renderers = Renderers::new();
+        let environment = if is_sls { &self.sls } else { &self.other };
+        renderers.register(Arc::new(Jinja {
+            cx: cx.clone(),
+            environment: environment.clone().with_host(Arc::new(Machine(cx.clone()))),
+            files,
+        }));
+        renderers.allow(names("renderer_whitelist"), names("renderer_blacklist"));
+        renderers
+    }
+
+    fn run(&self, cx: &Cx, template: &Template) -> Result<Data> {
+        let name = template.source.clone().unwrap_or_else(|| "<template>".to_owned());
+        let text = Text::new(name.as_str(), template.text.clone());
+        let sls = template.sls.clone().unwrap_or_default();
+        let render = RenderCx {
+            saltenv: &template.saltenv,
+            sls: &sls,
+            path: template.source.as_deref(),
+            context: &template.context,
+        };
+        let files = ImportFiles::Served { cx: cx.clone(), saltenv: template.saltenv.clone() };
+        let renderers = self.renderers(cx, files, template.sls.is_some());
+        let rendered = renderers.render(text, &template.engine, &render).map_err(source_error)?;
+        for warning in &rendered.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(rendered.data)
+    }
+
+    /// Renders a pillar file: its imports are pillar files, its pillar is the one so far.
+    pub fn pillar(&self, cx: &Cx, source: &PillarSource<'_>) -> Result<Value> {
+        let cx = Cx { pillar: source.pillar.clone(), ..cx.clone() };
+        let files = ImportFiles::Pillar {
+            files: Arc::clone(source.files),
+            saltenv: source.saltenv.to_owned(),
+        };
+        let renderers = self.renderers(&cx, files, true);
+        halite_pillar::pipe::render(&renderers, source)
+    }
+}
+
+impl Rendering for Pipes {
+    fn render(&self, cx: &Cx, template: &Template) -> Result<String> {
+        match self.run(cx, template)? {
+            Data::Text(text) => Ok(text.as_str().to_owned()),
+            Data::Value(value) => Ok(value.to_string()),
+        }
+    }
+
+    fn compile(&self, cx: &Cx, template: &Template) -> Result<Value> {
+        self.run(cx, template).map(Data::into_value)
+    }
+}
+
+fn source_error(error: RenderError) -> Error {
+    Error::Source {
+        message: error.to_string(),
+        place: error.place().cloned(),
+        excerpt: error.source_line().map(str::to_owned),
+        help: error.hint().map(str::to_owned),
+    }
+}
+
+/// Jinja, for one context.
+struct Jinja {
+    cx: Cx,
+    environment: Environment,
+    files: ImportFiles,
+}
+
+impl Jinja {
+    /// The names every template sees.
+    fn context(&self, render: &RenderCx<'_>) -> Dict {
+        let cx = &self.cx;
+        let context = Dict::new();
+        context.insert("salt", functions(cx));
+        context.insert("grains", &cx.grains);
+        context.insert("pillar", &cx.pillar);
+        context.insert("opts", &cx.opts);
+        context.insert("saltenv", render.saltenv);
+        context.insert("env", render.saltenv);
+        context.insert("sls", render.sls);
+        context.insert("proxy", Value::Null);
+        context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
+        context.update(&sls_context(render.path, render.sls));
+        context.update(render.context);
+        context
+    }
+}
+
+impl Renderer for Jinja {
+    fn name(&self) -> &str {
+        "jinja"
+    }
+
+    fn render(&self, input: Data, _: &str, render: &RenderCx<'_>) -> Result<Data, RenderError> {
+        let Data::Text(text) = input else {
+            return Err(RenderError::new("Jinja renders text, not data"));
+        };
+        let local = self.cx.opt_str("file_client").as_deref() == Some("local");
+        let loader = SaltLoader { files: self.files.clone(), local };
+        let rendered = self.environment.render_salt(text.as_str(), &self.context(render), &loader);
+        match rendered {
+            Ok(rendered) => {
+                let lines = Arc::new(Moved(rendered.lines));
+                Ok(Data::Text(text.rendered(rendered.text, Some(lines))))
+            }
+            Err(error) => Err(told(&error, &text, render)),
+        }
+    }
+}
+
+/// An error of a template in Salt's words, with the author's place.
+fn told(error: &jinja::Error, text: &Text, render: &RenderCx<'_>) -> RenderError {
+    let salt = error.as_salt(Some(render.sls).filter(|sls| !sls.is_empty()));
+    let message = if salt.line > 0 {
+        let excerpt = jinja::excerpt(text.as_str(), salt.line);
+        format!("{}; line {}\n\n{excerpt}", salt.message, salt.line)
+    } else {
+        salt.message
+    };
+    let mut told = RenderError::new(message);
+    if let Some(spot) = error.spot() {
+        let file = spot.file.clone().unwrap_or_else(|| Arc::clone(text.file()));
+        told = told.at(Place { file, line: spot.line, column: 0 }, text);
+    }
+    match error.suggestion() {
+        Some(word) => told.with_hint(format!("did you mean `{word}`?")),
+        None => told,
+    }
+}
+
+#[derive(Debug)]
+struct Moved(LineMap);
+
+impl Lines for Moved {
+    fn source_of(&self, line: u32) -> Option<(Option<Arc<str>>, u32)> {
+        self.0.source_of(line).map(|(file, line)| (file.cloned(), line))
+    }
+}
+
+/// Where `import` and `include` look.
+#[derive(Clone)]
+enum ImportFiles {
+    Served { cx: Cx, saltenv: String },
+    Pillar { files: Arc<PillarFiles>, saltenv: String },
+}
+
+impl Files for ImportFiles {
+    fn read(&self, path: &str) -> Result<Option<Source>, jinja::Error> {
+        let found = match self {
+            Self::Served { cx, saltenv } => {
+                cx.files.cache(&format!("salt://{path}"), saltenv).and_then(|file| match file {
+                    Some(file) => Ok(Some((file.clone(), cx.host.read_text(&file)?))),
+                    None => Ok(None),
+                })
+            }
+            Self::Pillar { files, saltenv } => files.read(saltenv, path),
+        };
+        match found {
+            Ok(Some((file, text))) => Ok(Some(Source {
+                text: text.into(),
+                file: Some(file.to_string_lossy().into_owned().into()),
+            })),
+            Ok(None) => Ok(None),
+            Err(error) => Err(raised(&error)),
+        }
+    }
+}
+
+fn raised(error: &Error) -> jinja::Error {
+    jinja::Error::other(error.class().to_owned(), error.to_string())
+}
+
+/// Returns the `salt` of templates.
+fn functions(cx: &Cx) -> Value {
+    HostLookup::value(Functions { cx: cx.clone(), module: None })
+}
+
+/// All functions, or those of one module (`salt.cmd`).
+struct Functions {
+    cx: Cx,
+    module: Option<String>,
+}
+
+impl Functions {
+    fn full(&self, key: &str) -> String {
+        match &self.module {
+            Some(module) => format!("{module}.{key}"),
+            None => key.to_owned(),
+        }
+    }
+}
+
+impl Lookup for Functions {
+    fn item(&self, key: &str) -> Option<Value> {
+        let name = self.full(key);
+        if !self.cx.runtime.has(&name) {
+            return None;
+        }
+        Some(HostFunction::value(Function { cx: self.cx.clone(), name }))
+    }
+
+    fn attribute(&self, name: &str) -> Option<Value> {
+        if self.module.is_some() {
+            return self.item(name);
+        }
+        let prefix = format!("{name}.");
+        let known = self.cx.runtime.function_names().iter().any(|own| own.starts_with(&prefix));
+        known
+            .then(|| HostLookup::value(Self { cx: self.cx.clone(), module: Some(name.to_owned()) }))
+    }
+
+    fn class(&self) -> &str {
+        match self.module {
+            None => "salt.utils.templates.AliasedLoader",
+            Some(_) => "salt.utils.templates.AliasedModule",
+        }
+    }
+
+    fn contains(&self, key: &str) -> bool {
+        self.cx.runtime.has(&self.full(key))
+    }
+
+    fn keys(&self) -> Vec<String> {
+        let names = self.cx.runtime.function_names();
+        match &self.module {
+            None => names,
+            Some(module) => {
+                let prefix = format!("{module}.");
+                names
+                    .iter()
+                    .filter_map(|name| name.strip_prefix(&prefix))
+                    .map(str::to_owned)
+                    .collect()
+            }
+        }
+    }
+}
+
+/// An execution function in a template.
+struct Function {
+    cx: Cx,
+    name: String,
+}
+
+impl jinja::Callable for Function {
+    fn call(&self, args: Args) -> Result<Value, jinja::Error> {
+        let kwargs: Dict = args.keyword.into_iter().collect();
+        let call = Call { args: args.positional, kwargs };
+        self.cx.call(&self.name, call).map_err(|error| raised(&error))
+    }
+
+    fn name(&self) -> &str {
+        self.name.rsplit('.').next().unwrap_or(&self.name)
+    }
+}
+
+/// The machine as filters may ask it.
+struct Machine(Cx);
+
+impl JinjaHost for Machine {
+    fn which(&self, exe: &str) -> Result<Option<String>, jinja::Error> {
+        Ok(self.0.host.which(exe).map(|path| path.to_string_lossy().into_owned()))
+    }
+
+    fn read_file(&self, path: &str, most: usize) -> Result<Vec<u8>, jinja::Error> {
+        use std::io::Read as _;
+        let file = self.0.host.open(Path::new(path)).map_err(|error| raised(&error.into()))?;
+        let mut content = Vec::new();
+        let read = file.take(most as u64).read_to_end(&mut content);
+        read.map_err(|error| jinja::Error::other("OSError", error.to_string()))?;
+        Ok(content)
+    }
+
+    fn list_files(&self, directory: &str) -> Result<Vec<String>, jinja::Error> {
+        let mut found = vec![directory.to_owned()];
+        let mut folders = vec![directory.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for name in self.0.host.read_dir(Path::new(&folder)).unwrap_or_default() {
+                let path = format!("{folder}/{}", name.to_string_lossy());
+                if self.0.host.is_dir(Path::new(&path)) && !self.0.host.is_link(Path::new(&path)) {
+                    folders.push(path.clone());
+                }
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    fn uid(&self, user: Option<&str>) -> Result<Option<i64>, jinja::Error> {
+        let Some(user) = user else { return Ok(Some(self.0.host.uid().into())) };
+        let found = self.0.host.user_named(user).map_err(|error| raised(&error.into()))?;
+        Ok(found.map(|user| user.uid.into()))
+    }
+
+    fn http_query(&self, url: &str, options: &Dict) -> Result<Value, jinja::Error> {
+        let call = Call { args: vec![url.into()], kwargs: options.shallow_copy() };
+        self.0.call("http.query", call).map_err(|error| raised(&error))
+    }
+}

@@ -1,0 +1,793 @@
+//! Managing a whole file: content, owner, mode.
+//!
+//! [`Request`] is everything wanted; [`Request::look`] compares it with the machine and
+//! [`Request::perform`] brings the machine there. The state `file.managed` calls the two in turn;
+//! the functions of Salt's names below are the same in the shape their callers know.
+
+use std::path::{Path, PathBuf};
+
+use halite_spec::{
+    Cx, Error, Rest, Result, Stat, function,
+    host::{Kind as FileKind, Write},
+};
+use halite_value::{Dict, Value, dict, entries};
+
+use super::{
+    backup::keep_copy,
+    content::{
+        Content, Difference, Lenient, Origin, difference, has_folder, mode_of_source, names_of,
+        render,
+    },
+    hashes::Sum,
+    paths::{expand_user, parent, real},
+    perms::{Label, Mode, Owner, Wanted},
+    source::choose,
+    tree::make_folders,
+};
+use crate::hashutil::Kind;
+
+/// What a managed file shall be.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub origin: Origin,
+    /// Given content, instead of a source.
+    pub contents: Option<Vec<u8>>,
+    pub wanted: Wanted,
+    /// The mode shall be the source's.
+    pub keep_mode: bool,
+    pub follow_symlinks: bool,
+    pub show_changes: bool,
+    pub new_file_diff: bool,
+    pub lenient: Lenient,
+    pub backup: String,
+    pub makedirs: bool,
+    pub dir_mode: Option<Mode>,
+}
+
+impl Request {
+    /// A request for a file; everything else as `file.managed` has it by default.
+    pub fn new(name: &str, saltenv: &str) -> Self {
+        Self {
+            origin: Origin {
+                name: name.to_owned(),
+                saltenv: saltenv.to_owned(),
+                ..Origin::default()
+            },
+            contents: None,
+            wanted: Wanted::default(),
+            keep_mode: false,
+            follow_symlinks: true,
+            show_changes: true,
+            new_file_diff: false,
+            lenient: Lenient::default(),
+            backup: String::new(),
+            makedirs: false,
+            dir_mode: None,
+        }
+    }
+
+    fn name(&self) -> &str {
+        &self.origin.name
+    }
+}
+
+/// What a look at the machine found.
+#[derive(Clone, Debug)]
+pub struct View {
+    content: Content,
+    /// The file to be written: the name, or what it links to.
+    target: PathBuf,
+    /// The file as it is; `None` if it is not there.
+    stat: Option<Stat>,
+    /// A link stands there and shall not be followed.
+    replaces_link: bool,
+    /// How the content differs.
+    pub difference: Option<Difference>,
+    /// How owner, mode and attributes differ.
+    pub perms: Dict,
+    wanted: Wanted,
+}
+
+impl View {
+    pub fn is_new(&self) -> bool {
+        self.stat.is_none()
+    }
+
+    /// The changes that `test=True` tells, as Salt tells them.
+    pub fn expected(&self, request: &Request) -> Dict {
+        let changes = Dict::new();
+        if self.is_new() && !request.new_file_diff {
+            changes.insert("newfile", request.name());
+            return changes;
+        }
+        if let Some(difference) = &self.difference {
+            changes.insert("diff", difference.text.as_str());
+        }
+        if !self.is_new() {
+            changes.update(&self.perms);
+        }
+        changes
+    }
+
+    pub fn changes_content(&self) -> bool {
+        self.difference.is_some() || self.replaces_link
+    }
+
+    /// The content that will be there.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+}
+
+/// What was done, in the words of a state's return.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub changes: Dict,
+    pub comment: String,
+    pub result: bool,
+}
+
+impl Done {
+    fn failed(comment: impl Into<String>) -> Self {
+        Self { changes: Dict::new(), comment: comment.into(), result: false }
+    }
+}
+
+impl Request {
+    /// Compares what is wanted with the machine.
+    pub fn look(&self, cx: &Cx) -> Result<View> {
+        let content = match &self.contents {
+            Some(bytes) => Content::Bytes(bytes.clone()),
+            None => self.origin.content(cx)?,
+        };
+        let mut wanted = self.wanted.clone();
+        if self.keep_mode
+            && let Some(source) = &self.origin.source
+            && let Some(mode) = mode_of_source(cx, source, &self.origin.saltenv)
+        {
+            wanted.mode = Some(Mode::of(mode));
+        }
+        let name = Path::new(self.name());
+        let itself = cx.host.stat_if_there(name, false)?;
+        let is_link = itself.as_ref().is_some_and(|stat| stat.kind == FileKind::Link);
+        let replaces_link = is_link && !self.follow_symlinks;
+        let target = if is_link && self.follow_symlinks {
+            PathBuf::from(real(cx, self.name()))
+        } else {
+            name.to_owned()
+        };
+        let stat = if is_link && self.follow_symlinks {
+            cx.host.stat_if_there(&target, true)?
+        } else {
+            itself
+        };
+        let difference = self.compare(cx, &target, stat.as_ref(), &content)?;
+        let perms = match &stat {
+            Some(stat) => wanted.differences(cx, &target, stat),
+            None => Dict::new(),
+        };
+        Ok(View { content, target, stat, replaces_link, difference, perms, wanted })
+    }
+
+    /// As [`Request::look`], where what stands there now will be gone before.
+    pub fn look_at_nothing(&self, cx: &Cx) -> Result<View> {
+        Ok(View {
+            content: self.origin.content(cx)?,
+            target: PathBuf::from(self.name()),
+            stat: None,
+            replaces_link: false,
+            difference: Some(Difference { text: "New file".into(), counts: true }),
+            perms: Dict::new(),
+            wanted: self.wanted.clone(),
+        })
+    }
+
+    fn compare(
+        &self,
+        cx: &Cx,
+        target: &Path,
+        stat: Option<&Stat>,
+        content: &Content,
+    ) -> Result<Option<Difference>> {
+        let shown = |text: &str| Some(Difference { text: text.to_owned(), counts: true });
+        let readable = stat.is_some_and(|stat| stat.kind != FileKind::Link);
+        if readable {
+            if matches!(content, Content::Unknown) || content.is_in(cx, target)? {
+                return Ok(None);
+            }
+        } else if stat.is_none() && !self.new_file_diff {
+            return Ok(shown("New file"));
+        } else if stat.is_some() {
+            return Ok(shown("Replace symbolic link with regular file"));
+        }
+        if cx.opt_bool("obfuscate_templates") {
+            return Ok(shown("<Obfuscated Template>"));
+        }
+        if !self.show_changes {
+            return Ok(shown("<show_changes=False>"));
+        }
+        difference(cx, readable.then_some(target), content, &self.lenient).map(Some)
+    }
+
+    /// Brings the machine there.
+    pub fn perform(&self, cx: &Cx, view: View) -> Result<Done> {
+        if view.is_new() { self.create(cx, view) } else { self.update(cx, view) }
+    }
+
+    fn update(&self, cx: &Cx, view: View) -> Result<Done> {
+        let changes = Dict::new();
+        if let Some(difference) = &view.difference {
+            if view.replaces_link {
+                self.replace_link(cx, &view)?;
+            } else {
+                keep_copy(cx, &view.target, &self.backup)?;
+                let how = self.how(cx, &view.wanted);
+                let mut reader = view.content.open(cx)?;
+                if let Err(error) = cx.host.write_from(&view.target, &mut *reader, &how) {
+                    return Ok(Done::failed(format!("Failed to commit change: {error}")));
+                }
+                for (key, value) in &view.perms {
+                    let known = match key.to_str().as_str() {
+                        "user" => how.uid.is_some(),
+                        "group" => how.gid.is_some(),
+                        "mode" => how.mode.is_some(),
+                        _ => false,
+                    };
+                    if known {
+                        changes.insert(key, value);
+                    }
+                }
+            }
+            if !difference.text.is_empty() {
+                let perms = std::mem::take(&mut *changes.write());
+                changes.insert("diff", difference.text.as_str());
+                changes.write().extend(perms);
+            }
+        }
+        let enforced = view.wanted.enforce(cx, Path::new(self.name()), self.follow_symlinks)?;
+        changes.update(&enforced.changes);
+        let result = enforced.problems.is_empty();
+        let comment = if !changes.is_empty() {
+            format!("File {} updated", self.name())
+        } else if result {
+            format!("File {} is in the correct state", self.name())
+        } else {
+            enforced.problems.join("; ")
+        };
+        Ok(Done { changes, comment, result })
+    }
+
+    /// A new file beside the link takes its name in one step.
+    fn replace_link(&self, cx: &Cx, view: &View) -> Result<()> {
+        let beside = crate::temp::fresh_path(cx, parent(self.name()), ".salt", "");
+        let mut reader = view.content.open(cx)?;
+        cx.host.write_from(&beside, &mut *reader, &self.how(cx, &view.wanted))?;
+        let renamed = cx.host.rename(&beside, Path::new(self.name()));
+        if renamed.is_err() {
+            let _ = cx.host.remove_file(&beside);
+        }
+        Ok(renamed?)
+    }
+
+    /// Owner and mode that can be set as the file is written.
+    fn how(&self, cx: &Cx, wanted: &Wanted) -> Write {
+        Write {
+            mode: wanted.mode.as_ref().and_then(Mode::bits),
+            uid: Owner::given(wanted.user.as_ref()).and_then(|user| user.uid(cx)),
+            gid: Owner::given(wanted.group.as_ref()).and_then(|group| group.gid(cx)),
+        }
+    }
+
+    fn create(&self, cx: &Cx, view: View) -> Result<Done> {
+        let name = self.name();
+        if !has_folder(cx, name) {
+            if !self.makedirs {
+                return Ok(Done::failed("Parent directory not present"));
+            }
+            let given = self.dir_mode.clone();
+            let mode = given.or_else(|| view.wanted.mode.as_ref().map(Mode::for_folders));
+            let owner = (view.wanted.user.as_ref(), view.wanted.group.as_ref());
+            make_folders(cx, parent(name), owner, mode.as_ref())?;
+        }
+        let how = self.how(cx, &view.wanted);
+        let mut reader = view.content.open(cx)?;
+        if let Err(error) = cx.host.write_from(&view.target, &mut *reader, &how) {
+            return Ok(Done::failed(format!("Failed to commit change: {error}")));
+        }
+        let changes = Dict::new();
+        let mut comment = format!("File {name} updated");
+        if matches!(view.content, Content::Unknown) {
+            changes.insert("new", format!("file {name} created"));
+            "Empty file".clone_into(&mut comment);
+        } else if let Some(difference) = &view.difference {
+            changes.insert("diff", difference.text.as_str());
+        }
+        let stat = cx.host.stat(&view.target, true)?;
+        let ours = |id: Option<u32>, own: u32| id.is_some_and(|id| id != own);
+        if let Some(user) = &view.wanted.user
+            && ours(how.uid, cx.host.uid())
+        {
+            changes.insert("user", user);
+        }
+        if let Some(group) = &view.wanted.group
+            && ours(how.gid, cx.host.gid())
+        {
+            changes.insert("group", group);
+        }
+        // Salt makes a file with no rights for others first, unless nobody asked for a mode and
+        // the content was given; the step from there is told as a change.
+        let private = self.origin.source.is_some() || view.wanted.mode.is_some();
+        if private && stat.mode != 0o600 {
+            changes.insert("mode", stat.mode_text());
+        }
+        let enforced = view.wanted.enforce(cx, &view.target, false)?;
+        changes.update(&enforced.changes);
+        let result = enforced.problems.is_empty();
+        if !result {
+            comment = enforced.problems.join("; ");
+        }
+        Ok(Done { changes, comment, result })
+    }
+}
+
+fn text_of(value: Option<&Value>) -> Option<String> {
+    value.filter(|value| value.truthy()).map(|value| value.to_str().to_string())
+}
+
+/// The arguments that several functions here share, by Salt's names.
+fn request_from(
+    cx: &Cx,
+    name: &str,
+    source: &Value,
+    source_hash: &Value,
+    given: &Dict,
+    saltenv: &str,
+) -> Result<Request> {
+    let (source, source_hash) = choose(cx, source, source_hash, saltenv)?;
+    let mut request = Request::new(&expand_user(cx, name), saltenv);
+    let text = |key: &str| text_of(given.get(key).as_ref());
+    let flag = |key: &str, default: bool| given.get(key).map_or(default, |value| value.truthy());
+    let owner = |key: &str| -> Option<Owner> {
+        let value = given.get(key).filter(|value| !value.is_null())?;
+        halite_spec::FromArg::from_arg(value).ok()
+    };
+    request.origin.source = source;
+    request.origin.source_hash = text_of(Some(&source_hash));
+    request.origin.source_hash_name = text("source_hash_name");
+    request.origin.template = text("template");
+    request.origin.context = names_of(given.get("context").as_ref(), "Context")?;
+    request.origin.defaults = names_of(given.get("defaults").as_ref(), "Defaults")?;
+    request.origin.skip_verify = flag("skip_verify", false);
+    request.origin.use_etag = flag("use_etag", false);
+    request.contents = match given.get("contents") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(
+            value.as_bytes().map_or_else(|| value.to_str().as_bytes().to_vec(), <[u8]>::to_vec),
+        ),
+    };
+    request.keep_mode = flag("keep_mode", false);
+    request.wanted = Wanted {
+        user: owner("user"),
+        group: owner("group"),
+        mode: text("mode").map(|mode| Mode::new(&mode)),
+        attrs: text("attrs"),
+        label: Label::from_dict(given),
+    };
+    request.follow_symlinks = flag("follow_symlinks", true);
+    request.show_changes = flag("show_changes", true);
+    request.new_file_diff = flag("new_file_diff", false);
+    request.backup = text("backup").unwrap_or_default();
+    request.makedirs = flag("makedirs", false);
+    request.dir_mode = text("dir_mode").map(|mode| Mode::new(&mode));
+    for (key, value) in [("user", &request.wanted.user), ("group", &request.wanted.group)] {
+        request.origin.names.insert(key, value.as_ref().map(Value::from));
+    }
+    request.origin.names.insert("mode", text("mode"));
+    request.origin.names.insert("attrs", text("attrs"));
+    Ok(request)
+}
+
+/// Puts positional arguments under the names they have.
+fn named(rest: &Rest, names: &[&str]) -> Dict {
+    let given = rest.kwargs.shallow_copy();
+    for (name, value) in names.iter().zip(&rest.args) {
+        given.insert(*name, value);
+    }
+    given
+}
+
+/// Return the file that holds a managed file's content, its digest, and what is wrong with it.
+///
+/// ```console
+/// $ salt '*' file.get_managed /etc/httpd/conf.d/httpd.conf jinja salt://http/httpd.conf '' None root root '755' None base None None
+/// ```
+#[function]
+pub fn get_managed(
+    cx: &Cx,
+    /// The file to be managed.
+    name: String,
+    /// The template engine.
+    template: Option<String>,
+    /// The source.
+    source: Value,
+    /// The source's hash.
+    source_hash: Option<Value>,
+    /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `saltenv`, `context`, `defaults`,
+    /// `skip_verify` …
+    rest: Rest,
+) -> Result<Value> {
+    let given = named(
+        &rest,
+        &[
+            "source_hash_name",
+            "user",
+            "group",
+            "mode",
+            "attrs",
+            "saltenv",
+            "context",
+            "defaults",
+            "skip_verify",
+        ],
+    );
+    given.insert("template", template);
+    let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
+    let hash = source_hash.unwrap_or_default();
+    let request = request_from(cx, &name, &source, &hash, &given, &saltenv)?;
+    let content = match request.origin.content(cx) {
+        Ok(content) => content,
+        Err(error) => {
+            return Ok(Value::tuple([Value::str(""), Value::dict(), error.to_string().into()]));
+        }
+    };
+    let (path, sum) = match content {
+        Content::Served { sum, .. } => (String::new(), (&sum).into()),
+        Content::Unknown => (String::new(), Value::dict()),
+        Content::File(path) => {
+            let digits = Kind::Sha256.of_file(&*cx.host, &path)?;
+            (path.display().to_string(), (&Sum { kind: Kind::Sha256, digits }).into())
+        }
+        Content::Bytes(bytes) => {
+            let path = crate::temp::fresh_path(cx, "/tmp", "__salt.tmp.", "");
+            cx.host.write(&path, &bytes, &Write { mode: Some(0o600), ..Write::default() })?;
+            let sum = Sum { kind: Kind::Sha256, digits: Kind::Sha256.of(&bytes) };
+            (path.display().to_string(), (&sum).into())
+        }
+    };
+    Ok(Value::tuple([path.into(), sum, Value::str("")]))
+}
+
+/// Bring a file to what is wanted, from a source already on this machine or given contents.
+///
+/// ```console
+/// $ salt '*' file.manage_file /etc/httpd/conf.d/httpd.conf '' '{}' salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' '' base ''
+/// ```
+#[function]
+pub fn manage_file(
+    cx: &Cx,
+    /// The file.
+    name: String,
+    /// The file that holds the content.
+    sfn: Option<String>,
+    /// A state's return to add to.
+    ret: Option<Dict>,
+    /// The source, if `sfn` is empty.
+    source: Option<Value>,
+    /// The digest the content must have.
+    source_sum: Option<Dict>,
+    /// The user.
+    user: Option<Owner>,
+    /// The group.
+    group: Option<Owner>,
+    /// The mode.
+    mode: Option<Mode>,
+    /// The attributes, as letters.
+    attrs: Option<String>,
+    /// The environment of `salt://` files.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// `minion` keeps a copy of the file replaced.
+    #[default(String::new())]
+    backup: String,
+    /// Make the folders above it.
+    #[default(false)]
+    makedirs: bool,
+    /// The template engine; the content is rendered already.
+    template: Option<String>,
+    /// Show what changed.
+    #[default(true)]
+    show_changes: bool,
+    /// The content itself.
+    contents: Option<Value>,
+    /// The mode of folders made.
+    dir_mode: Option<Mode>,
+    /// Write through a link.
+    #[default(true)]
+    follow_symlinks: bool,
+    /// Do not compare digests.
+    #[default(false)]
+    skip_verify: bool,
+    /// Take the source's mode.
+    #[default(false)]
+    keep_mode: bool,
+    /// Further arguments of `file.managed`.
+    rest: Rest,
+) -> Result<Dict> {
+    let _ = (template, &rest);
+    let name = expand_user(cx, &name);
+    let mut request = Request::new(&name, &saltenv);
+    let sfn = sfn.filter(|path| !path.is_empty());
+    request.origin.source = sfn.clone().or_else(|| text_of(source.as_ref()));
+    request.origin.skip_verify = true;
+    request.contents = contents.filter(|value| !value.is_null()).map(|value| {
+        value.as_bytes().map_or_else(|| value.to_str().as_bytes().to_vec(), <[u8]>::to_vec)
+    });
+    request.wanted = Wanted { user, group, mode, attrs, label: Label::from_dict(&rest.kwargs) };
+    request.keep_mode = keep_mode;
+    request.follow_symlinks = follow_symlinks;
+    request.show_changes = show_changes;
+    request.new_file_diff = rest.kwargs.get("new_file_diff").is_some_and(|flag| flag.truthy());
+    request.backup = backup;
+    request.makedirs = makedirs;
+    request.dir_mode = dir_mode;
+    let ret = ret.filter(|ret| !ret.is_empty()).unwrap_or_else(|| {
+        entries! { "name" => &name, "changes" => Value::dict(), "comment" => "", "result" => true }
+    });
+    if let (false, Some(sfn), Some(sum)) =
+        (skip_verify, &sfn, source_sum.as_ref().and_then(Sum::from_dict))
+    {
+        let actual = sum.kind.of_file(&*cx.host, Path::new(sfn))?;
+        if actual != sum.digits {
+            ret.insert("result", false);
+            ret.insert(
+                "comment",
+                format!(
+                    "Specified {} checksum for {name} ({}) does not match actual checksum \
+                     ({actual})",
+                    sum.kind.name(),
+                    sum.digits
+                ),
+            );
+            return Ok(ret);
+        }
+    }
+    let view = request.look(cx)?;
+    let done = if cx.opt_bool("test") {
+        let changes = view.expected(&request);
+        let comment = format!("File {name} not updated");
+        Done { changes, comment, result: true }
+    } else {
+        request.perform(cx, view)?
+    };
+    if let Some(Value::Dict(changes)) = ret.get("changes") {
+        changes.update(&done.changes);
+    }
+    ret.insert("comment", done.comment);
+    ret.insert("result", done.result);
+    Ok(ret)
+}
+
+const CHECK_NAMES: [&str; 8] =
+    ["source_hash_name", "user", "group", "mode", "attrs", "template", "context", "defaults"];
+
+fn checked(
+    cx: &Cx,
+    name: &str,
+    source: &Value,
+    source_hash: Option<Value>,
+    rest: &Rest,
+) -> Result<std::result::Result<Dict, String>> {
+    let names: Vec<&str> = CHECK_NAMES
+        .into_iter()
+        .chain(["saltenv", "contents", "skip_verify", "keep_mode"])
+        .collect();
+    let given = named(rest, &names);
+    given.get_or_insert_with("follow_symlinks", || false.into());
+    let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
+    let hash = source_hash.unwrap_or_default();
+    let request = request_from(cx, name, source, &hash, &given, &saltenv)?;
+    Ok(match request.look(cx) {
+        Ok(view) => Ok(view.expected(&request)),
+        Err(error @ Error::Cancelled) => return Err(error),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// Tell whether a managed file would change, in words.
+///
+/// ```console
+/// $ salt '*' file.check_managed /etc/httpd/conf.d/httpd.conf salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' jinja True None None base
+/// ```
+#[function]
+pub fn check_managed(
+    cx: &Cx,
+    /// The file.
+    name: String,
+    /// The source.
+    source: Value,
+    /// The source's hash.
+    source_hash: Option<Value>,
+    /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `template`, `context`, `defaults`,
+    /// `saltenv`, `contents`, `skip_verify` …
+    rest: Rest,
+) -> Result<Value> {
+    let changes = match checked(cx, &name, &source, source_hash, &rest)? {
+        Ok(changes) => changes,
+        Err(comment) => return Ok(Value::tuple([Value::Bool(false), comment.into()])),
+    };
+    if name.starts_with("/tmp") {
+        for key in ["user", "group", "mode"] {
+            changes.remove(key);
+        }
+    }
+    Ok(if changes.is_empty() {
+        Value::tuple([Value::Bool(true), format!("The file {name} is in the correct state").into()])
+    } else {
+        let lines: String =
+            changes.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
+        let comment = format!("The following values are set to be changed:\n{lines}");
+        Value::tuple([Value::Null, comment.into()])
+    })
+}
+
+/// Return what would change in a managed file.
+///
+/// ```console
+/// $ salt '*' file.check_managed_changes /etc/httpd/conf.d/httpd.conf salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' jinja True None None base
+/// ```
+#[function]
+pub fn check_managed_changes(
+    cx: &Cx,
+    /// The file.
+    name: String,
+    /// The source.
+    source: Value,
+    /// The source's hash.
+    source_hash: Option<Value>,
+    /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `template`, `context`, `defaults`,
+    /// `saltenv`, `contents`, `skip_verify`, `keep_mode` …
+    rest: Rest,
+) -> Result<Value> {
+    Ok(match checked(cx, &name, &source, source_hash, &rest)? {
+        Ok(changes) => changes.into(),
+        Err(comment) => Value::tuple([Value::Bool(false), comment.into()]),
+    })
+}
+
+/// Return what differs between a file and what is wanted of it.
+///
+/// ```console
+/// $ salt '*' file.check_file_meta /etc/httpd/conf.d/httpd.conf None salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' None base
+/// ```
+#[function]
+pub fn check_file_meta(
+    cx: &Cx,
+    /// The file.
+    name: String,
+    /// The file that holds the content.
+    sfn: Option<String>,
+    /// The source, if `sfn` is empty.
+    source: Option<Value>,
+    /// The digest the content has.
+    source_sum: Option<Dict>,
+    /// `user`, `group`, `mode`, `attrs`, `saltenv`, `contents` …
+    rest: Rest,
+) -> Result<Dict> {
+    let _ = source_sum;
+    let given = named(&rest, &["user", "group", "mode", "attrs", "saltenv", "contents"]);
+    given.get_or_insert_with("follow_symlinks", || false.into());
+    given.insert("skip_verify", true);
+    let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
+    let source = match sfn.filter(|path| !path.is_empty()) {
+        Some(path) => path.into(),
+        None => source.unwrap_or_default(),
+    };
+    let request = request_from(cx, &name, &source, &Value::Null, &given, &saltenv)?;
+    Ok(request.look(cx)?.expected(&request))
+}
+
+/// Render a text as a template.
+///
+/// ```console
+/// $ salt '*' file.apply_template_on_contents contents='This is a {{ template }} string.' template=jinja context='{}' defaults="{'template': 'cool'}" saltenv=base
+/// ```
+#[function]
+pub fn apply_template_on_contents(
+    cx: &Cx,
+    /// The text.
+    contents: String,
+    /// The template engine.
+    template: String,
+    /// Names for the template.
+    context: Option<Value>,
+    /// Names where `context` has none.
+    defaults: Option<Value>,
+    /// The environment.
+    saltenv: String,
+) -> Result<Value> {
+    let names = names_of(defaults.as_ref(), "Defaults")?.shallow_copy();
+    names.update(&names_of(context.as_ref(), "Context")?);
+    match render(cx, &template, contents, None, &saltenv, names) {
+        Ok(text) => Ok(text.into()),
+        Err(Error::Failed(comment)) => Ok(dict! { "result" => false, "comment" => comment }),
+        Err(other) => Err(other),
+    }
+}
+
+/// Return the difference of two files as a unified diff.
+///
+/// ```console
+/// $ salt '*' file.get_diff /home/fred/.vimrc salt://users/fred/.vimrc
+/// ```
+#[function]
+pub fn get_diff(
+    cx: &Cx,
+    /// One file; `salt://` and other addresses are fetched.
+    file1: String,
+    /// The other.
+    file2: String,
+    /// The environment of `salt://` files.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Name the files in the header.
+    #[default(true)]
+    show_filenames: bool,
+    /// Show the difference, not only that there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// The files are templates, which may be secret.
+    #[default(false)]
+    template: bool,
+    /// The hash of the first.
+    source_hash_file1: Option<String>,
+    /// The hash of the second.
+    source_hash_file2: Option<String>,
+    /// The order of lines does not count.
+    #[default(false)]
+    ignore_ordering: bool,
+    /// White space does not count.
+    #[default(false)]
+    ignore_whitespace: bool,
+    /// Comments that begin so do not count.
+    ignore_comment_characters: Option<Vec<String>>,
+) -> Result<Value> {
+    let _ = (source_hash_file1, source_hash_file2);
+    let mut paths = Vec::new();
+    for file in [&file1, &file2] {
+        match cx.files.cache(file, &saltenv)? {
+            Some(path) if cx.host.is_file(&path) => paths.push(path),
+            _ => {
+                return Err(Error::failed(format!(
+                    "Failed to cache one or more files\nFile {file} not found"
+                )));
+            }
+        }
+    }
+    let [first, second] = paths.as_slice() else {
+        return Err(Error::failed("Failed to cache one or more files"));
+    };
+    let lenient = Lenient {
+        ordering: ignore_ordering,
+        whitespace: ignore_whitespace,
+        comments: ignore_comment_characters.unwrap_or_default(),
+    };
+    let new = Content::File(second.clone());
+    let found = if new.is_in(cx, first)? {
+        Difference::default()
+    } else if template && cx.opt_bool("obfuscate_templates") {
+        Difference { text: "<Obfuscated Template>".into(), counts: true }
+    } else if show_changes {
+        let mut found = difference(cx, Some(first), &new, &lenient)?;
+        if show_filenames && let Some(rest) = found.text.strip_prefix("--- \n+++ \n") {
+            found.text = format!("--- {}\n+++ {}\n{rest}", first.display(), second.display());
+        }
+        found
+    } else {
+        Difference { text: "<show_changes=False>".into(), counts: true }
+    };
+    Ok(if lenient.is_on() {
+        Value::tuple([Value::Bool(found.counts), found.text.into()])
+    } else {
+        found.text.into()
+    })
+}

@@ -1,0 +1,388 @@
+//! `pillar`: the data the master (or the local pillar roots) gives this minion.
+//!
+//! Since 3008 Salt shows pillar values as asterisks when a user asks for them by hand. So do we:
+//! only the function a job asks for masks its return; templates, states and other functions get
+//! the values. `unmask=True` shows them, and `pillar_mask_output: False` shows them in
+//! `pillar.items`.
+
+use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_value::{Dict, Value, lookup, merge};
+
+use crate::grains;
+
+module! {
+    /// The data the master gives this minion.
+    "pillar": get, fetch, items, data, ls, item, raw, ext, keys, obfuscate, filter_by, file_exists,
+}
+
+const MASK: &str = "**********";
+
+/// Hides values; the shape and the keys stay.
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::Dict(dict) => {
+            Value::Dict(dict.into_iter().map(|(key, value)| (key, masked(&value))).collect())
+        }
+        Value::List(list) => Value::list(list.into_iter().map(|item| masked(&item))),
+        Value::Null => Value::Null,
+        Value::Str(text) if text.is_empty() => "".into(),
+        _ => MASK.into(),
+    }
+}
+
+/// Masks what goes to the user who asked for it.
+fn shown(cx: &Cx, value: Value, unmask: Option<bool>) -> Value {
+    let asked_by_hand = cx.job.fun.starts_with("pillar.") && cx.low.is_empty();
+    if asked_by_hand && !unmask.unwrap_or(false) { masked(&value) } else { value }
+}
+
+/// The pillar to look into: the present one, or one compiled for another environment.
+fn pillar_of(cx: &Cx, pillarenv: Option<&str>, saltenv: Option<&str>) -> Result<Dict> {
+    let from_saltenv = saltenv.filter(|_| cx.opt_bool("pillarenv_from_saltenv"));
+    match pillarenv.or(from_saltenv) {
+        Some(env) => cx.runtime.compile_pillar(cx, &Dict::new(), Some(env)),
+        None => Ok(cx.pillar.clone()),
+    }
+}
+
+/// Return a value of the pillar, also from within dicts and lists (`a:b:0`).
+///
+/// ```console
+/// $ salt '*' pillar.get pkg:apache
+/// ```
+#[function]
+pub fn get(
+    cx: &Cx,
+    /// The path.
+    key: String,
+    /// What to return when there is no such key.
+    default: Option<Value>,
+    /// Merge the value over the default, when both are dicts or lists.
+    #[default(false)]
+    merge: bool,
+    /// Merge lists within merged dicts too.
+    merge_nested_lists: Option<bool>,
+    /// What stands between the steps of the path.
+    #[default(":".to_owned())]
+    delimiter: String,
+    /// Look into the pillar of this environment.
+    pillarenv: Option<String>,
+    /// As `pillarenv`, with `pillarenv_from_saltenv`.
+    saltenv: Option<String>,
+    /// Show the value although it is asked for by hand.
+    unmask: Option<bool>,
+) -> Result<Value> {
+    let missing = default.is_none();
+    let default = default.unwrap_or_else(|| "".into());
+    if missing && cx.opt_bool("pillar_raise_on_missing") {
+        let pillar = pillar_of(cx, pillarenv.as_deref(), saltenv.as_deref())?;
+        let found = lookup::traverse(&pillar.into(), &key, &delimiter);
+        let found = found.ok_or_else(|| not_found(&key))?;
+        return Ok(shown(cx, found, unmask));
+    }
+    let pillar = Value::from(pillar_of(cx, pillarenv.as_deref(), saltenv.as_deref())?);
+    let found = lookup::traverse(&pillar, &key, &delimiter);
+    let value = match found {
+        Some(value) if merge => over_default(&default, &value, merge_nested_lists)?,
+        Some(value) => value,
+        None => default,
+    };
+    Ok(shown(cx, value, unmask))
+}
+
+fn not_found(key: &str) -> Error {
+    let message = format!("'Pillar key not found: {key}'");
+    Error::Raised { class: "KeyError".into(), message, traceback: None }
+}
+
+fn over_default(default: &Value, value: &Value, nested_lists: Option<bool>) -> Result<Value> {
+    match (default, value) {
+        (Value::Dict(_), Value::Dict(_)) => {
+            let lists = nested_lists.unwrap_or(true);
+            merge::merge(&default.deep_copy(), value, merge::Strategy::Recurse, lists)
+                .map_err(|error| Error::failed(error.to_string()))
+        }
+        (Value::List(first), Value::List(second)) => {
+            let mut all = first.to_vec();
+            all.extend(second.to_vec());
+            Ok(all.into())
+        }
+        (Value::Dict(_) | Value::List(_), _) => {
+            tracing::error!(
+                "pillar.get: the default and the value are not of one kind; the value counts"
+            );
+            Ok(value.clone())
+        }
+        _ => Ok(value.clone()),
+    }
+}
+
+/// As `pillar.get`.
+///
+/// ```console
+/// $ salt '*' pillar.fetch pkg:apache
+/// ```
+#[function]
+pub fn fetch(
+    cx: &Cx,
+    /// The path.
+    key: String,
+    /// What to return when there is no such key.
+    default: Option<Value>,
+    /// Merge the value over the default.
+    #[default(false)]
+    merge: bool,
+    /// Merge lists within merged dicts too.
+    merge_nested_lists: Option<bool>,
+    /// What stands between the steps of the path.
+    #[default(":".to_owned())]
+    delimiter: String,
+    /// Look into the pillar of this environment.
+    pillarenv: Option<String>,
+    /// As `pillarenv`, with `pillarenv_from_saltenv`.
+    saltenv: Option<String>,
+    /// Show the value although it is asked for by hand.
+    unmask: Option<bool>,
+) -> Result<Value> {
+    get(cx, key, default, merge, merge_nested_lists, delimiter, pillarenv, saltenv, unmask)
+}
+
+/// Compiles the pillar anew, as `pillar.items` does.
+fn compiled(cx: &Cx, rest: &Rest) -> Result<Dict> {
+    let overrides = match rest.kwargs.get("pillar") {
+        None | Some(Value::Null) => Dict::new(),
+        Some(Value::Dict(pillar)) => pillar,
+        Some(_) => {
+            return Err(Error::invalid("Pillar data must be formatted as a dictionary"));
+        }
+    };
+    let env = rest.kwargs.get("pillarenv").filter(Value::truthy).map(|env| env.to_string());
+    cx.runtime.compile_pillar(cx, &overrides, env.as_deref())
+}
+
+fn unmask_of(rest: &Rest) -> Option<bool> {
+    rest.kwargs.get("unmask").filter(|flag| !flag.is_null()).map(|flag| flag.truthy())
+}
+
+/// Compile the pillar anew and return all of it, or some keys.
+///
+/// ```console
+/// $ salt '*' pillar.items
+/// $ salt '*' pillar.items unmask=True
+/// ```
+#[function]
+pub fn items(
+    cx: &Cx,
+    /// Keys, and `pillar`, `pillarenv`, `saltenv`, `unmask`.
+    rest: Rest,
+) -> Result<Value> {
+    let pillar = compiled(cx, &rest)?;
+    let pillar = if rest.args.is_empty() {
+        pillar
+    } else {
+        let keys = rest.args.iter().map(Value::to_str);
+        keys.map(|key| {
+            let value = pillar.get(key.as_str()).unwrap_or_else(|| "".into());
+            (key, value)
+        })
+        .collect()
+    };
+    let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
+    Ok(shown(cx, pillar.into(), unmask_of(&rest).or(shows.then_some(true))))
+}
+
+/// As `pillar.items`.
+///
+/// ```console
+/// $ salt '*' pillar.data
+/// ```
+#[function]
+pub fn data(
+    cx: &Cx,
+    /// As for `pillar.items`.
+    rest: Rest,
+) -> Result<Value> {
+    items(cx, rest)
+}
+
+/// Return the names of the pillar's keys.
+///
+/// ```console
+/// $ salt '*' pillar.ls
+/// ```
+#[function]
+pub fn ls(
+    cx: &Cx,
+    /// As for `pillar.items`.
+    rest: Rest,
+) -> Result<Value> {
+    Ok(Value::list(compiled(cx, &rest)?.keys()))
+}
+
+/// Return some keys of the pillar; those that are missing are empty.
+///
+/// ```console
+/// $ salt '*' pillar.item foo bar
+/// ```
+#[function]
+pub fn item(
+    cx: &Cx,
+    /// Keys, and `default`, `delimiter`, `pillarenv`, `unmask`.
+    rest: Rest,
+) -> Result<Value> {
+    let default = rest.kwargs.get("default").filter(|value| !value.is_null());
+    let default = default.unwrap_or_else(|| "".into());
+    let delimiter = rest.kwargs.get("delimiter").filter(Value::truthy);
+    let delimiter = delimiter.map_or_else(|| ":".into(), |text| text.to_str());
+    let text = |name: &str| rest.kwargs.get(name).filter(Value::truthy).map(|env| env.to_string());
+    let pillar = pillar_of(cx, text("pillarenv").as_deref(), text("saltenv").as_deref())?;
+    let pillar = Value::from(pillar);
+    let found = Dict::new();
+    for key in rest.args.iter().map(Value::to_str) {
+        let value = lookup::traverse(&pillar, &key, &delimiter);
+        found.insert(key, value.unwrap_or_else(|| default.clone()));
+    }
+    Ok(shown(cx, found.into(), unmask_of(&rest)))
+}
+
+/// Return the pillar as it is in memory, or one key of it.
+///
+/// ```console
+/// $ salt '*' pillar.raw
+/// ```
+#[function]
+pub fn raw(
+    cx: &Cx,
+    /// The key.
+    key: Option<String>,
+    /// Show the values although they are asked for by hand.
+    unmask: Option<bool>,
+) -> Result<Value> {
+    let value = match key {
+        Some(key) => cx.pillar.get(key.as_str()).unwrap_or_else(Value::dict),
+        None => Value::from(&cx.pillar),
+    };
+    Ok(shown(cx, value, unmask))
+}
+
+/// Compile the pillar of an external source given here.
+///
+/// ```console
+/// $ salt '*' pillar.ext '{cmd_yaml: "cat /tmp/x"}'
+/// ```
+#[function]
+pub fn ext(
+    _cx: &Cx,
+    /// The source, as in `ext_pillar`.
+    external: Value,
+    /// Further pillar data.
+    pillar: Option<Value>,
+    /// Show the values although they are asked for by hand.
+    unmask: Option<bool>,
+) -> Result<Value> {
+    let _ = (external, pillar, unmask);
+    Err(Error::Unavailable {
+        function: "pillar.ext".into(),
+        reason: "external sources on demand are not supported yet".into(),
+    })
+}
+
+/// Return the keys of a dict in the pillar.
+///
+/// ```console
+/// $ salt '*' pillar.keys web:sites
+/// ```
+#[function]
+pub fn keys(
+    cx: &Cx,
+    /// The path.
+    key: String,
+    /// What stands between the steps of the path.
+    #[default(":".to_owned())]
+    delimiter: String,
+    /// Accepted as in Salt; keys are never hidden.
+    unmask: Option<bool>,
+) -> Result<Value> {
+    let _ = unmask;
+    match lookup::traverse(&Value::from(&cx.pillar), &key, &delimiter) {
+        Some(Value::Dict(dict)) => Ok(Value::list(dict.keys())),
+        Some(_) => Err(Error::Raised {
+            class: "ValueError".into(),
+            message: format!("Pillar value in key {key} is not a dict"),
+            traceback: None,
+        }),
+        None => Err(not_found(&key)),
+    }
+}
+
+/// Return the pillar with the kinds of its values in place of them.
+///
+/// ```console
+/// $ salt '*' pillar.obfuscate
+/// ```
+#[function]
+pub fn obfuscate(
+    cx: &Cx,
+    /// As for `pillar.items`.
+    rest: Rest,
+) -> Result<Value> {
+    fn kinds(value: &Value) -> Value {
+        match value {
+            Value::Dict(dict) => {
+                Value::Dict(dict.into_iter().map(|(key, value)| (key, kinds(&value))).collect())
+            }
+            Value::List(list) => Value::list(list.into_iter().map(|item| kinds(&item))),
+            other => format!("<{}>", other.type_name()).into(),
+        }
+    }
+    Ok(kinds(&compiled(cx, &rest)?.into()))
+}
+
+/// Pick an entry of a dict by a pillar value.
+///
+/// ```console
+/// $ salt '*' pillar.filter_by '{web: Serve it up, db: I query}' role
+/// ```
+#[function]
+pub fn filter_by(
+    cx: &Cx,
+    /// Values by what the pillar value may be; globs allowed.
+    lookup_dict: Value,
+    /// The path into the pillar.
+    pillar: String,
+    /// Merged over the result.
+    merge: Option<Value>,
+    /// The key to take when none matches.
+    #[default(Value::from("default"))]
+    default: Value,
+    /// The key of values the result is merged over.
+    base: Option<String>,
+) -> Result<Value> {
+    let data = Value::from(&cx.pillar);
+    grains::pick(&lookup_dict, &pillar, &data, merge.as_ref(), &default, base.as_deref())
+}
+
+/// Tell whether a file is in the pillar roots of this machine.
+///
+/// ```console
+/// $ salt '*' pillar.file_exists foo/bar.sls
+/// ```
+#[function]
+pub fn file_exists(
+    cx: &Cx,
+    /// The path below a pillar root.
+    path: String,
+    /// The environment; all of them if none is given.
+    saltenv: Option<String>,
+) -> Result<bool> {
+    if path.starts_with('/') || path.split('/').any(|part| part == "..") {
+        return Ok(false);
+    }
+    let Some(Value::Dict(roots)) = cx.opt("pillar_roots") else { return Ok(false) };
+    let exists =
+        |root: &Value| cx.host.is_file(&std::path::Path::new(root.to_str().as_str()).join(&path));
+    Ok(roots.into_iter().any(|(env, folders)| {
+        saltenv.as_ref().is_none_or(|wanted| *env == **wanted)
+            && folders.items_of_sequence().unwrap_or_default().iter().any(exists)
+    }))
+}

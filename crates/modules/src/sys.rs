@@ -1,0 +1,491 @@
+//! `sys`: what functions there are, and how they are called.
+//!
+//! Everything comes from the registry: the declarations the functions are called by are those
+//! shown here, so they cannot disagree. Documentation is our own. Runners and returners live
+//! with the master's code; the minion has none to show.
+
+use halite_spec::{Cx, Error, Param, Refresh, Rest, Result, function, module};
+use halite_target::fnmatch;
+use halite_value::{Dict, Value, dict, entries};
+
+module! {
+    /// What functions there are, and how they are called.
+    "sys": doc, argspec, list_functions, list_modules, state_doc, state_argspec, state_schema,
+    list_state_functions, list_state_modules, reload_modules, list_runners, list_runner_functions,
+    runner_doc, runner_argspec, list_returners, list_returner_functions, returner_doc,
+    returner_argspec, list_renderers, renderer_doc,
+}
+
+/// The renderers, by Salt's names.
+const RENDERERS: [(&str, &str); 15] = [
+    ("aws_kms", "Decrypt values with AWS KMS."),
+    ("cheetah", "Render with Cheetah."),
+    ("genshi", "Render with Genshi."),
+    ("gpg", "Decrypt values with GnuPG."),
+    ("jinja", "Render with Jinja."),
+    ("json", "Read JSON."),
+    ("json5", "Read JSON5."),
+    ("mako", "Render with Mako."),
+    ("nacl", "Decrypt values with NaCl."),
+    ("pass", "Look values up in the password store."),
+    ("py", "Run a Python file's `run`."),
+    ("pydsl", "Run a Python file that declares states."),
+    ("stateconf", "Read YAML with relative names and goals."),
+    ("toml", "Read TOML."),
+    ("yaml", "Read YAML."),
+];
+
+/// Picks names as `sys.doc` does: a module, a full name, or a glob.
+fn documented<'a>(names: &'a [String], wanted: &str) -> Vec<&'a String> {
+    if wanted.contains('*') {
+        return names.iter().filter(|name| fnmatch::fnmatch(name, wanted)).collect();
+    }
+    let prefix = match wanted {
+        "" => String::new(),
+        word if word.ends_with('.') => word.to_owned(),
+        word => format!("{word}."),
+    };
+    names.iter().filter(|name| *name == wanted || name.starts_with(&prefix)).collect()
+}
+
+/// Picks functions as `sys.list_functions` does.
+fn functions(names: Vec<String>, wanted: &Rest) -> Vec<String> {
+    if wanted.args.is_empty() {
+        return names;
+    }
+    let fits = |name: &String| {
+        wanted.args.iter().map(Value::to_str).any(|word| {
+            if word.contains('*') || word.contains('.') {
+                fnmatch::fnmatch(name, &word)
+            } else {
+                name.split_once('.').is_some_and(|(module, _)| module == word.as_str())
+            }
+        })
+    };
+    names.into_iter().filter(fits).collect()
+}
+
+/// Picks modules as `sys.list_modules` does. A glob is matched against full function names.
+fn modules(names: &[String], wanted: &Rest) -> Vec<String> {
+    let fits = |name: &&String| {
+        wanted.args.is_empty()
+            || wanted.args.iter().map(Value::to_str).any(|word| {
+                if word.contains('*') {
+                    fnmatch::fnmatch(name, &word)
+                } else {
+                    name.split_once('.').is_some_and(|(module, _)| module == word.as_str())
+                }
+            })
+    };
+    let mut found: Vec<String> = names
+        .iter()
+        .filter(fits)
+        .map(|name| name.split_once('.').map_or(name.as_str(), |(module, _)| module).to_owned())
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Describes arguments as Salt does: names, then the defaults of the last of them.
+fn spec_of(params: &[Param]) -> Dict {
+    let named: Vec<&Param> = params.iter().filter(|param| !param.rest).collect();
+    let defaults: Vec<Value> =
+        named.iter().filter_map(|param| param.default.map(|make| make())).collect();
+    let rest = params.iter().find(|param| param.rest);
+    // A `Rest` named `kwargs` is meant for what is given by name; others take both.
+    let positional = rest.is_some_and(|param| param.name != "kwargs" && param.name != "rest");
+    let names = named.iter().map(|param| param.name);
+    entries! {
+        "args" => if named.is_empty() { Value::Null } else { Value::list(names) },
+        "defaults" => if defaults.is_empty() { Value::Null } else { Value::list(defaults) },
+        "varargs" => positional.then_some(true),
+        "kwargs" => rest.map(|_| true),
+    }
+}
+
+/// Return the documentation of functions.
+///
+/// ```console
+/// $ salt '*' sys.doc
+/// $ salt '*' sys.doc sys network.ping
+/// $ salt '*' sys.doc 'file.is_*'
+/// ```
+#[function]
+pub fn doc(
+    cx: &Cx,
+    /// Modules, functions or globs; everything if none is given.
+    args: Rest,
+) -> Result<Dict> {
+    let names = cx.runtime.function_names();
+    let docs = Dict::new();
+    let wanted: Vec<_> = if args.args.is_empty() {
+        names.iter().collect()
+    } else {
+        args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
+    };
+    for name in wanted {
+        docs.insert(name, cx.runtime.function(name).map(|function| function.doc));
+    }
+    Ok(docs)
+}
+
+/// Return the names and defaults of the arguments of functions.
+///
+/// ```console
+/// $ salt '*' sys.argspec pkg.install
+/// $ salt '*' sys.argspec 'pkg.*'
+/// ```
+#[function]
+pub fn argspec(
+    cx: &Cx,
+    /// A module, a function or a glob.
+    #[default(String::new())]
+    module: String,
+) -> Result<Dict> {
+    let specs = Dict::new();
+    for name in documented(&cx.runtime.function_names(), &module) {
+        if let Some(function) = cx.runtime.function(name) {
+            specs.insert(name, spec_of(function.params));
+        }
+    }
+    Ok(specs)
+}
+
+/// Return the names of functions.
+///
+/// ```console
+/// $ salt '*' sys.list_functions
+/// $ salt '*' sys.list_functions sys user
+/// $ salt '*' sys.list_functions 'module.specific_function'
+/// ```
+#[function]
+pub fn list_functions(
+    cx: &Cx,
+    /// Modules or globs; everything if none is given.
+    args: Rest,
+) -> Result<Vec<String>> {
+    Ok(functions(cx.runtime.function_names(), &args))
+}
+
+/// Return the names of modules.
+///
+/// ```console
+/// $ salt '*' sys.list_modules
+/// $ salt '*' sys.list_modules 's*'
+/// ```
+#[function]
+pub fn list_modules(
+    cx: &Cx,
+    /// Modules or globs; everything if none is given.
+    args: Rest,
+) -> Result<Vec<String>> {
+    Ok(modules(&cx.runtime.function_names(), &args))
+}
+
+/// Return the documentation of states.
+///
+/// ```console
+/// $ salt '*' sys.state_doc
+/// $ salt '*' sys.state_doc service.running
+/// ```
+#[function]
+pub fn state_doc(
+    cx: &Cx,
+    /// Modules, states or globs; everything if none is given.
+    args: Rest,
+) -> Result<Dict> {
+    let names = cx.runtime.state_names();
+    let docs = Dict::new();
+    let wanted: Vec<_> = if args.args.is_empty() {
+        names.iter().collect()
+    } else {
+        args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
+    };
+    for name in wanted {
+        docs.insert(name, cx.runtime.state(name).map(|state| (state.doc)()));
+    }
+    Ok(docs)
+}
+
+/// Return the names and defaults of the arguments of states.
+///
+/// ```console
+/// $ salt '*' sys.state_argspec pkg.installed
+/// ```
+#[function]
+pub fn state_argspec(
+    cx: &Cx,
+    /// A module, a state or a glob.
+    #[default(String::new())]
+    module: String,
+) -> Result<Dict> {
+    let specs = Dict::new();
+    for name in documented(&cx.runtime.state_names(), &module) {
+        if let Some(state) = cx.runtime.state(name) {
+            specs.insert(name, spec_of((state.params)()));
+        }
+    }
+    Ok(specs)
+}
+
+/// Return JSON schemas of the arguments of states.
+///
+/// ```console
+/// $ salt '*' sys.state_schema pkg.installed
+/// ```
+#[function]
+pub fn state_schema(
+    cx: &Cx,
+    /// A module, a state or a glob.
+    #[default(String::new())]
+    module: String,
+) -> Result<Vec<Value>> {
+    let mut schemas = Vec::new();
+    for name in documented(&cx.runtime.state_names(), &module) {
+        let Some(state) = cx.runtime.state(name) else { continue };
+        let properties = Dict::new();
+        let mut required = Vec::new();
+        for param in (state.params)().iter().filter(|param| !param.rest) {
+            let choices = ["boolean", "integer", "number", "string"].map(|kind| {
+                let item = entries! {
+                    "type" => kind, "title" => param.name, "description" => param.name,
+                };
+                if let Some(default) = param.default {
+                    item.insert("default", default());
+                }
+                Value::Dict(item)
+            });
+            properties.insert(param.name, dict! { "oneOf" => Value::list(choices) });
+            if param.default.is_none() {
+                required.push(param.name);
+            }
+        }
+        schemas.push(dict! {
+            "$schema" => "http://json-schema.org/draft-04/schema#", "title" => name,
+            "description" => name, "type" => "object", "properties" => properties,
+            "required" => Value::list(required),
+            "x-ordering" => Value::list((state.params)().iter().filter(|p| !p.rest).map(|p| p.name)),
+            "additionalProperties" => false,
+        });
+    }
+    Ok(schemas)
+}
+
+/// Return the names of states.
+///
+/// ```console
+/// $ salt '*' sys.list_state_functions
+/// $ salt '*' sys.list_state_functions file 'pkg.i*'
+/// ```
+#[function]
+pub fn list_state_functions(
+    cx: &Cx,
+    /// Modules or globs; everything if none is given.
+    args: Rest,
+) -> Result<Vec<String>> {
+    let mut names = functions(cx.runtime.state_names(), &args);
+    names.sort();
+    Ok(names)
+}
+
+/// Return the names of state modules.
+///
+/// ```console
+/// $ salt '*' sys.list_state_modules
+/// $ salt '*' sys.list_state_modules 'mysql_*'
+/// ```
+#[function]
+pub fn list_state_modules(
+    cx: &Cx,
+    /// Modules or globs; everything if none is given.
+    args: Rest,
+) -> Result<Vec<String>> {
+    Ok(modules(&cx.runtime.state_names(), &args))
+}
+
+/// Load the modules anew.
+///
+/// ```console
+/// $ salt '*' sys.reload_modules
+/// ```
+#[function]
+pub fn reload_modules(
+    cx: &Cx,
+    /// Accepted for old callers.
+    #[default(false)]
+    initial_load: bool,
+    /// Accepted for old callers.
+    context: Option<Value>,
+) -> Result<bool> {
+    let _ = (initial_load, context);
+    cx.runtime.refresh(cx, Refresh::Modules)
+}
+
+fn not_here<T>(function: &str, what: &str) -> Result<T> {
+    Err(Error::Unavailable {
+        function: function.into(),
+        reason: format!("{what} live on the master and cannot be listed on a minion"),
+    })
+}
+
+/// Return the names of runner modules.
+///
+/// ```console
+/// $ salt '*' sys.list_runners
+/// ```
+#[function]
+pub fn list_runners(
+    _cx: &Cx,
+    /// Modules or globs.
+    args: Rest,
+) -> Result<Vec<String>> {
+    let _ = args;
+    not_here("sys.list_runners", "runners")
+}
+
+/// Return the names of runner functions.
+///
+/// ```console
+/// $ salt '*' sys.list_runner_functions
+/// ```
+#[function]
+pub fn list_runner_functions(
+    _cx: &Cx,
+    /// Modules or globs.
+    args: Rest,
+) -> Result<Vec<String>> {
+    let _ = args;
+    not_here("sys.list_runner_functions", "runners")
+}
+
+/// Return the documentation of runners.
+///
+/// ```console
+/// $ salt '*' sys.runner_doc
+/// ```
+#[function]
+pub fn runner_doc(
+    _cx: &Cx,
+    /// Modules or functions.
+    args: Rest,
+) -> Result<Dict> {
+    let _ = args;
+    not_here("sys.runner_doc", "runners")
+}
+
+/// Return the arguments of runners.
+///
+/// ```console
+/// $ salt '*' sys.runner_argspec state
+/// ```
+#[function]
+pub fn runner_argspec(
+    _cx: &Cx,
+    /// A module or function.
+    #[default(String::new())]
+    module: String,
+) -> Result<Dict> {
+    let _ = module;
+    not_here("sys.runner_argspec", "runners")
+}
+
+/// Return the names of returners.
+///
+/// ```console
+/// $ salt '*' sys.list_returners
+/// ```
+#[function]
+pub fn list_returners(
+    _cx: &Cx,
+    /// Modules or globs.
+    args: Rest,
+) -> Result<Vec<String>> {
+    let _ = args;
+    not_here("sys.list_returners", "returners")
+}
+
+/// Return the names of returner functions.
+///
+/// ```console
+/// $ salt '*' sys.list_returner_functions
+/// ```
+#[function]
+pub fn list_returner_functions(
+    _cx: &Cx,
+    /// Modules or globs.
+    args: Rest,
+) -> Result<Vec<String>> {
+    let _ = args;
+    not_here("sys.list_returner_functions", "returners")
+}
+
+/// Return the documentation of returners.
+///
+/// ```console
+/// $ salt '*' sys.returner_doc
+/// ```
+#[function]
+pub fn returner_doc(
+    _cx: &Cx,
+    /// Modules or functions.
+    args: Rest,
+) -> Result<Dict> {
+    let _ = args;
+    not_here("sys.returner_doc", "returners")
+}
+
+/// Return the arguments of returners.
+///
+/// ```console
+/// $ salt '*' sys.returner_argspec xmpp
+/// ```
+#[function]
+pub fn returner_argspec(
+    _cx: &Cx,
+    /// A module or function.
+    #[default(String::new())]
+    module: String,
+) -> Result<Dict> {
+    let _ = module;
+    not_here("sys.returner_argspec", "returners")
+}
+
+/// Return the names of renderers.
+///
+/// ```console
+/// $ salt '*' sys.list_renderers
+/// $ salt '*' sys.list_renderers 'yaml*'
+/// ```
+#[function]
+pub fn list_renderers(
+    _cx: &Cx,
+    /// Names or globs.
+    args: Rest,
+) -> Result<Vec<String>> {
+    let fits = |name: &str| {
+        args.args.is_empty() || args.args.iter().any(|word| fnmatch::fnmatch(name, &word.to_str()))
+    };
+    Ok(RENDERERS.iter().map(|(name, _)| *name).filter(|name| fits(name)).map(Into::into).collect())
+}
+
+/// Return the documentation of renderers.
+///
+/// ```console
+/// $ salt '*' sys.renderer_doc yaml
+/// ```
+#[function]
+pub fn renderer_doc(
+    _cx: &Cx,
+    /// Names or globs.
+    args: Rest,
+) -> Result<Dict> {
+    let fits = |name: &str| {
+        args.args.is_empty()
+            || args
+                .args
+                .iter()
+                .any(|word| fnmatch::fnmatch(name, word.to_str().trim_end_matches('.')))
+    };
+    Ok(RENDERERS.iter().filter(|(name, _)| fits(name)).map(|(name, doc)| (*name, *doc)).collect())
+}

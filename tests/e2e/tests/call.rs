@@ -1,0 +1,47 @@
+//! `salt-call` without a master: functions, states, exit codes, and where output goes.
+
+use halite_e2e::Machine;
+
+#[test]
+fn a_function_answers() {
+    let machine = Machine::new();
+    let ran = machine.call(&["test.ping"]).code(0);
+    assert_eq!(ran.out, "local:\n    True\n");
+    let ran = machine.call(&["test.echo", "{a: [1, x]}", "--out", "json", "--out-indent=-1"]);
+    assert_eq!(ran.code(0).out.trim(), r#"{"local": {"a": [1, "x"]}}"#);
+}
+
+#[test]
+fn a_misspelt_function_gets_a_suggestion() {
+    let ran = Machine::new().call(&["test.pnig"]).code(255);
+    let text = format!("{}{}", ran.out, ran.err);
+    assert!(text.contains("'test.pnig' is not available"), "{text}");
+    assert!(text.contains("did you mean `test.ping`?"), "{text}");
+}
+
+#[test]
+fn states_run_in_the_order_of_their_requisites() {
+    let machine = Machine::new();
+    let sls = "second:\n  test.nop:\n    - require: [test: first]\nfirst:\n  test.nop: []\n";
+    machine.write("srv/salt/order.sls", &format!("#!yaml\n{sls}"));
+    let ran = machine.call(&["state.apply", "order", "--state-output=terse"]).code(0);
+    let place = |text: &str| ran.out.find(text).unwrap_or_else(|| panic!("{}", ran.out));
+    assert!(place("Name: first") < place("Name: second"), "{}", ran.out);
+    ran.says("Succeeded: 2");
+}
+
+#[test]
+fn a_failed_state_fails_the_command_only_when_asked() {
+    let machine = Machine::new();
+    machine.write("srv/salt/fail.sls", "#!yaml\nx:\n  test.fail_without_changes: []\n");
+    machine.call(&["state.apply", "fail"]).says("Failed:    1");
+    machine.call(&["--retcode-passthrough", "state.apply", "fail"]).code(2);
+}
+
+#[test]
+fn an_sls_that_does_not_parse_is_pointed_at() {
+    let machine = Machine::new();
+    machine.write("srv/salt/bad.sls", "#!yaml\nx:\n  test.nop\n y: 1\n");
+    let ran = machine.call(&["state.apply", "bad"]);
+    ran.code(1).says("Rendering SLS 'base:bad' failed").says("--> bad.sls:4:3");
+}
