@@ -14,7 +14,7 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     fs::{File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -50,13 +50,13 @@ pub struct Spooled {
 
 /// The journal.
 pub struct Journal {
-    path: PathBuf,
     inner: Mutex<Inner>,
     /// Up to where the file is known to be on disk.
     synced: Mutex<u64>,
 }
 
 struct Inner {
+    path: PathBuf,
     file: File,
     end: u64,
     /// Bytes of records that still count.
@@ -110,6 +110,7 @@ impl Journal {
             .mode(0o600)
             .open(path)?;
         let mut inner = Inner {
+            path: path.to_owned(),
             file,
             end: 0,
             live: 0,
@@ -131,8 +132,7 @@ impl Journal {
                 leftovers.returns.push(key);
             }
         }
-        let journal =
-            Self { path: path.to_owned(), inner: Mutex::new(inner), synced: Mutex::new(0) };
+        let journal = Self { inner: Mutex::new(inner), synced: Mutex::new(0) };
         journal.rewrite_if_long(0)?;
         Ok((journal, leftovers))
     }
@@ -219,7 +219,7 @@ impl Journal {
         if inner.end <= limit.max(inner.live * 2) {
             return Ok(());
         }
-        *synced = inner.rewrite(&self.path)?;
+        *synced = inner.rewrite()?;
         Ok(())
     }
 }
@@ -232,6 +232,10 @@ impl Inner {
     }
 
     fn append(&mut self, record: &Dict) -> io::Result<Span> {
+        if !self.is_in_place() {
+            // Somebody emptied the cache folder under us; what counts goes into a new file.
+            self.rewrite()?;
+        }
         let bytes = framed(record)?;
         let written = self.file.write_all_at(&bytes, self.end);
         if let Err(error) = written {
@@ -297,8 +301,21 @@ impl Inner {
         self.file.set_len(self.end)
     }
 
+    fn is_in_place(&self) -> bool {
+        let place = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
+        match (std::fs::metadata(&self.path), self.file.metadata()) {
+            (Ok(named), Ok(held)) => place(named) == place(held),
+            _ => false,
+        }
+    }
+
     /// Writes the file anew with what still counts; returns its length.
-    fn rewrite(&mut self, path: &Path) -> io::Result<u64> {
+    fn rewrite(&mut self) -> io::Result<u64> {
+        let path = self.path.clone();
+        let path = path.as_path();
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
         let temporary = path.with_extension("new");
         let file = OpenOptions::new()
             .read(true)
@@ -444,6 +461,20 @@ mod tests {
         drop(journal);
         let (_, left) = open(&folder);
         assert!(left.interrupted.is_empty() && left.returns.is_empty());
+    }
+
+    #[test]
+    fn a_journal_that_is_removed_comes_back_with_what_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, _) = open(&folder);
+        journal.start("1", "salt", &load("a.b"), true).unwrap();
+        journal.keep("1", "salt", &load("a.b"), true).unwrap();
+        std::fs::remove_dir_all(folder.path().join("cache")).unwrap();
+        journal.start("2", "salt", &load("c.d"), true).unwrap();
+        drop(journal);
+        let (_, left) = open(&folder);
+        assert_eq!(left.returns, ["1"]);
+        assert_eq!(left.interrupted.len(), 1);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 pub mod auth;
 pub mod bus;
+pub mod call;
 mod events;
 mod execute;
 pub mod files;

@@ -78,7 +78,9 @@ impl Sources for FromMaster {
             Some(Value::Dict(configured)) => configured,
             _ => Dict::new(),
         };
-        Ok(grains(&*cx.host, &cx.opts, &configured))
+        let grains = grains(&*cx.host, &cx.opts, &configured);
+        self.master.show_grains(&grains);
+        Ok(grains)
     }
 
     fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {

@@ -99,6 +99,11 @@ impl Master {
         })
     }
 
+    /// Takes the grains that sign-in may show, in place of those given at first.
+    pub fn show_grains(&self, grains: &Dict) {
+        self.grains.update(grains);
+    }
+
     /// Returns the present keys, if we are signed in.
     pub fn keys(&self) -> Option<Arc<Keys>> {
         self.keys.read().clone()

@@ -20,7 +20,7 @@ use super::{
     pillar::{self, FromMaster},
     session::{AskError, Master},
 };
-use crate::{Engine, Parts, matching, registry::Native};
+use crate::{Engine, Parts, Sources as _, matching, registry::Native};
 
 /// One master, and what it makes of this minion.
 pub(crate) struct Tie {
@@ -281,7 +281,14 @@ impl Follow for Tie {
                 let tag = "salt/minion/minion_pillar_refresh_complete";
                 self.node.bus.fire(tag, &entries! { "complete" => true });
             }
-            Refresh::Modules | Refresh::Beacons | Refresh::Schedule | Refresh::Matchers => {
+            Refresh::Modules => {
+                // As in Salt, loading modules collects the grains too: `grains.setval` counts on it.
+                if let Ok(grains) = self.sources.grains(cx) {
+                    replace(&self.node.grains, &grains);
+                }
+                self.node.bus.fire("salt/minion/minion_mod_complete", &Dict::new());
+            }
+            Refresh::Beacons | Refresh::Schedule | Refresh::Matchers => {
                 self.node.bus.fire(super::link::refresh_tag(what), &Dict::new());
             }
         }
