@@ -11,6 +11,7 @@ use halite_spec::Module;
 pub mod cmd;
 pub mod config;
 pub mod cp;
+pub mod cron;
 pub mod data;
 pub mod environ;
 pub mod file;
@@ -33,6 +34,7 @@ pub static ALL: &[&Module] = &[
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
+    &cron::MODULE,
     &data::MODULE,
     &environ::MODULE,
     &file::MODULE,

@@ -8,16 +8,22 @@ use halite_spec::StateModule;
 
 // gen:begin
 pub mod cmd;
+pub mod cron;
 pub mod environ;
+pub mod grains;
 pub mod group;
+pub mod module;
 pub mod test;
 pub mod user;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
     &cmd::STATES,
+    &cron::STATES,
     &environ::STATES,
+    &grains::STATES,
     &group::STATES,
+    &module::STATES,
     &test::STATES,
     &user::STATES,
 ];
