@@ -18,15 +18,21 @@ pub mod file;
 pub mod grains;
 pub mod group;
 pub mod hashutil;
+pub mod hosts;
+pub mod kmod;
+pub mod locale;
 pub mod log;
 pub mod r#match;
 pub mod pillar;
 pub mod random;
 pub mod shadow;
+pub mod ssh;
 pub mod state;
 pub mod sys;
+pub mod sysctl;
 pub mod temp;
 pub mod test;
+pub mod timezone;
 pub mod user;
 
 /// Every module of this crate.
@@ -41,15 +47,21 @@ pub static ALL: &[&Module] = &[
     &grains::MODULE,
     &group::MODULE,
     &hashutil::MODULE,
+    &hosts::MODULE,
+    &kmod::MODULE,
+    &locale::MODULE,
     &log::MODULE,
     &r#match::MODULE,
     &pillar::MODULE,
     &random::MODULE,
     &shadow::MODULE,
+    &ssh::MODULE,
     &state::MODULE,
     &sys::MODULE,
+    &sysctl::MODULE,
     &temp::MODULE,
     &test::MODULE,
+    &timezone::MODULE,
     &user::MODULE,
 ];
 // gen:end

@@ -12,8 +12,15 @@ pub mod cron;
 pub mod environ;
 pub mod grains;
 pub mod group;
+pub mod host;
+pub mod kmod;
+pub mod locale;
 pub mod module;
+pub mod ssh_auth;
+pub mod ssh_known_hosts;
+pub mod sysctl;
 pub mod test;
+pub mod timezone;
 pub mod user;
 
 /// Every state module of this crate.
@@ -23,8 +30,15 @@ pub static ALL: &[&StateModule] = &[
     &environ::STATES,
     &grains::STATES,
     &group::STATES,
+    &host::STATES,
+    &kmod::STATES,
+    &locale::STATES,
     &module::STATES,
+    &ssh_auth::STATES,
+    &ssh_known_hosts::STATES,
+    &sysctl::STATES,
     &test::STATES,
+    &timezone::STATES,
     &user::STATES,
 ];
 // gen:end
