@@ -21,6 +21,9 @@ pub mod file;
 pub mod grains;
 pub mod group;
 pub mod hashutil;
+pub mod hosts;
+pub mod kmod;
+pub mod locale;
 pub mod log;
 pub mod lowpkg;
 pub mod r#match;
@@ -34,10 +37,13 @@ pub mod random;
 pub mod saltutil;
 pub mod shadow;
 pub mod slsutil;
+pub mod ssh;
 pub mod state;
 pub mod sys;
+pub mod sysctl;
 pub mod temp;
 pub mod test;
+pub mod timezone;
 pub mod user;
 
 /// Every module of this crate.
@@ -55,6 +61,9 @@ pub static ALL: &[&Module] = &[
     &grains::MODULE,
     &group::MODULE,
     &hashutil::MODULE,
+    &hosts::MODULE,
+    &kmod::MODULE,
+    &locale::MODULE,
     &log::MODULE,
     &lowpkg::MODULE,
     &r#match::MODULE,
@@ -68,10 +77,13 @@ pub static ALL: &[&Module] = &[
     &saltutil::MODULE,
     &shadow::MODULE,
     &slsutil::MODULE,
+    &ssh::MODULE,
     &state::MODULE,
     &sys::MODULE,
+    &sysctl::MODULE,
     &temp::MODULE,
     &test::MODULE,
+    &timezone::MODULE,
     &user::MODULE,
 ];
 // gen:end
