@@ -26,7 +26,7 @@ const LOOP: &str = "{% for u in users %}\n{{ u.name }}:\n  user.present:\n    - 
 const DEFAULTS: &str = "pkg: foo\nsvc:\n  name: food\n  ports: [80, 443]\n  opts:\n    a: 1\n    b: two\n";
 const LIB: &str = "{% macro fmt(d, sep='=') %}{% for k, v in d | dictsort %}{{ k }}{{ sep }}{{ v }};{% endfor %}{% endmacro %}";
 const MAP: &str = "{% import_yaml 'f/defaults.yaml' as defaults %}\n{% from 'f/lib.jinja' import fmt %}\n{% set os_map = \
-                   {'Debian': {'pkg': 'deb-foo'}, 'RedHat': {'pkg': 'rh-foo', 'svc': {'name': 'rhd'}}} %}\n{% do \
+                   {'Debian': {'pkg': 'deb-foo'}, 'RedHat': {'pkg': 'rh-foo'}} %}\n{% do \
                    defaults.update(os_map.get(grains.os_family, {})) %}\n{% do \
                    defaults.svc.update(pillar.get('foo', {})) %}\n{% set foo = defaults %}\n{% set line = fmt(foo.svc.opts) %}\n";
 const CHAIN: &str = "{%- from 'f/map.jinja' import foo, line with context %}\n{{ foo.pkg }}:\n  pkg.installed: []\n  \

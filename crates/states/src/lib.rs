@@ -13,8 +13,15 @@ pub mod environ;
 pub mod file;
 pub mod grains;
 pub mod group;
+pub mod host;
+pub mod kmod;
+pub mod locale;
 pub mod module;
+pub mod ssh_auth;
+pub mod ssh_known_hosts;
+pub mod sysctl;
 pub mod test;
+pub mod timezone;
 pub mod user;
 
 /// Every state module of this crate.
@@ -25,8 +32,15 @@ pub static ALL: &[&StateModule] = &[
     &file::STATES,
     &grains::STATES,
     &group::STATES,
+    &host::STATES,
+    &kmod::STATES,
+    &locale::STATES,
     &module::STATES,
+    &ssh_auth::STATES,
+    &ssh_known_hosts::STATES,
+    &sysctl::STATES,
     &test::STATES,
+    &timezone::STATES,
     &user::STATES,
 ];
 // gen:end

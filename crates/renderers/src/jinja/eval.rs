@@ -1524,7 +1524,9 @@ impl Interp<'_> {
             }
             let Value::Dict(more) = &more else {
                 let name = more.type_name();
-                return Err(type_error(format!("argument after ** must be a mapping, not {name}")));
+                return Err(type_error(format!(
+                    "jinja2.sandbox.SandboxedEnvironment.call() argument after ** must be a mapping, not {name}"
+                )));
             };
             for (key, value) in more {
                 let Some(key) = text_of(&key) else { return Err(type_error("keywords must be strings")) };

@@ -363,10 +363,7 @@ impl Interp<'_> {
                 return Err(value_error("Format string contains positional fields"));
             }
             state.positional.get(index).cloned().ok_or_else(|| {
-                Error::new(
-                    Class::IndexError,
-                    format!("Replacement index {index} out of range for positional args tuple"),
-                )
+                Error::new(Class::IndexError, "tuple index out of range")
             })?
         } else {
             let key = Value::str(first);
@@ -410,7 +407,7 @@ impl Interp<'_> {
     /// `format(value, spec)`.
     pub(crate) fn format_spec(&mut self, value: &Value, spec: &str) -> Result<String> {
         if let Some(undefined) = undefined(value)
-            && (undefined.strict || undefined.forbidden)
+            && undefined.strict
         {
             return Err(self.undefined_error(undefined));
         }
@@ -431,10 +428,6 @@ impl Interp<'_> {
         };
         match value {
             Value::Int(_) | Value::BigInt(_) | Value::Bool(_) => match parsed.kind {
-                None if matches!(value, Value::Bool(_)) => {
-                    let text = self.str_of(value)?;
-                    Ok(pad(&text, parsed.fill, parsed.align, parsed.width, '<'))
-                }
                 None | Some('d' | 'b' | 'o' | 'x' | 'X' | 'n') => {
                     if parsed.precision.is_some() {
                         return Err(value_error("Precision not allowed in integer format specifier"));

@@ -225,7 +225,11 @@ pub(crate) struct BoundMethod {
 }
 
 impl Object for BoundMethod {
-    object!("builtin_function_or_method");
+    // The sandbox wraps the two that could look into objects.
+    object!(|own| match own.name.as_str() {
+        "format" | "format_map" => "function",
+        _ => "builtin_function_or_method",
+    });
 
     fn repr(&self) -> String {
         let of = self.object.type_name();

@@ -206,7 +206,7 @@ impl Parser {
                 }
                 Tok::VarBegin => {
                     self.next()?;
-                    pieces.push(Piece::Expr(self.tuple(true, &[], false)?));
+                    pieces.push(Piece::Expr(self.tuple(true, false)?));
                     self.expect_tok(&Tok::VarEnd)?;
                 }
                 Tok::BlockBegin => {
@@ -333,7 +333,7 @@ impl Parser {
                 let body = self.block_body_to(&["endfilter"])?;
                 StmtKind::FilterBlock { filter, body, scope: Scope::default() }
             }
-            "do" => StmtKind::Do(self.tuple(true, &[], false)?),
+            "do" => StmtKind::Do(self.tuple(true, false)?),
             "break" => StmtKind::Break,
             "continue" => StmtKind::Continue,
             "load_yaml" | "load_json" | "load_text" => self.load_tag(tag, line)?,
@@ -352,9 +352,9 @@ impl Parser {
     }
 
     fn set_tag(&mut self) -> Result<StmtKind> {
-        let target = self.target(&[], true)?;
+        let target = self.target(true)?;
         if self.skip_op("=")? {
-            let value = self.tuple(true, &[], false)?;
+            let value = self.tuple(true, false)?;
             return Ok(StmtKind::Set { target, value, export: Export::No });
         }
         let filter = self.filters(None, false)?;
@@ -371,7 +371,7 @@ impl Parser {
 
     fn load_tag(&mut self, tag: &str, line: u32) -> Result<StmtKind> {
         self.expect_keyword("as")?;
-        let target = self.target(&[], false)?;
+        let target = self.target(false)?;
         let body = self.block_body_to(&["endload"])?;
         let filter = self.expr(line, filter_call(None, tag))?;
         Ok(StmtKind::SetBlock(Box::new(SetBlock {
@@ -398,9 +398,9 @@ impl Parser {
     }
 
     fn for_tag(&mut self) -> Result<StmtKind> {
-        let target = self.target(&["in"], false)?;
+        let target = self.target(false)?;
         self.expect_keyword("in")?;
-        let iter = self.tuple(false, &["recursive"], false)?;
+        let iter = self.tuple(false, false)?;
         let test = if self.skip_name("if")? { Some(self.expression()?) } else { None };
         let recursive = self.skip_name("recursive")?;
         let body = self.block_body(&["endfor", "else"])?;
@@ -424,7 +424,7 @@ impl Parser {
     fn if_tag(&mut self, mut line: u32) -> Result<StmtKind> {
         let mut branches = Vec::new();
         loop {
-            let test = self.tuple(false, &[], false)?;
+            let test = self.tuple(false, false)?;
             let body = self.block_body(&["elif", "else", "endif"])?;
             branches.push((line, test, body));
             if self.skip_name("elif")? {
@@ -444,7 +444,7 @@ impl Parser {
             if !targets.is_empty() {
                 self.expect_op(",")?;
             }
-            let target = self.target(&[], false)?;
+            let target = self.target(false)?;
             self.expect_op("=")?;
             targets.push((target, self.expression()?));
         }
@@ -590,7 +590,12 @@ impl Parser {
             if !signature.names.is_empty() {
                 self.expect_op(",")?;
             }
+            let line = self.line();
             let name = self.expect_name()?;
+            if signature.names.contains(&name) {
+                let message = format!("duplicate argument '{name}' in function definition");
+                return Err(Error::syntax(Class::SyntaxError, message, line));
+            }
             if self.skip_op("=")? {
                 signature.defaults.push(self.expression()?);
             } else if !signature.defaults.is_empty() {
@@ -634,14 +639,14 @@ impl Parser {
 
     // ---- targets
 
-    fn target(&mut self, ends: &[&str], namespace: bool) -> Result<Target> {
+    fn target(&mut self, namespace: bool) -> Result<Target> {
         let mut items = Vec::new();
         let mut is_tuple = false;
         loop {
             if !items.is_empty() {
                 self.expect_op(",")?;
             }
-            if self.tuple_ends(ends) {
+            if self.tuple_ends() {
                 break;
             }
             items.push(self.deeper(|parser| parser.target_primary(namespace))?);
@@ -681,7 +686,7 @@ impl Parser {
             Tok::Op("(") => {
                 self.next()?;
                 // Inside brackets Jinja parses any expression and looks afterwards.
-                let inner = self.tuple(true, &[], true)?;
+                let inner = self.tuple(true, true)?;
                 self.expect_op(")")?;
                 self.target_of(inner, line)
             }
@@ -926,7 +931,7 @@ impl Parser {
             }
             Tok::Op("(") => {
                 self.next()?;
-                let inner = self.tuple(true, &[], true)?;
+                let inner = self.tuple(true, true)?;
                 self.expect_op(")")?;
                 return Ok(inner);
             }
@@ -967,13 +972,12 @@ impl Parser {
         self.expr(line, kind)
     }
 
-    fn tuple_ends(&self, ends: &[&str]) -> bool {
+    fn tuple_ends(&self) -> bool {
         matches!(self.tok(), Tok::VarEnd | Tok::BlockEnd | Tok::Op(")"))
-            || ends.iter().any(|end| self.is_name(end))
     }
 
     /// Parses an expression, or several with commas between them as a tuple.
-    fn tuple(&mut self, with_condition: bool, ends: &[&str], brackets: bool) -> Result<Expr> {
+    fn tuple(&mut self, with_condition: bool, brackets: bool) -> Result<Expr> {
         let mut line = self.line();
         let mut items = Vec::new();
         let mut is_tuple = false;
@@ -981,7 +985,7 @@ impl Parser {
             if !items.is_empty() {
                 self.expect_op(",")?;
             }
-            if self.tuple_ends(ends) {
+            if self.tuple_ends() {
                 break;
             }
             items.push(if with_condition { self.expression()? } else { self.deeper(Self::or)? });

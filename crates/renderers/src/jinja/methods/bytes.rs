@@ -38,6 +38,13 @@ pub(crate) fn call(interp: &mut Interp<'_>, bytes: &Arc<[u8]>, name: &str, args:
             Ok(Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
         }
         _ => {
+            let prefixed = matches!(name, "startswith" | "endswith");
+            if let Some(first) = args.positional.first().filter(|first| prefixed && text_of(first).is_some()) {
+                let got = first.type_name();
+                return Err(type_error(format!(
+                    "{name} first arg must be bytes or a tuple of bytes, not {got}"
+                )));
+            }
             let args = Args {
                 positional: args.positional.iter().map(to_text).collect::<Result<_>>()?,
                 keyword: args.keyword,

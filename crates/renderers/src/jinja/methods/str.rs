@@ -181,7 +181,7 @@ pub(crate) fn title(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut after_cased = false;
     for c in text.chars() {
-        if after_cased { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
+        if after_cased { out.extend(c.to_lowercase()) } else { push_title(&mut out, c) }
         after_cased = is_cased(c);
     }
     out
@@ -190,8 +190,27 @@ pub(crate) fn title(text: &str) -> String {
 pub(crate) fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
-        Some(first) => first.to_uppercase().collect::<String>() + &chars.as_str().to_lowercase(),
+        Some(first) => {
+            let mut out = String::with_capacity(text.len());
+            push_title(&mut out, first);
+            out + &chars.as_str().to_lowercase()
+        }
         None => String::new(),
+    }
+}
+
+/// Appends the title case of a letter: of what one letter expands to, only the first is a capital.
+fn push_title(out: &mut String, c: char) {
+    match c {
+        'ǆ' | 'Ǆ' | 'ǅ' => out.push('ǅ'),
+        'ǉ' | 'Ǉ' | 'ǈ' => out.push('ǈ'),
+        'ǌ' | 'Ǌ' | 'ǋ' => out.push('ǋ'),
+        'ǳ' | 'Ǳ' | 'ǲ' => out.push('ǲ'),
+        c => {
+            let mut upper = c.to_uppercase();
+            out.extend(upper.next());
+            upper.for_each(|c| out.extend(c.to_lowercase()));
+        }
     }
 }
 
