@@ -16,7 +16,7 @@ use halite_minion::{
     daemon::{self, Start, auth::Identity, journal::Journal, options::Settings},
 };
 use halite_spec::Host;
-use halite_value::{Dict, Value, dict, entries, list};
+use halite_value::{Dict, Value, dict, entries, list, msgpack};
 use halite_wire::Refusal;
 use master::{Master, PATIENCE};
 use tokio::sync::oneshot;
@@ -37,11 +37,14 @@ fn opts(folder: &Path, port: u16, more: &Dict) -> Dict {
         "request_channel_timeout" => 2, "request_channel_tries" => 1, "return_retry_timer" => 1,
         "return_retry_timer_max" => 1, "recon_default" => 50, "recon_max" => 100,
         "renderer" => "jinja|yaml", "hash_type" => "sha256", "saltenv" => "base",
-        // Collecting grains takes longer than all of the rest.
-        "skip_grains" => true, "grains" => dict! { "os" => "Test" }, "mine_enabled" => false,
+        "grains_cache" => true, "mine_enabled" => false,
         "halite" => dict! { "extension" => false },
     };
     opts.update(more);
+    // Collecting grains takes longer than all of the rest.
+    let grains = msgpack::to_vec(&dict! { "os" => "Test", "id" => "m1" }, msgpack::Dialect::Modern);
+    std::fs::create_dir_all(folder.join("cache")).unwrap();
+    std::fs::write(folder.join("cache/grains.cache.p"), grains.unwrap()).unwrap();
     opts
 }
 

@@ -149,7 +149,7 @@ impl Master {
 
     pub fn publish_as(&self, jid: &str, fun: impl Into<Value>, arg: Value) {
         let load = entries! {
-            "fun" => fun.into(), "arg" => arg, "tgt" => "*", "tgt_type" => "glob", "jid" => jid,
+            "fun" => fun, "arg" => arg, "tgt" => "*", "tgt_type" => "glob", "jid" => jid,
             "ret" => "", "user" => "root",
         };
         self.publish_load(&load);
