@@ -94,11 +94,15 @@ impl Master {
             returns,
             events,
         });
+        let hub = {
+            let _inside = runtime.enter();
+            Hub::new()
+        };
         let mut master = Self {
             core,
             returns: returned,
             events: fired,
-            hub: Hub::new(),
+            hub,
             runtime,
             server: None,
             extension,
