@@ -25,7 +25,9 @@ pub fn allows(list: &[Value], asked: &Asked<'_>, resolve: Resolve<'_>) -> bool {
         && asked.functions.iter().all(|(function, args)| {
             // Asking whether a job still runs is never forbidden.
             function == "saltutil.find_job"
-                || list.iter().any(|entry| allows_one(entry, function, args, asked.minions, resolve))
+                || list
+                    .iter()
+                    .any(|entry| allows_one(entry, function, args, asked.minions, resolve))
         })
 }
 
@@ -59,7 +61,13 @@ fn covers(target: &str, minions: &[SmolStr], resolve: Resolve<'_>) -> bool {
 }
 
 /// Tells whether a list allows a runner or wheel function (`form`).
-pub fn allows_special(list: &[Value], form: &str, function: &str, args: &[Value], kwargs: &Dict) -> bool {
+pub fn allows_special(
+    list: &[Value],
+    form: &str,
+    function: &str,
+    args: &[Value],
+    kwargs: &Dict,
+) -> bool {
     let Some((module, name)) = function.split_once('.') else { return false };
     let means_form = |word: &str| word == form || word.strip_suffix('s') == Some(form);
     list.iter().any(|entry| match entry {
@@ -112,7 +120,9 @@ fn args_fit(conditions: &Value, args: &[Value]) -> bool {
             _ => Dict::new(),
         };
         args.iter().enumerate().all(|(at, wanted)| fits(wanted, call.args.get(at)))
-            && kwargs.into_iter().all(|(name, wanted)| fits(&wanted, call.kwargs.get(&name).as_ref()))
+            && kwargs
+                .into_iter()
+                .all(|(name, wanted)| fits(&wanted, call.kwargs.get(&name).as_ref()))
     })
 }
 
@@ -144,7 +154,10 @@ pub fn list_for(config: &Dict, name: &str, groups: &[SmolStr], permissive: bool)
             list.extend(each(&entries));
         }
     }
-    if !permissive && !named && let Some(entries) = config.get("*") {
+    if !permissive
+        && !named
+        && let Some(entries) = config.get("*")
+    {
         list.extend(each(&entries));
     }
     list
@@ -163,8 +176,7 @@ pub fn publisher_list(config: &Dict, user: &str) -> Vec<Value> {
 pub fn is_blacklisted(config: &Dict, user: &str, functions: &[SmolStr]) -> bool {
     let names = |name: &str| config.get(name).map(|list| each(&list)).unwrap_or_default();
     let hit = |list: &[Value], text: &str| list.iter().any(|entry| fits(text, &entry.to_str()));
-    hit(&names("users"), user)
-        || functions.iter().any(|function| hit(&names("modules"), function))
+    hit(&names("users"), user) || functions.iter().any(|function| hit(&names("modules"), function))
 }
 
 #[cfg(test)]
@@ -175,8 +187,7 @@ mod tests {
 
     fn may(list: &Value, function: &str, args: &[Value], minions: &[&str]) -> bool {
         let minions: Vec<SmolStr> = minions.iter().map(SmolStr::new).collect();
-        let asked =
-            Asked { functions: vec![(function.into(), args.to_vec())], minions: &minions };
+        let asked = Asked { functions: vec![(function.into(), args.to_vec())], minions: &minions };
         let resolve = |target: &str| match target {
             "web*" => vec!["web1".into(), "web2".into()],
             _ => Vec::new(),
@@ -186,9 +197,12 @@ mod tests {
 
     #[test]
     fn functions_targets_and_arguments() {
-        let acl = list!["test\\..*", dict! { "web*" => list!["pkg.install", dict! {
-            "file.remove" => dict! { "args" => list!["/tmp/.*"] },
-        }] }];
+        let acl = list![
+            "test\\..*",
+            dict! { "web*" => list!["pkg.install", dict! {
+                "file.remove" => dict! { "args" => list!["/tmp/.*"] },
+            }] }
+        ];
         assert!(may(&acl, "test.ping", &[], &["db1"]));
         assert!(!may(&acl, "pkg.install", &[], &["db1"]));
         assert!(may(&acl, "pkg.install", &[], &["web1"]));

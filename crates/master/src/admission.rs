@@ -17,7 +17,7 @@ use halite_value::Dict;
 use halite_wire::MinionId;
 
 /// The rules.
-pub struct Admission {
+pub(crate) struct Admission {
     auto_accept: bool,
     autosign_file: Option<PathBuf>,
     autoreject_file: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    pub fn new(opts: &Opts, stubs: PathBuf) -> Self {
+    pub(crate) fn new(opts: &Opts, stubs: PathBuf) -> Self {
         let path = |name: &str| opts.opt_str(name).map(|path| PathBuf::from(path.as_str()));
         let minutes = opts.opt_int("autosign_timeout").unwrap_or(120);
         Self {
@@ -43,12 +43,12 @@ impl Admission {
     }
 
     /// Tells whether a minion is to be turned away. Blocking.
-    pub fn rejects(&self, id: &MinionId) -> bool {
+    pub(crate) fn rejects(&self, id: &MinionId) -> bool {
         self.autoreject_file.as_deref().is_some_and(|file| self.lists(file, id))
     }
 
     /// Tells whether a minion is to be let in; uses up a stub. Blocking.
-    pub fn accepts(&self, id: &MinionId, grains: &Dict) -> bool {
+    pub(crate) fn accepts(&self, id: &MinionId, grains: &Dict) -> bool {
         self.auto_accept
             || self.autosign_file.as_deref().is_some_and(|file| self.lists(file, id))
             || self.takes_stub(id)

@@ -18,10 +18,16 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// Let in; the key is stored (again) if `store`.
-    Accept { store: bool },
-    Pend { store: bool },
+    Accept {
+        store: bool,
+    },
+    Pend {
+        store: bool,
+    },
     /// Rejected before, or by rule; stored as such if `store`.
-    Reject { store: bool },
+    Reject {
+        store: bool,
+    },
     /// Another key than the one on file.
     Deny,
 }
@@ -52,16 +58,16 @@ fn decide(
 }
 
 /// What the connection learns from a sign-in.
-pub struct Admitted {
-    pub id: MinionId,
+pub(crate) struct Admitted {
+    pub(crate) id: MinionId,
     /// It speaks the Halite extension.
-    pub halite: bool,
+    pub(crate) halite: bool,
 }
 
 /// The answer to a sign-in.
-pub struct SignIn {
-    pub reply: Vec<u8>,
-    pub admitted: Option<Admitted>,
+pub(crate) struct SignIn {
+    pub(crate) reply: Vec<u8>,
+    pub(crate) admitted: Option<Admitted>,
 }
 
 impl SignIn {
@@ -71,7 +77,7 @@ impl SignIn {
 }
 
 /// Answers `_auth`. Blocking.
-pub fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<SignIn, Error> {
+pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<SignIn, Error> {
     let request = match AuthRequest::read(load) {
         Ok(request) => request,
         Err(halite_wire::Error::MinionId(id)) => {
@@ -142,8 +148,7 @@ pub fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<SignIn, Err
 fn judged(master: &Master, request: &AuthRequest) -> Result<Verdict, Error> {
     let id = &request.id;
     let stored = master.keys.find(id);
-    let same =
-        stored.as_ref().is_some_and(|(_, text)| keyring::is_same(text, &request.public_key));
+    let same = stored.as_ref().is_some_and(|(_, text)| keyring::is_same(text, &request.public_key));
     let verdict = decide(
         master.settings.opts.bool("open_mode"),
         stored.as_ref().map(|(state, _)| *state),
@@ -268,7 +273,9 @@ fn fire(master: &Master, request: &AuthRequest, result: bool, act: &str) {
     if !wanted.is_empty() && (act != "pend" || pending) {
         let grains: Dict = wanted
             .into_iter()
-            .filter_map(|name: SmolStr| Some((name.clone(), request.autosign_grains.get(name.as_str())?)))
+            .filter_map(|name: SmolStr| {
+                Some((name.clone(), request.autosign_grains.get(name.as_str())?))
+            })
             .collect();
         if !grains.is_empty() {
             event.insert("autosign_grains", grains);
@@ -302,9 +309,6 @@ mod tests {
         check(Some(Pending), false, false, true, Deny);
         check(Some(Pending), true, false, true, Accept { store: true });
         check(Some(Pending), true, true, true, Reject { store: true });
-        assert_eq!(
-            decide(true, Some(Rejected), false, || true, || false),
-            Accept { store: true }
-        );
+        assert_eq!(decide(true, Some(Rejected), false, || true, || false), Accept { store: true });
     }
 }

@@ -250,9 +250,12 @@ fn trim(value: &Value, each: usize) -> Value {
     match value {
         Value::Str(text) if text.len() > each => TRIMMED.into(),
         Value::Bytes(bytes) if bytes.len() > each => TRIMMED.into(),
-        Value::Dict(dict) => {
-            dict.entries().into_iter().map(|(key, value)| (key, trim(&value, each))).collect::<Dict>().into()
-        }
+        Value::Dict(dict) => dict
+            .entries()
+            .into_iter()
+            .map(|(key, value)| (key, trim(&value, each)))
+            .collect::<Dict>()
+            .into(),
         Value::List(_) | Value::Tuple(_) => {
             let items = value.items_of_sequence().unwrap_or_default();
             if each == 0 && items.len() > 100 {

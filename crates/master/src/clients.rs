@@ -17,11 +17,11 @@ use crate::{
 
 /// Who a caller is, and what they may do.
 #[derive(Clone, Debug)]
-pub struct Caller {
-    pub name: SmolStr,
-    pub rights: Rights,
+pub(crate) struct Caller {
+    pub(crate) name: SmolStr,
+    pub(crate) rights: Rights,
     /// Proven by the key of the master's own user, as a syndic does.
-    pub is_master_user: bool,
+    pub(crate) is_master_user: bool,
 }
 
 /// Which kind of credentials failed, for Salt's words.
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 /// Answers a clear request.
-pub async fn answer(master: &Arc<Master>, load: &Dict) -> Value {
+pub(crate) async fn answer(master: &Arc<Master>, load: &Dict) -> Value {
     let request = match ClientRequest::read(load) {
         Ok(request) => request,
         Err(error) => {
@@ -159,10 +159,9 @@ fn failure(kind: Kind, user: &str) -> Value {
             "UserAuthenticationError",
             format!("Authentication failure of type \"user\" occurred for user {user}."),
         ),
-        Kind::Token => error(
-            "TokenAuthenticationError",
-            "Authentication failure of type \"token\" occurred.",
-        ),
+        Kind::Token => {
+            error("TokenAuthenticationError", "Authentication failure of type \"token\" occurred.")
+        }
         Kind::Eauth => error(
             "EauthAuthenticationError",
             format!("Authentication failure of type \"eauth\" occurred for user {user}."),

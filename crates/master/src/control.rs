@@ -39,7 +39,7 @@ const WAITING: usize = 1024;
 const EVENTS: usize = 100_000;
 
 /// Listens; the task runs until aborted.
-pub async fn listen(master: &Arc<Master>) -> Result<JoinHandle<()>, Error> {
+pub(crate) async fn listen(master: &Arc<Master>) -> Result<JoinHandle<()>, Error> {
     let path = master.settings.sock_dir.join(SOCKET);
     if UnixStream::connect(&path).await.is_ok() {
         return Err(Error::Running(path.display().to_string()));
@@ -121,8 +121,10 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
                         let id = message.get("id").and_then(|id| id.as_int()).unwrap_or(0);
                         let id = u64::try_from(id).unwrap_or(0);
                         let message = format!("the request is not understood: {error}");
-                        let answer =
-                            Answer::Refused { name: "SaltInvocationError".into(), message: message.into() };
+                        let answer = Answer::Refused {
+                            name: "SaltInvocationError".into(),
+                            message: message.into(),
+                        };
                         send(&out, id, &answer).await;
                     }
                 },
@@ -144,7 +146,8 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
 
 async fn send(out: &Out, id: u64, answer: &Answer) -> bool {
     let frame = encode(&answer.write(id).into()).or_else(|error| {
-        let refused = Answer::Refused { name: "SaltMasterError".into(), message: error.to_string().into() };
+        let refused =
+            Answer::Refused { name: "SaltMasterError".into(), message: error.to_string().into() };
         encode(&refused.write(id).into())
     });
     match frame {
@@ -229,8 +232,7 @@ async fn answer(
                 Ok(master.index.read().accepted())
             });
             let known = known.await?;
-            let connected: Vec<String> =
-                master.hub.ids().iter().map(|id| id.to_string()).collect();
+            let connected: Vec<String> = master.hub.ids().iter().map(|id| id.to_string()).collect();
             end(dict! { "connected" => connected, "known" => Value::list(known) })
         }
         Request::MinionData { tgt, tgt_type } => {
@@ -254,7 +256,13 @@ async fn answer(
     }
 }
 
-fn call(master: &Master, caller: &Caller, function: SmolStr, args: Vec<Value>, kwargs: Dict) -> Call {
+fn call(
+    master: &Master,
+    caller: &Caller,
+    function: SmolStr,
+    args: Vec<Value>,
+    kwargs: Dict,
+) -> Call {
     Call { function, args, kwargs, user: caller.name.clone(), jid: master.jobs.next_jid() }
 }
 

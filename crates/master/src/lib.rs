@@ -157,6 +157,7 @@ impl Master {
         if forget {
             index.remove(id);
             drop(index);
+            self.presence.forget(id);
             let _stored_later = self.store.write(vec![Op::Forget { minion: id.to_string() }]);
         }
     }

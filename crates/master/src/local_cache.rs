@@ -19,15 +19,15 @@ use halite_value::{
 use halite_wire::{Jid, MinionId};
 
 /// The folder `cachedir/jobs`.
-pub struct LocalCache {
+pub(crate) struct LocalCache {
     dir: PathBuf,
     hash: Hash,
     /// Write all jobs, whoever published them (`halite: {salt_job_cache: true}`).
-    pub always: bool,
+    pub(crate) always: bool,
 }
 
 impl LocalCache {
-    pub fn new(cachedir: &Path, hash: Hash, always: bool) -> Self {
+    pub(crate) fn new(cachedir: &Path, hash: Hash, always: bool) -> Self {
         Self { dir: cachedir.join("jobs"), hash, always }
     }
 
@@ -38,7 +38,7 @@ impl LocalCache {
     }
 
     /// Writes a job. Blocking.
-    pub fn save_load(&self, jid: &Jid, load: &Dict, minions: &[SmolStr]) -> io::Result<()> {
+    pub(crate) fn save_load(&self, jid: &Jid, load: &Dict, minions: &[SmolStr]) -> io::Result<()> {
         let folder = self.folder(jid);
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("jid"), jid.as_bytes())?;
@@ -48,7 +48,7 @@ impl LocalCache {
     }
 
     /// Writes a return, if the job is here. Blocking.
-    pub fn save_return(&self, jid: &Jid, id: &MinionId, load: &Dict) -> io::Result<()> {
+    pub(crate) fn save_return(&self, jid: &Jid, id: &MinionId, load: &Dict) -> io::Result<()> {
         let folder = self.folder(jid);
         if !folder.join("jid").exists() {
             return Ok(());
@@ -75,7 +75,7 @@ impl LocalCache {
     }
 
     /// Removes a job. Blocking.
-    pub fn remove(&self, jid: &str) {
+    pub(crate) fn remove(&self, jid: &str) {
         let Ok(jid) = Jid::new(jid) else { return };
         let folder = self.folder(&jid);
         if let Err(error) = fs::remove_dir_all(&folder)

@@ -10,31 +10,29 @@ use halite_value::SmolStr;
 use halite_wire::MinionId;
 use parking_lot::RwLock;
 
-/// How a minion is connected when it is.
+/// How a minion is connected when it is: nothing is known of those whose subscription has no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Its subscription has a name.
     Named,
-    /// Its subscription has none.
-    Anonymous,
 }
 
 /// What was learnt about minions' connections.
 #[derive(Default)]
-pub struct Presence {
+pub(crate) struct Presence {
     kinds: RwLock<HashMap<MinionId, Kind>>,
     hub: std::sync::OnceLock<halite_transport::Hub>,
 }
 
 impl Presence {
-    pub fn new(hub: halite_transport::Hub) -> Self {
+    pub(crate) fn new(hub: halite_transport::Hub) -> Self {
         let presence = Self::default();
         let _ = presence.hub.set(hub);
         presence
     }
 
     /// Remembers the kind; true if it is news.
-    pub fn learn(&self, id: &MinionId, kind: Kind) -> bool {
+    pub(crate) fn learn(&self, id: &MinionId, kind: Kind) -> bool {
         if self.kinds.read().get(id) == Some(&kind) {
             return false;
         }
@@ -42,16 +40,16 @@ impl Presence {
         true
     }
 
-    pub fn forget(&self, id: &str) {
+    pub(crate) fn forget(&self, id: &str) {
         self.kinds.write().remove(id);
     }
 
-    pub fn kind(&self, id: &str) -> Option<Kind> {
+    pub(crate) fn kind(&self, id: &str) -> Option<Kind> {
         self.kinds.read().get(id).copied()
     }
 
     /// Returns everybody who has an open connection of any sort, sorted.
-    pub fn ids(&self) -> Vec<SmolStr> {
+    pub(crate) fn ids(&self) -> Vec<SmolStr> {
         let Some(hub) = self.hub.get() else { return Vec::new() };
         let mut ids: Vec<SmolStr> =
             hub.peers().iter().filter_map(|peer| peer.id()).map(|id| SmolStr::new(&*id)).collect();

@@ -24,25 +24,25 @@ use crate::{
 
 /// A wish to publish, from whomever.
 #[derive(Clone, Debug)]
-pub struct Wish {
-    pub tgt: Value,
-    pub tgt_type: SmolStr,
-    pub fun: Value,
-    pub arg: Vec<Value>,
-    pub ret: SmolStr,
-    pub jid: SmolStr,
-    pub user: SmolStr,
-    pub kwargs: Dict,
-    pub timeout: Option<i64>,
+pub(crate) struct Wish {
+    pub(crate) tgt: Value,
+    pub(crate) tgt_type: SmolStr,
+    pub(crate) fun: Value,
+    pub(crate) arg: Vec<Value>,
+    pub(crate) ret: SmolStr,
+    pub(crate) jid: SmolStr,
+    pub(crate) user: SmolStr,
+    pub(crate) kwargs: Dict,
+    pub(crate) timeout: Option<i64>,
     /// For a minion's wish (`peer`): its id.
-    pub id: Option<SmolStr>,
+    pub(crate) id: Option<SmolStr>,
     /// Keep the job in Salt's folder too.
-    pub on_disk: bool,
+    pub(crate) on_disk: bool,
 }
 
 impl Wish {
     /// Returns the functions with their arguments: one, or those of a compound command.
-    pub fn functions(&self) -> Vec<(SmolStr, Vec<Value>)> {
+    pub(crate) fn functions(&self) -> Vec<(SmolStr, Vec<Value>)> {
         match self.fun.items_of_sequence() {
             None => vec![(self.fun.to_str(), self.arg.clone())],
             Some(functions) => {
@@ -59,7 +59,7 @@ impl Wish {
 
 /// What the caller may do.
 #[derive(Clone, Debug)]
-pub enum Rights {
+pub(crate) enum Rights {
     All,
     /// Salt's list of permissions.
     List(Vec<Value>),
@@ -67,39 +67,39 @@ pub enum Rights {
 
 /// Why nothing was published.
 #[derive(Clone, Debug)]
-pub struct Refusal {
-    pub name: &'static str,
-    pub message: String,
+pub(crate) struct Refusal {
+    pub(crate) name: &'static str,
+    pub(crate) message: String,
 }
 
 impl Refusal {
-    pub fn authorization() -> Self {
+    pub(crate) fn authorization() -> Self {
         Self { name: "AuthorizationError", message: "Authorization error occurred.".into() }
     }
 
-    pub fn authentication() -> Self {
+    pub(crate) fn authentication() -> Self {
         Self { name: "AuthenticationError", message: "Authentication error occurred.".into() }
     }
 
-    pub fn invocation(message: impl Into<String>) -> Self {
+    pub(crate) fn invocation(message: impl Into<String>) -> Self {
         Self { name: "SaltInvocationError", message: message.into() }
     }
 
-    pub fn internal(error: &Error) -> Self {
+    pub(crate) fn internal(error: &Error) -> Self {
         Self { name: "SaltMasterError", message: error.to_string() }
     }
 }
 
 /// What a target means to the master.
 #[derive(Clone, Debug, Default)]
-pub struct Resolved {
-    pub minions: Vec<SmolStr>,
-    pub missing: Vec<SmolStr>,
+pub(crate) struct Resolved {
+    pub(crate) minions: Vec<SmolStr>,
+    pub(crate) missing: Vec<SmolStr>,
 }
 
 impl Master {
     /// Returns the minions a target means. Blocking (one `stat`, mostly).
-    pub fn resolve(
+    pub(crate) fn resolve(
         &self,
         tgt: &Value,
         tgt_type: &str,
@@ -124,12 +124,12 @@ impl Master {
 }
 
 /// A job that was published.
-pub struct Done {
-    pub published: Published,
+pub(crate) struct Done {
+    pub(crate) published: Published,
 }
 
 /// Publishes a job, if the caller may.
-pub async fn publish(
+pub(crate) async fn publish(
     master: &Arc<Master>,
     wish: Wish,
     rights: Rights,
@@ -279,8 +279,7 @@ async fn store_job(
     if wish.on_disk || master.local_cache.always {
         let (owner, jid, load, minions) =
             (master.clone(), jid.clone(), load.clone(), minions.to_vec());
-        let saved =
-            blocking(move || owner.local_cache.save_load(&jid, &load, &minions)).await?;
+        let saved = blocking(move || owner.local_cache.save_load(&jid, &load, &minions)).await?;
         saved.map_err(|source| Error::io(master.settings.cachedir.join("jobs"), source))?;
     }
     match written {
@@ -320,7 +319,8 @@ fn publication(master: &Master, wish: &Wish, jid: &Jid) -> Publication {
     }
     if master.settings.order_masters {
         extra.insert("to", wish.timeout.unwrap_or(5));
-        extra.insert("auth_list", passed("auth_list").unwrap_or_else(|| Vec::<Value>::new().into()));
+        extra
+            .insert("auth_list", passed("auth_list").unwrap_or_else(|| Vec::<Value>::new().into()));
     }
     Publication {
         jid: jid.clone(),
@@ -336,7 +336,11 @@ fn publication(master: &Master, wish: &Wish, jid: &Jid) -> Publication {
 }
 
 /// Seals, signs and sends. Blocking.
-pub fn send(master: &Master, publication: &Publication, minions: &[SmolStr]) -> Result<(), Error> {
+pub(crate) fn send(
+    master: &Master,
+    publication: &Publication,
+    minions: &[SmolStr],
+) -> Result<(), Error> {
     if master.settings.opts.bool("dummy_pub") {
         return Ok(());
     }
@@ -372,12 +376,8 @@ fn delivery(
         // Whoever may match decides for itself: its grains may be newer than what we remember.
         let search = Search { uncached: Uncached::MayMatch, ..Search::default() };
         let delimiter = publication.extra.get("delimiter").map(|delimiter| delimiter.to_str());
-        let found = master.resolve(
-            &publication.tgt,
-            &publication.tgt_type,
-            delimiter.as_deref(),
-            search,
-        );
+        let found =
+            master.resolve(&publication.tgt, &publication.tgt_type, delimiter.as_deref(), search);
         let ids = found.map_or_else(|_| minions.to_vec(), |found| found.minions);
         Delivery::ids(ids.iter().map(|id| Arc::<str>::from(id.as_str())))
     };

@@ -16,7 +16,7 @@ use crate::{Error, Master, blocking};
 const AHEAD: i64 = 86_400;
 
 /// Takes a return from the minion `id`. True if it may be acknowledged.
-pub async fn take(
+pub(crate) async fn take(
     master: &Arc<Master>,
     id: &MinionId,
     ret: &Return,
@@ -76,7 +76,7 @@ pub async fn take(
 }
 
 /// Fires the event and tells the followers.
-pub fn show(master: &Master, jid: &Jid, id: &MinionId, load: Dict) {
+pub(crate) fn show(master: &Master, jid: &Jid, id: &MinionId, load: Dict) {
     failed_states(master, jid, id, &load);
     let fired = master.bus.fire(Tag::JobReturn(jid.to_string(), id.to_string()).to_string(), load);
     master.jobs.returned(jid, id, &fired.data);
@@ -140,7 +140,11 @@ fn is_ahead(jid: &Jid) -> bool {
 }
 
 /// Takes what a syndic collected: returns of the minions below it.
-pub async fn take_syndic(master: &Arc<Master>, syndic: &MinionId, load: &Value) -> Result<(), Error> {
+pub(crate) async fn take_syndic(
+    master: &Arc<Master>,
+    syndic: &MinionId,
+    load: &Value,
+) -> Result<(), Error> {
     if !master.settings.order_masters {
         tracing::warn!("{syndic} sent returns of others, but order_masters is off");
         return Ok(());
@@ -190,7 +194,9 @@ pub async fn take_syndic(master: &Arc<Master>, syndic: &MinionId, load: &Value) 
 impl Master {
     /// Tells whether a minion manages a resource.
     fn manages(&self, id: &MinionId, resource: &MinionId) -> bool {
-        let Ok(Some(Value::Dict(resources))) = self.store.get("resources", id) else { return false };
+        let Ok(Some(Value::Dict(resources))) = self.store.get("resources", id) else {
+            return false;
+        };
         resources.into_iter().any(|(_, ids)| {
             let ids = ids.items_of_sequence().unwrap_or_default();
             ids.iter().any(|own| *own == *resource.as_str())

@@ -24,7 +24,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use halite_crypt::{Crypticle, Hash, KeyOptions, PkiDir, PrivateKey, SessionKey, file, pki};
+use halite_crypt::{Crypticle, KeyOptions, PkiDir, PrivateKey, SessionKey, file, pki};
 use halite_value::SmolStr;
 use halite_wire::MinionId;
 use parking_lot::{Mutex, RwLock};
@@ -37,13 +37,13 @@ const BEHIND: i64 = 120;
 const NONCES: usize = 1 << 16;
 
 /// The key that all minions share, for publications.
-pub struct Shared {
-    pub key: SessionKey,
-    pub crypticle: Crypticle,
+pub(crate) struct Shared {
+    pub(crate) key: SessionKey,
+    pub(crate) crypticle: Crypticle,
     /// The inner signature of every sign-in reply: the same for all, so made once.
-    pub proof: Vec<u8>,
+    pub(crate) proof: Vec<u8>,
     serial: AtomicI64,
-    pub seen: Mutex<Seen>,
+    pub(crate) seen: Mutex<Seen>,
 }
 
 impl Shared {
@@ -58,14 +58,14 @@ impl Shared {
     }
 
     /// Returns the number of the next publication.
-    pub fn next_serial(&self) -> i64 {
+    pub(crate) fn next_serial(&self) -> i64 {
         self.serial.fetch_add(1, Ordering::AcqRel)
     }
 }
 
 /// What a session has seen already.
 #[derive(Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     nonces: HashMap<SmolStr, i64>,
     newest: i64,
     floor: i64,
@@ -73,7 +73,7 @@ pub struct Seen {
 
 /// Whether a request is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
+pub(crate) enum Freshness {
     Fresh,
     Replayed,
     /// Older than what is remembered: refused, but perhaps its clock was put back.
@@ -82,7 +82,7 @@ pub enum Freshness {
 
 impl Seen {
     /// Judges a request, and remembers it.
-    pub fn judge(&mut self, nonce: &str, ts: Option<i64>) -> Freshness {
+    pub(crate) fn judge(&mut self, nonce: &str, ts: Option<i64>) -> Freshness {
         let ts = ts.unwrap_or(self.newest);
         if self.nonces.contains_key(nonce) {
             return Freshness::Replayed;
@@ -113,15 +113,15 @@ impl Seen {
 }
 
 /// A minion's own key.
-pub struct Session {
-    pub key: SessionKey,
-    pub crypticle: Crypticle,
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    pub(crate) crypticle: Crypticle,
     made: SystemTime,
     seen: Mutex<Seen>,
     /// A stale request came in: the next sign-in gets a new key.
     doubted: AtomicBool,
     /// The token that was verified last, with the key file's identity it was verified against.
-    pub token: Mutex<Option<(Vec<u8>, u64)>>,
+    pub(crate) token: Mutex<Option<(Vec<u8>, u64)>>,
 }
 
 impl Session {
@@ -141,7 +141,7 @@ impl Session {
     }
 
     /// Judges a request, and remembers it.
-    pub fn judge(&self, nonce: &str, ts: Option<i64>) -> Freshness {
+    pub(crate) fn judge(&self, nonce: &str, ts: Option<i64>) -> Freshness {
         let freshness = self.seen.lock().judge(nonce, ts);
         if freshness == Freshness::Stale {
             self.doubted.store(true, Ordering::Release);
@@ -151,10 +151,10 @@ impl Session {
 }
 
 /// All keys of the master.
-pub struct Secrets {
-    pub master: PrivateKey,
+pub(crate) struct Secrets {
+    pub(crate) master: PrivateKey,
     /// `pub_sig`, if `master_sign_pubkey`.
-    pub signed_public: Option<String>,
+    pub(crate) signed_public: Option<String>,
     shared: RwLock<Arc<Shared>>,
     shared_file: PathBuf,
     sessions: RwLock<HashMap<MinionId, Arc<Session>>>,
@@ -166,15 +166,18 @@ pub struct Secrets {
 
 impl Secrets {
     /// Reads or makes everything. Blocking.
-    pub fn load(settings: &Settings, owner: Option<u32>) -> Result<Self, Error> {
+    pub(crate) fn load(settings: &Settings, owner: Option<u32>) -> Result<Self, Error> {
         let opts = &settings.opts;
         let pass = opts.opt_str("key_pass");
         let bits = u32::try_from(opts.int("keysize")).unwrap_or(2048);
         let options = KeyOptions { bits, passphrase: pass.as_deref(), owner };
         let dir = PkiDir::new(&settings.pki_dir);
         let master = dir.master(&settings.id, &options)?;
-        let signed_public =
-            if opts.bool("master_sign_pubkey") { Some(signature(settings, &dir, &master)?) } else { None };
+        let signed_public = if opts.bool("master_sign_pubkey") {
+            Some(signature(settings, &dir, &master)?)
+        } else {
+            None
+        };
         let shared_file = settings.cachedir.join(".halite_shared_key");
         let shared = load_shared(&shared_file, settings.publish_session, &master)?;
         Ok(Self {
@@ -189,25 +192,25 @@ impl Secrets {
         })
     }
 
-    pub fn shared(&self) -> Arc<Shared> {
+    pub(crate) fn shared(&self) -> Arc<Shared> {
         self.shared.read().clone()
     }
 
     /// Replaces the shared key: from now on, minions have to sign in to read publications.
-    pub fn rotate(&self) -> Result<(), Error> {
+    pub(crate) fn rotate(&self) -> Result<(), Error> {
         let shared = make_shared(&self.shared_file, &self.master)?;
         *self.shared.write() = Arc::new(shared);
         Ok(())
     }
 
     /// Returns the session of a minion if it is in memory and young enough.
-    pub fn session(&self, id: &str) -> Option<Arc<Session>> {
+    pub(crate) fn session(&self, id: &str) -> Option<Arc<Session>> {
         let session = self.sessions.read().get(id).cloned()?;
         (!session.is_older_than(self.lifetime)).then_some(session)
     }
 
     /// As [`Secrets::session`], looking at the disk as well. Blocking.
-    pub fn stored_session(&self, id: &MinionId) -> Option<Arc<Session>> {
+    pub(crate) fn stored_session(&self, id: &MinionId) -> Option<Arc<Session>> {
         if let Some(session) = self.session(id) {
             return Some(session);
         }
@@ -220,7 +223,7 @@ impl Secrets {
     }
 
     /// Returns the session for a sign-in, a new one if need be. Blocking.
-    pub fn open_session(&self, id: &MinionId) -> Result<Arc<Session>, Error> {
+    pub(crate) fn open_session(&self, id: &MinionId) -> Result<Arc<Session>, Error> {
         if let Some(session) = self.stored_session(id)
             && !session.doubted.load(Ordering::Acquire)
         {
@@ -234,7 +237,7 @@ impl Secrets {
     }
 
     /// Ends a minion's session: its key was deleted or rejected. Blocking.
-    pub fn end_session(&self, id: &MinionId) {
+    pub(crate) fn end_session(&self, id: &MinionId) {
         self.sessions.write().remove(id);
         if let Err(error) = fs::remove_file(self.sessions_dir.join(id.as_str()))
             && error.kind() != ErrorKind::NotFound
@@ -244,7 +247,11 @@ impl Secrets {
     }
 
     /// Makes the key files of local users who may publish. Blocking.
-    pub fn make_user_keys(&self, cachedir: &Path, users: &[(SmolStr, Option<u32>)]) -> Result<(), Error> {
+    pub(crate) fn make_user_keys(
+        &self,
+        cachedir: &Path,
+        users: &[(SmolStr, Option<u32>)],
+    ) -> Result<(), Error> {
         let mut keys = HashMap::new();
         for (user, uid) in users {
             // A domain user's name has a backslash.
@@ -272,17 +279,11 @@ impl Secrets {
     }
 
     /// Returns the users whose key this is.
-    pub fn users_of_key(&self, key: &str) -> Vec<SmolStr> {
+    pub(crate) fn users_of_key(&self, key: &str) -> Vec<SmolStr> {
         let users = self.users.read();
-        let is_own = |(_, own): &(&SmolStr, &SmolStr)| {
-            halite_crypt::same(own.as_bytes(), key.as_bytes())
-        };
+        let is_own =
+            |(_, own): &(&SmolStr, &SmolStr)| halite_crypt::same(own.as_bytes(), key.as_bytes());
         users.iter().filter(is_own).map(|(user, _)| user.clone()).collect()
-    }
-
-    /// Returns the fingerprint of the master's key.
-    pub fn fingerprint(&self, hash: Hash) -> String {
-        self.master.public().fingerprint(hash)
     }
 }
 

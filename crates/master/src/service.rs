@@ -17,7 +17,9 @@ use halite_value::{
 use halite_wire::{Envelope, MinionId, Notice, Sealed, Tag};
 
 use crate::{
-    Counters, Error, Master, auth, blocking, clients, encode, presence::Kind, requests,
+    Counters, Error, Master, auth, blocking, clients, encode,
+    presence::Kind,
+    requests,
     secrets::{Freshness, Session},
 };
 use halite_store::{Op, State};
@@ -26,17 +28,17 @@ use halite_store::{Op, State};
 const LARGE: usize = 256 << 10;
 
 /// Answers for the master on every transport.
-pub struct Door(pub Arc<Master>);
+pub(crate) struct Door(pub Arc<Master>);
 
 /// A request whose sender is proven.
-pub struct Opened {
+pub(crate) struct Opened {
     /// `None`: a version 2 minion that did not say who it is, which a few requests allow.
-    pub id: Option<MinionId>,
-    pub load: Dict,
-    pub version: i64,
-    pub enc_algo: Option<halite_value::SmolStr>,
-    pub sig_algo: Option<halite_value::SmolStr>,
-    pub nonce: Option<Nonce>,
+    pub(crate) id: Option<MinionId>,
+    pub(crate) load: Dict,
+    pub(crate) version: i64,
+    pub(crate) enc_algo: Option<halite_value::SmolStr>,
+    pub(crate) sig_algo: Option<halite_value::SmolStr>,
+    pub(crate) nonce: Option<Nonce>,
     key: ReplyKey,
 }
 
@@ -54,7 +56,7 @@ impl Opened {
     }
 
     /// Seals an answer.
-    pub fn seal(&self, answer: &Value) -> Result<Vec<u8>, Error> {
+    pub(crate) fn seal(&self, answer: &Value) -> Result<Vec<u8>, Error> {
         let sealed = self.crypticle().seal(&encode(answer)?, self.nonce.as_ref());
         encode(&Value::bytes(sealed))
     }
@@ -62,7 +64,7 @@ impl Opened {
 
 /// Why a request was not opened. All of them are answered alike.
 #[derive(Debug, thiserror::Error)]
-pub enum Shut {
+pub(crate) enum Shut {
     #[error("no such session, or another key")]
     Session,
     #[error("not what a minion would seal")]

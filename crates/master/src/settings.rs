@@ -46,14 +46,13 @@ impl Settings {
         let transport = Kind::from_name(&transport).ok_or_else(|| {
             Error::Config(format!("transport: `{transport}` is not one of zeromq, tcp, ws"))
         })?;
-        let seconds = |name: &str, least: f64| {
-            Duration::from_secs_f64(opts.float(name).clamp(least, 1e9))
-        };
+        let seconds =
+            |name: &str, least: f64| Duration::from_secs_f64(opts.float(name).clamp(least, 1e9));
         let algo = |name: &str| match opts.opt_str(name) {
             None => Ok(SigAlgo::default()),
-            Some(text) => text.parse().map_err(|_| {
-                Error::Config(format!("{name}: `{text}` is not a signing algorithm"))
-            }),
+            Some(text) => text
+                .parse()
+                .map_err(|_| Error::Config(format!("{name}: `{text}` is not a signing algorithm"))),
         };
         let folder = |name: &str| PathBuf::from(opts.str(name).as_str());
         let cachedir = folder("cachedir");

@@ -6,14 +6,15 @@
 
 use std::{
     fs,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{
+        DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    },
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use halite_config::Opts;
-use halite_crypt::PkiDir;
 use halite_fileserver::{FileServer, Options as FileOptions, Roots};
 use halite_store::{Embedded, Op, Options as StoreOptions, Retention, Store};
 use halite_target::Index;
@@ -225,14 +226,19 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
     let keys = Keyring::open(&settings.pki_dir, opts.bool("permissive_pki_access"))?;
     let secrets = Secrets::load(&settings, None)?;
     secrets.make_user_keys(cache, &local_users(&settings))?;
-    let local_cache =
-        LocalCache::new(cache, settings.hash_type, settings.own("salt_job_cache").is_some_and(|on| on.truthy()));
+    let local_cache = LocalCache::new(
+        cache,
+        settings.hash_type,
+        settings.own("salt_job_cache").is_some_and(|on| on.truthy()),
+    );
     let store: Arc<dyn Store> = Arc::new(open_store(&settings)?);
     let bus = Bus::new(store.last_event()? + 1, settings.max_event_size);
     bus.log_to(Arc::new(EventLog(store.clone())));
     let presence = Presence::new(hub.clone());
     let index = load_index(&keys, &*store, &presence)?;
-    let token_dir = opts.opt_str("token_dir").map_or_else(|| cache.join("tokens"), |dir| PathBuf::from(dir.as_str()));
+    let token_dir = opts
+        .opt_str("token_dir")
+        .map_or_else(|| cache.join("tokens"), |dir| PathBuf::from(dir.as_str()));
     let mut authenticators = eauth::built_in();
     authenticators.extend(parts.authenticators);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -281,7 +287,11 @@ fn open_store(settings: &Settings) -> Result<Embedded, Error> {
     };
     let usual = Retention::default();
     let limit = |name: &str, default: u64| {
-        limits.get(name).and_then(|value| value.to_int()).and_then(|n| u64::try_from(n).ok()).unwrap_or(default)
+        limits
+            .get(name)
+            .and_then(|value| value.to_int())
+            .and_then(|n| u64::try_from(n).ok())
+            .unwrap_or(default)
     };
     let retention = Retention {
         job_age: settings.keep_jobs,
@@ -341,7 +351,10 @@ fn local_users(settings: &Settings) -> Vec<(SmolStr, Option<u32>)> {
         let names: Vec<SmolStr> = if uid(&pattern).is_some() {
             vec![pattern]
         } else {
-            system_users().into_iter().filter(|name| crate::admission::fits(name, &pattern)).collect()
+            system_users()
+                .into_iter()
+                .filter(|name| crate::admission::fits(name, &pattern))
+                .collect()
         };
         for name in names {
             if !users.iter().any(|(known, _)| *known == name) {
@@ -373,9 +386,4 @@ pub(crate) fn takes_drop_file(settings: &Settings) -> bool {
     let bare = settings.id.strip_suffix("_master").unwrap_or(&settings.id);
     let text = text.trim();
     text.is_empty() || text == settings.id || text == bare
-}
-
-/// The key folder, for those who only look.
-pub fn pki_dir(settings: &Settings) -> PkiDir {
-    PkiDir::new(&settings.pki_dir)
 }

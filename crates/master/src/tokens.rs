@@ -19,7 +19,7 @@ use halite_value::{
 use crate::Error;
 
 /// The tokens of a master.
-pub struct Tokens {
+pub(crate) struct Tokens {
     dir: PathBuf,
 }
 
@@ -28,7 +28,7 @@ fn now() -> f64 {
 }
 
 impl Tokens {
-    pub fn new(dir: PathBuf) -> Self {
+    pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
@@ -37,7 +37,7 @@ impl Tokens {
     }
 
     /// Makes a token for what `data` says, for so many seconds. Blocking.
-    pub fn make(&self, data: &Dict, seconds: f64) -> Result<Dict, Error> {
+    pub(crate) fn make(&self, data: &Dict, seconds: f64) -> Result<Dict, Error> {
         let secret = SessionKey::generate();
         let token = Hash::Sha256.hex(secret.text().expose());
         let start = now();
@@ -53,7 +53,7 @@ impl Tokens {
     }
 
     /// Returns what a token says, unless it has ended. Blocking.
-    pub fn get(&self, token: &str) -> Option<Dict> {
+    pub(crate) fn get(&self, token: &str) -> Option<Dict> {
         if token.len() < 32 || token.len() > 256 {
             return None;
         }
@@ -70,12 +70,12 @@ impl Tokens {
     }
 
     /// Ends a token. Blocking.
-    pub fn revoke(&self, token: &str) {
+    pub(crate) fn revoke(&self, token: &str) {
         let _ = fs::remove_file(self.path(token));
     }
 
     /// Removes tokens that have ended. Blocking.
-    pub fn tidy(&self) {
+    pub(crate) fn tidy(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let Ok(Some(bytes)) = file::read(&entry.path()) else { continue };
             let Ok(Value::Dict(data)) = msgpack::from_slice(&bytes, Text::Typed) else { continue };
@@ -87,7 +87,7 @@ impl Tokens {
     }
 
     /// Returns the name a token was made for.
-    pub fn name(data: &Dict) -> SmolStr {
+    pub(crate) fn name(data: &Dict) -> SmolStr {
         data.get("name").map(|name| name.to_str()).unwrap_or_default()
     }
 }

@@ -19,7 +19,7 @@ impl Master {
 }
 
 /// Runs for as long as the master does.
-pub async fn run(master: Arc<Master>) {
+pub(crate) async fn run(master: Arc<Master>) {
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let every = master.settings.loop_interval;

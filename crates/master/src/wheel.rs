@@ -153,8 +153,9 @@ fn fits(matching: &KeyMatch, id: &MinionId) -> bool {
 }
 
 /// Runs a wheel function; `None` if there is none of that name.
-pub fn run(master: &Arc<Master>, call: &Call) -> Option<Outcome> {
-    let argument = |at: usize, name: &str| call.kwargs.get(name).or_else(|| call.args.get(at).cloned());
+pub(crate) fn run(master: &Arc<Master>, call: &Call) -> Option<Outcome> {
+    let argument =
+        |at: usize, name: &str| call.kwargs.get(name).or_else(|| call.args.get(at).cloned());
     let flag = |name: &str| call.kwargs.get(name).is_some_and(|value| value.truthy());
     let matching = || match argument(0, "match") {
         Some(Value::Str(glob)) => Some(KeyMatch::Glob(glob)),
@@ -234,8 +235,7 @@ fn name_match(master: &Master, matching: KeyMatch) -> Result<KeyLists, Error> {
 
 fn fingers(master: &Master, matching: &KeyMatch, call: &Call) -> Result<Value, Error> {
     let hash = call.kwargs.get("hash_type").map(|name| name.to_str());
-    let hash: Hash =
-        hash.and_then(|name| name.parse().ok()).unwrap_or(master.settings.hash_type);
+    let hash: Hash = hash.and_then(|name| name.parse().ok()).unwrap_or(master.settings.hash_type);
     let texts = master.key_texts(matching)?;
     let fingers: Dict = texts
         .into_iter()

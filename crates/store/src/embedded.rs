@@ -152,7 +152,9 @@ fn builder() -> redb::Builder {
 
 fn broken(error: impl std::fmt::Display) -> Error {
     let text = error.to_string();
-    if text.contains("No space left") || text.contains("os error 28") || text.contains("os error 122")
+    if text.contains("No space left")
+        || text.contains("os error 28")
+        || text.contains("os error 122")
     {
         Error::Full(text)
     } else {
@@ -314,9 +316,9 @@ impl Writer {
             let mut ops = group[0].ops.len();
             let until = Instant::now() + LAZY;
             loop {
-                let is_lazy = group.iter().all(|batch| {
-                    batch.done.is_none() && batch.ops.iter().all(Ready::is_lazy)
-                });
+                let is_lazy = group
+                    .iter()
+                    .all(|batch| batch.done.is_none() && batch.ops.iter().all(Ready::is_lazy));
                 let next = if ops >= MOST_OPS {
                     None
                 } else if is_lazy {
@@ -502,7 +504,8 @@ fn apply(
                 transaction.open_table(MINE)?.remove((minion.as_str(), function.as_str()))?;
             }
             Ready::Event(cursor, record) => {
-                let old = transaction.open_table(EVENTS)?.insert(cursor, record.as_slice())?.is_some();
+                let old =
+                    transaction.open_table(EVENTS)?.insert(cursor, record.as_slice())?.is_some();
                 if !old {
                     sizes.events += 1;
                     sizes.event_bytes += record.len() as u64;

@@ -45,21 +45,51 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub enum Op {
     /// A job, before it is published.
-    Job { jid: String, load: Value },
+    Job {
+        jid: String,
+        load: Value,
+    },
     /// A return. The first one for a job and a minion stays.
-    Return { jid: String, minion: String, load: Value },
+    Return {
+        jid: String,
+        minion: String,
+        load: Value,
+    },
     /// Where a minion stands with a job. Never goes back.
-    State { jid: String, minion: String, state: State },
+    State {
+        jid: String,
+        minion: String,
+        state: State,
+    },
     /// Data of a minion (`grains`, `pillar`, …) or of the master.
-    Put { bank: &'static str, key: String, value: Value },
-    Delete { bank: &'static str, key: String },
+    Put {
+        bank: &'static str,
+        key: String,
+        value: Value,
+    },
+    Delete {
+        bank: &'static str,
+        key: String,
+    },
     /// Entries of a minion's mine; `clear` removes all others.
-    Mine { minion: String, entries: Vec<(String, Value)>, clear: bool },
-    MineDelete { minion: String, function: String },
+    Mine {
+        minion: String,
+        entries: Vec<(String, Value)>,
+        clear: bool,
+    },
+    MineDelete {
+        minion: String,
+        function: String,
+    },
     /// An event as it travels, at its place. Not waited for.
-    Event { cursor: u64, bytes: Vec<u8> },
+    Event {
+        cursor: u64,
+        bytes: Vec<u8>,
+    },
     /// Everything about a minion except its returns.
-    Forget { minion: String },
+    Forget {
+        minion: String,
+    },
 }
 
 /// Where a minion stands with a job.

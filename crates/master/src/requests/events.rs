@@ -10,7 +10,7 @@ use halite_wire::{MinionId, Tag};
 use crate::{Counters, Master};
 
 /// Fires what a minion sent.
-pub fn take(master: &Master, id: &MinionId, load: &Dict) {
+pub(crate) fn take(master: &Master, id: &MinionId, load: &Dict) {
     let Some(events) = load.get("events").and_then(|events| events.items_of_sequence()) else {
         return take_one(master, id, load);
     };

@@ -18,18 +18,24 @@ const ACL: &str = "__saltmine_acl__";
 const DATA: &str = "__data__";
 
 /// Stores entries of a minion's mine.
-pub async fn put(master: &Master, id: &MinionId, data: &Dict, clear: bool) -> Result<(), Error> {
+pub(crate) async fn put(
+    master: &Master,
+    id: &MinionId,
+    data: &Dict,
+    clear: bool,
+) -> Result<(), Error> {
     let opts = &master.settings.opts;
     if !opts.bool("minion_data_cache") && !opts.bool("enforce_mine_cache") {
         return Ok(());
     }
-    let entries = data.into_iter().map(|(name, value)| (name.to_str().to_string(), value)).collect();
+    let entries =
+        data.into_iter().map(|(name, value)| (name.to_str().to_string(), value)).collect();
     master.store.write(vec![Op::Mine { minion: id.to_string(), entries, clear }]).await?;
     Ok(())
 }
 
 /// Returns what `id` may see. Blocking.
-pub fn get(
+pub(crate) fn get(
     master: &Master,
     id: &MinionId,
     tgt: &Value,

@@ -19,7 +19,7 @@ use halite_wire::{MinionId, MinionRequest};
 use crate::{Counters, Error, Master, blocking, returns, service::Opened};
 
 /// Answers a request.
-pub async fn answer(master: &Arc<Master>, opened: Opened) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) async fn answer(master: &Arc<Master>, opened: Opened) -> Result<Option<Vec<u8>>, Error> {
     let request = match MinionRequest::read(&opened.load) {
         Ok(request) => request,
         Err(error) => {
@@ -75,11 +75,7 @@ async fn handle(
     Ok(match request {
         MinionRequest::Return(ret) => {
             let load = opened.load.shallow_copy();
-            if returns::take(master, id, &ret, load).await? {
-                Value::Null
-            } else {
-                false.into()
-            }
+            if returns::take(master, id, &ret, load).await? { Value::Null } else { false.into() }
         }
         MinionRequest::SyndicReturn { load } => {
             returns::take_syndic(master, id, &load).await?;
@@ -93,7 +89,9 @@ async fn handle(
         // No `master_tops` of ours exist yet: a minion then uses its top files alone.
         MinionRequest::MasterTops { .. } => Value::dict(),
         MinionRequest::FileReceive { path, offset, size, data } => {
-            blocking(move || receive::take(&owner, &sender, &path, offset, size, &data)).await?.into()
+            blocking(move || receive::take(&owner, &sender, &path, offset, size, &data))
+                .await?
+                .into()
         }
         MinionRequest::Mine { data, clear } => {
             mine::put(master, id, &data, clear).await?;

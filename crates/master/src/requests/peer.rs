@@ -92,7 +92,10 @@ async fn publish_for(
             other => other,
         };
         let found = |tgt_type: &str| {
-            owner.resolve(&asked.tgt, tgt_type, None, search).map(|found| found.minions).unwrap_or_default()
+            owner
+                .resolve(&asked.tgt, tgt_type, None, search)
+                .map(|found| found.minions)
+                .unwrap_or_default()
         };
         let (loose, strict) = (found(&asked.tgt_type), found(exact));
         // More by patterns than by whole values: it is guessing at pillar.
@@ -128,7 +131,11 @@ async fn publish_for(
 }
 
 /// Answers `minion_pub`.
-pub async fn publish(master: &Arc<Master>, id: &MinionId, load: &Dict) -> Result<Value, Error> {
+pub(crate) async fn publish(
+    master: &Arc<Master>,
+    id: &MinionId,
+    load: &Dict,
+) -> Result<Value, Error> {
     let Some((published, _)) = publish_for(master, id, load, false).await else {
         return Ok(nobody());
     };
@@ -139,7 +146,7 @@ pub async fn publish(master: &Arc<Master>, id: &MinionId, load: &Dict) -> Result
 }
 
 /// Answers `pub_ret`: the returns of a job that this minion published. Blocking.
-pub fn returns(master: &Master, id: &MinionId, jid: &Jid) -> Result<Value, Error> {
+pub(crate) fn returns(master: &Master, id: &MinionId, jid: &Jid) -> Result<Value, Error> {
     let owner = master.store.get("publish_auth", jid)?;
     if owner.is_none_or(|owner| owner != *id.as_str()) {
         return Ok(nobody());
@@ -160,7 +167,7 @@ pub fn returns(master: &Master, id: &MinionId, jid: &Jid) -> Result<Value, Error
 }
 
 /// Answers `minion_publish`: publishes and collects for a while.
-pub async fn publish_and_wait(
+pub(crate) async fn publish_and_wait(
     master: &Arc<Master>,
     id: &MinionId,
     load: &Dict,
@@ -198,16 +205,16 @@ pub async fn publish_and_wait(
 }
 
 /// Answers `minion_runner`.
-pub async fn runner(
+pub(crate) async fn runner(
     master: &Arc<Master>,
     id: &MinionId,
     function: &str,
     args: Vec<Value>,
     load: &Dict,
 ) -> Result<Value, Error> {
-    let allowed = permissions(master, "peer_run", id).iter().any(|pattern| {
-        Regex::new(&pattern.to_str()).is_ok_and(|regex| regex.matches(function))
-    });
+    let allowed = permissions(master, "peer_run", id)
+        .iter()
+        .any(|pattern| Regex::new(&pattern.to_str()).is_ok_and(|regex| regex.matches(function)));
     if !allowed {
         tracing::warn!("The minion {id} may not run {function}");
         return Ok(nobody());

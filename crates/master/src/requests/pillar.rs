@@ -44,12 +44,13 @@ impl PillarSource for EmptyPillar {
 }
 
 /// Answers `_pillar`.
-pub async fn answer(
+pub(crate) async fn answer(
     master: &Arc<Master>,
     opened: Opened,
     request: MinionRequest,
 ) -> Result<Vec<u8>, Error> {
-    let MinionRequest::Pillar { grains, saltenv, pillarenv, overrides, extra, clean_cache } = request
+    let MinionRequest::Pillar { grains, saltenv, pillarenv, overrides, extra, clean_cache } =
+        request
     else {
         return opened.seal(&Value::dict());
     };
@@ -60,8 +61,7 @@ pub async fn answer(
         return opened.seal(&Value::dict());
     };
     grains.insert("id", &id);
-    let wanted =
-        PillarRequest { id, grains, saltenv, pillarenv, overrides, extra, clean_cache };
+    let wanted = PillarRequest { id, grains, saltenv, pillarenv, overrides, extra, clean_cache };
     let permit = master.rendering.acquire().await;
     let owner = master.clone();
     let reply = blocking(move || {

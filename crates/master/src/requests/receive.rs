@@ -18,7 +18,7 @@ use crate::Master;
 const MOST_COMPONENTS: usize = 64;
 
 /// Stores a piece of a file; false if it is not wanted. Blocking.
-pub fn take(
+pub(crate) fn take(
     master: &Master,
     id: &MinionId,
     path: &[String],
@@ -65,7 +65,8 @@ fn plain(path: &[String]) -> Option<(Vec<&str>, &str)> {
         *part != "." && *part != ".." && part.len() <= 255 && !part.contains(['/', '\\', '\0'])
     };
     // `/etc/x` comes as ["", "etc", "x"].
-    let parts: Vec<&str> = path.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> =
+        path.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     if parts.len() > MOST_COMPONENTS || !parts.iter().all(is_plain) {
         return None;
     }
