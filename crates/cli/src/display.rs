@@ -44,8 +44,7 @@ pub fn show_at_once(
         style.colors = Colors::new(&Dict::new());
     }
     let output = asked("output");
-    let request =
-        select::Request { output: output.as_deref(), all_at_once, fun, progress: false };
+    let request = select::Request { output: output.as_deref(), all_at_once, fun, progress: false };
     let name = select::choose(declared.or_else(|| select::declared_for(fun)), &request);
     let mut text = Vec::new();
     halite_output::display(name, ret, &style, &mut text)?;

@@ -266,9 +266,7 @@ pub fn run(cx: &mut Context) -> u8 {
         () if cx.parsed.bool("preview_target") => preview(cx, &mut client),
         () if cx.parsed.bool("batch") || cx.parsed.bool("static") => batched(cx, &mut client),
         () if is_too_many(cx, &mut client) => {
-            terminal::out(
-                "\nNOTICE: Too many minions targeted, switching to batch execution.\n",
-            );
+            terminal::out("\nNOTICE: Too many minions targeted, switching to batch execution.\n");
             let size = cx.parsed.get("batch_safe_size").to_string();
             cx.parsed.set("batch", size);
             batched(cx, &mut client)
@@ -396,12 +394,7 @@ fn nobody(published: &halite_client::Published) {
 }
 
 /// Chooses at random among the minions that have the function.
-fn subset(
-    cx: &Context,
-    client: &mut Client,
-    job: &Job,
-    count: i64,
-) -> Result<Vec<SmolStr>, Error> {
+fn subset(cx: &Context, client: &mut Client, job: &Job, count: i64) -> Result<Vec<SmolStr>, Error> {
     let ask = Job {
         fun: "sys.list_functions".into(),
         arg: Vec::new(),
