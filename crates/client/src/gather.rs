@@ -62,11 +62,17 @@ impl Silence {
 #[derive(Clone, Debug)]
 pub enum News {
     /// A return, as its event has it.
-    Returned { id: SmolStr, load: Dict },
+    Returned {
+        id: SmolStr,
+        load: Dict,
+    },
     /// A part of a return.
     Partial(Dict),
     /// A minion that will not return, or not in time.
-    Missing { id: SmolStr, silence: Silence },
+    Missing {
+        id: SmolStr,
+        silence: Silence,
+    },
     /// The silent ones are being asked.
     Asking(Vec<SmolStr>),
     Started(SmolStr),
@@ -100,7 +106,8 @@ impl Gather {
     /// Begins to wait for a job that was published with `follow`.
     pub fn new(published: &Published, stream: u64, patience: Patience) -> Self {
         let absent = &published.absent;
-        let mut ready: Vec<News> = absent.iter().map(|id| missing(id, Silence::NotConnected)).collect();
+        let mut ready: Vec<News> =
+            absent.iter().map(|id| missing(id, Silence::NotConnected)).collect();
         ready.reverse();
         Self {
             jid: published.jid.clone(),
@@ -275,7 +282,9 @@ impl Gather {
         let Some(asked) = self.asked.take() else { return Ok(()) };
         client.cancel(asked.stream)?;
         // What has arrived meanwhile counts before anybody is given up.
-        while let Some((_, answer)) = client.next_of(&[self.stream], Some(Instant::now() + MOMENT))? {
+        while let Some((_, answer)) =
+            client.next_of(&[self.stream], Some(Instant::now() + MOMENT))?
+        {
             self.heard(answer)?;
         }
         for id in self.silent() {

@@ -279,12 +279,14 @@ impl Keys {
             let of_status = Dict::new();
             for id in ids.items_of_sequence().unwrap_or_default() {
                 let id = id.to_str();
-                let text = match KeyState::ALL.into_iter().find(|state| status.to_str() == state.folder()) {
-                    Some(state) => {
-                        MinionId::new(&id).ok().and_then(|id| self.ring.text(state, &id))
-                    }
-                    None => self.local_text(&id)?,
-                };
+                let text =
+                    match KeyState::ALL.into_iter().find(|state| status.to_str() == state.folder())
+                    {
+                        Some(state) => {
+                            MinionId::new(&id).ok().and_then(|id| self.ring.text(state, &id))
+                        }
+                        None => self.local_text(&id)?,
+                    };
                 if let Some(text) = text {
                     of_status.insert(id.as_str(), describe(&id, &text));
                 }
@@ -326,7 +328,8 @@ impl Keys {
 
     /// Signs the master's public key. The text is Salt's word on what is missing.
     pub fn sign(&self, request: &Signature<'_>) -> Result<Result<bool, String>, Error> {
-        let missing = |what: &str, path: &Path| Ok(Err(format!("{what} {} does not exist", path.display())));
+        let missing =
+            |what: &str, path: &Path| Ok(Err(format!("{what} {} does not exist", path.display())));
         let public = match request.public {
             Some(path) if !path.is_file() => return missing("Public-key", path),
             Some(path) => Some(path.to_owned()),
@@ -472,7 +475,10 @@ mod tests {
         let meant = Match::Dict(entries! { "minions" => Value::list(["db1", "gone"]) });
         let include = Include { accepted: true, ..Include::default() };
         let changed = keys.reject(&meant, include).unwrap();
-        assert_eq!(Value::from(&changed.keys), dict! { "minions_rejected" => Value::list(["db1"]) });
+        assert_eq!(
+            Value::from(&changed.keys),
+            dict! { "minions_rejected" => Value::list(["db1"]) }
+        );
         assert_eq!(changed.events[0].get("act"), Some("rejected".into()));
     }
 

@@ -116,12 +116,8 @@ fn ping(
     whole: &Job,
     screen: &mut dyn Screen,
 ) -> Result<(Vec<SmolStr>, Vec<SmolStr>), Error> {
-    let ping = Job {
-        fun: "test.ping".into(),
-        arg: Vec::new(),
-        ret: SmolStr::default(),
-        ..whole.clone()
-    };
+    let ping =
+        Job { fun: "test.ping".into(), arg: Vec::new(), ret: SmolStr::default(), ..whole.clone() };
     let outcome = client.run(&ping, patience(cx))?;
     if let Some(error) = &outcome.published.error {
         screen.say(&format!("{error}\n"));

@@ -32,7 +32,9 @@ pub fn connect(cx: &Context) -> Result<Client, u8> {
 fn unreachable(cx: &Context, error: &Error) -> u8 {
     let report = Report::error(error.to_string()).exit(2);
     cx.report(&match error {
-        Error::NotRunning { .. } => report.help("is the salt-master running, with this configuration?"),
+        Error::NotRunning { .. } => {
+            report.help("is the salt-master running, with this configuration?")
+        }
         _ => report,
     })
 }

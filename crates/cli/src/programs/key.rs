@@ -211,9 +211,8 @@ impl Verb {
 fn command(cx: &Context) -> Command {
     let given = |dest: &str| cx.parsed.str(dest).filter(|text| !text.is_empty());
     // `-a x` before `-A`: the pattern wins.
-    let pattern = |one: &str, all: &str| {
-        given(one).or_else(|| cx.parsed.bool(all).then(|| "*".to_owned()))
-    };
+    let pattern =
+        |one: &str, all: &str| given(one).or_else(|| cx.parsed.bool(all).then(|| "*".to_owned()));
     if given("gen_keys").is_some() {
         return Command::MakeKeys;
     }
@@ -252,9 +251,7 @@ pub fn run(cx: &mut Context) -> u8 {
         return cx.missing("external authentication for salt-key");
     }
     if cx.parsed.bool("delete_all") && !cx.parsed.args.is_empty() {
-        terminal::err(
-            "Error: Delete all takes no arguments. Use -d to delete specified keys\n",
-        );
+        terminal::err("Error: Delete all takes no arguments. Use -d to delete specified keys\n");
         return 0;
     }
     let keys = Keys::from_opts(cx.opts.values());
