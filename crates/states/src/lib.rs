@@ -8,8 +8,9 @@ use halite_spec::StateModule;
 
 // gen:begin
 pub mod cmd;
+pub mod pkg;
 pub mod test;
 
 /// Every state module of this crate.
-pub static ALL: &[&StateModule] = &[&cmd::STATES, &test::STATES];
+pub static ALL: &[&StateModule] = &[&cmd::STATES, &pkg::STATES, &test::STATES];
 // gen:end
