@@ -266,7 +266,7 @@ impl Configurable {
             Value::Bool(flag) => Ok(*flag),
             Value::Str(word) if word.eq_ignore_ascii_case("random") => {
                 let now = cx.host.now().duration_since(std::time::UNIX_EPOCH);
-                Ok(now.is_ok_and(|now| now.subsec_nanos() / 1000 % 2 == 0))
+                Ok(now.is_ok_and(|now| now.subsec_micros() % 2 == 0))
             }
             other => Err(Error::invalid(format!(
                 "You have specified the state option '{what}' with invalid arguments. It must be \

@@ -321,7 +321,7 @@ pub trait Provider: Sync {
 /// What [`Provider::check_db`] found: name, whether it exists, similar names.
 pub type Checked = Vec<(String, bool, Vec<String>)>;
 
-impl dyn Provider {
+impl dyn Provider + '_ {
     /// Compares, without epochs if asked.
     pub fn order(&self, one: &str, other: &str, ignore_epoch: bool) -> Ordering {
         if ignore_epoch {
