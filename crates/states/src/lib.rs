@@ -17,6 +17,7 @@ pub mod host;
 pub mod kmod;
 pub mod locale;
 pub mod module;
+pub mod pkg;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
 pub mod sysctl;
@@ -36,6 +37,7 @@ pub static ALL: &[&StateModule] = &[
     &kmod::STATES,
     &locale::STATES,
     &module::STATES,
+    &pkg::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
     &sysctl::STATES,
