@@ -208,13 +208,12 @@ enum ImportFiles {
 impl Files for ImportFiles {
     fn read(&self, path: &str) -> Result<Option<Source>, jinja::Error> {
         let found = match self {
-            Self::Served { cx, saltenv } => cx
-                .files
-                .cache(&format!("salt://{path}"), saltenv)
-                .and_then(|file| match file {
+            Self::Served { cx, saltenv } => {
+                cx.files.cache(&format!("salt://{path}"), saltenv).and_then(|file| match file {
                     Some(file) => Ok(Some((file.clone(), cx.host.read_text(&file)?))),
                     None => Ok(None),
-                }),
+                })
+            }
             Self::Pillar { files, saltenv } => files.read(saltenv, path),
         };
         match found {
@@ -267,7 +266,8 @@ impl Lookup for Functions {
         }
         let prefix = format!("{name}.");
         let known = self.cx.runtime.function_names().iter().any(|own| own.starts_with(&prefix));
-        known.then(|| HostLookup::value(Self { cx: self.cx.clone(), module: Some(name.to_owned()) }))
+        known
+            .then(|| HostLookup::value(Self { cx: self.cx.clone(), module: Some(name.to_owned()) }))
     }
 
     fn is_mapping(&self) -> bool {
@@ -291,7 +291,11 @@ impl Lookup for Functions {
             None => names,
             Some(module) => {
                 let prefix = format!("{module}.");
-                names.iter().filter_map(|name| name.strip_prefix(&prefix)).map(str::to_owned).collect()
+                names
+                    .iter()
+                    .filter_map(|name| name.strip_prefix(&prefix))
+                    .map(str::to_owned)
+                    .collect()
             }
         }
     }

@@ -24,7 +24,9 @@ pub fn get(
 ) -> Result<Value> {
     let pillar = Value::from(&cx.pillar);
     let defaults = match key.split_once(':') {
-        Some((formula, rest)) => load(cx, formula)?.and_then(|all| halite_value::lookup::traverse(&all, rest, ":")),
+        Some((formula, rest)) => {
+            load(cx, formula)?.and_then(|all| halite_value::lookup::traverse(&all, rest, ":"))
+        }
         None => load(cx, &key)?,
     };
     let value = halite_value::lookup::traverse(&pillar, &key, ":");

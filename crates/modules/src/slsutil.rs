@@ -82,7 +82,8 @@ fn merged(a: &Value, b: &Value, strategy: &str, renderer: &str, lists: bool) -> 
     });
     dict_of(a.clone())?;
     dict_of(b.clone())?;
-    deep::merge(&a.deep_copy(), b, strategy, lists).map_err(|error| Error::failed(error.to_string()))
+    deep::merge(&a.deep_copy(), b, strategy, lists)
+        .map_err(|error| Error::failed(error.to_string()))
 }
 
 /// Merge a list of dicts, the later ones win.
@@ -105,9 +106,8 @@ pub fn merge_all(
     #[default(false)]
     merge_lists: bool,
 ) -> Result<Value> {
-    lst.iter().try_fold(Value::dict(), |all, one| {
-        merged(&all, one, &strategy, &renderer, merge_lists)
-    })
+    lst.iter()
+        .try_fold(Value::dict(), |all, one| merged(&all, one, &strategy, &renderer, merge_lists))
 }
 
 /// Render a file or a text to data.
@@ -192,7 +192,9 @@ pub fn serialize(
                 sort_keys: rest.kwargs.get("sort_keys").is_some_and(|sort| sort.truthy()),
                 ..json::Style::default()
             };
-            json::to_string_styled(&obj, &style).map_err(|error| Error::failed(error.to_string()))?.into()
+            json::to_string_styled(&obj, &style)
+                .map_err(|error| Error::failed(error.to_string()))?
+                .into()
         }
         "python" => obj.repr().into(),
         "msgpack" => Value::bytes(
@@ -428,4 +430,3 @@ pub fn findup(
         filenames.join(", ")
     )))
 }
-

@@ -30,6 +30,7 @@ const LAYERS: [(Layer, &[&str]); 6] = [
             "host",
             "crypt",
             "transport",
+            "client",
             "renderers",
             "fileserver",
             "pillar",

@@ -22,8 +22,8 @@ use parking_lot::Mutex;
 use super::{
     Environment, Loader,
     ast::{
-        Block, CallArgs, Capture, Cmp, Code, Export, Expr, Extends, For, FromImport, Func, FuncKind, Include,
-        Kind, Load, Piece, Scope, SetBlock, Stmt, StmtKind, Target, Var, When,
+        Block, CallArgs, Capture, Cmp, Code, Export, Expr, Extends, For, FromImport, Func,
+        FuncKind, Include, Kind, Load, Piece, Scope, SetBlock, Stmt, StmtKind, Target, Var, When,
     },
     call::Args,
     error::{Class, Error, Spot, Subject, Within, type_error, value_error},
@@ -307,7 +307,10 @@ impl<'e> Interp<'e> {
             }
             None => {
                 self.fuel = 0;
-                Err(Error::new(Class::RuntimeError, "the template takes too long: its fuel is used up"))
+                Err(Error::new(
+                    Class::RuntimeError,
+                    "the template takes too long: its fuel is used up",
+                ))
             }
         }
     }
@@ -452,7 +455,12 @@ impl<'e> Interp<'e> {
         })
     }
 
-    pub(crate) fn run_block(&mut self, name: &SmolStr, depth: usize, context: &Arc<Context>) -> Result<()> {
+    pub(crate) fn run_block(
+        &mut self,
+        name: &SmolStr,
+        depth: usize,
+        context: &Arc<Context>,
+    ) -> Result<()> {
         let Some((template, func)) = context.block(name, depth) else { return Ok(()) };
         let mut frame = self.frame(&template, func, context, Arc::default());
         let code = &template.code.funcs[func];
@@ -466,11 +474,19 @@ impl<'e> Interp<'e> {
         self.deeper(|interp| interp.run(&mut frame))
     }
 
-    pub(crate) fn super_of(&mut self, name: &SmolStr, depth: usize, context: &Arc<Context>) -> Value {
+    pub(crate) fn super_of(
+        &mut self,
+        name: &SmolStr,
+        depth: usize,
+        context: &Arc<Context>,
+    ) -> Value {
         match context.block(name, depth) {
-            Some(_) => object(BlockReference { name: name.clone(), context: context.clone(), depth }),
+            Some(_) => {
+                object(BlockReference { name: name.clone(), context: context.clone(), depth })
+            }
             None => {
-                let hint = format!("there is no parent block called {}.", halite_value::str_repr(name));
+                let hint =
+                    format!("there is no parent block called {}.", halite_value::str_repr(name));
                 Undefined::value(self.strict(), Missing::Hint(hint))
             }
         }
@@ -520,7 +536,8 @@ impl<'e> Interp<'e> {
                 frame.set(Var::Local(slot), Some(caller));
             }
         }
-        let macro_name = || own.name.as_ref().map_or("None".to_owned(), |name| halite_value::str_repr(name));
+        let macro_name =
+            || own.name.as_ref().map_or("None".to_owned(), |name| halite_value::str_repr(name));
         if let Some(slot) = params.kwargs {
             let kwargs: Dict = args.keyword.drain(..).collect();
             frame.set(Var::Local(slot), Some(Value::Dict(kwargs)));
@@ -533,7 +550,10 @@ impl<'e> Interp<'e> {
                 )));
             }
             let name = halite_value::str_repr(name);
-            return Err(type_error(format!("macro {} takes no keyword argument {name}", macro_name())));
+            return Err(type_error(format!(
+                "macro {} takes no keyword argument {name}",
+                macro_name()
+            )));
         }
         if let Some(slot) = params.varargs {
             let rest = self.tuple(rest)?;
@@ -570,16 +590,17 @@ impl<'e> Interp<'e> {
             if frame.get(Var::Local(*slot)).is_some() {
                 continue;
             }
-            let value = match index.checked_sub(first_default).and_then(|at| params.defaults.get(at)) {
-                Some(default) => {
-                    self.eval(default, frame).map_err(|error| error.at(frame.spot()))?
-                }
-                None => {
-                    let name = halite_value::str_repr(name);
-                    let hint = format!("parameter {name} was not provided");
-                    Undefined::value(self.strict(), Missing::Hint(hint))
-                }
-            };
+            let value =
+                match index.checked_sub(first_default).and_then(|at| params.defaults.get(at)) {
+                    Some(default) => {
+                        self.eval(default, frame).map_err(|error| error.at(frame.spot()))?
+                    }
+                    None => {
+                        let name = halite_value::str_repr(name);
+                        let hint = format!("parameter {name} was not provided");
+                        Undefined::value(self.strict(), Missing::Hint(hint))
+                    }
+                };
             frame.set(Var::Local(*slot), Some(value));
         }
         Ok(())
@@ -614,7 +635,12 @@ impl<'e> Interp<'e> {
     }
 
     /// Finds the template that an expression of `include`, `import` or `extends` names.
-    fn find_template(&mut self, expr: &Expr, frame: &mut Frame, many: bool) -> Result<Arc<Template>> {
+    fn find_template(
+        &mut self,
+        expr: &Expr,
+        frame: &mut Frame,
+        many: bool,
+    ) -> Result<Arc<Template>> {
         let named = self.eval(expr, frame)?;
         if let Some(undefined) = undefined(&named) {
             return Err(self.undefined_error(undefined));
@@ -659,7 +685,8 @@ impl<'e> Interp<'e> {
             interp.run_root(template, context)?;
             Ok(Flow::Normal)
         })?;
-        let module = Module { name: template.name.clone(), body: body.into(), exported: Default::default() };
+        let module =
+            Module { name: template.name.clone(), body: body.into(), exported: Default::default() };
         let _ = module.exported.set(context.exports());
         Ok(object(module))
     }
@@ -787,7 +814,8 @@ impl<'e> Interp<'e> {
                     return Ok(flow);
                 }
                 frame.line = stmt.line;
-                let text = if frame.context.autoescape() { markup(text) } else { Value::from(text) };
+                let text =
+                    if frame.context.autoescape() { markup(text) } else { Value::from(text) };
                 let result = self.eval_filter(filter, frame, Some(text))?;
                 self.print(&result, frame, stmt.line)?;
             }
@@ -829,7 +857,8 @@ impl<'e> Interp<'e> {
             }
             StmtKind::Import(node) => {
                 frame.line = stmt.line;
-                let module = self.import(&node.template, node.with_context, &node.visible, frame)?;
+                let module =
+                    self.import(&node.template, node.with_context, &node.visible, frame)?;
                 if node.toplevel {
                     frame.context.set(&node.target, module.clone(), false);
                     frame.context.unexport(&node.target);
@@ -906,7 +935,9 @@ impl<'e> Interp<'e> {
         match target {
             Target::Name(_, var) => frame.set(*var, Some(value)),
             Target::Attr(_, var, attr) => {
-                if let Some(namespace) = frame.get(*var).as_ref().and_then(Value::as_object::<Namespace>) {
+                if let Some(namespace) =
+                    frame.get(*var).as_ref().and_then(Value::as_object::<Namespace>)
+                {
                     namespace.0.insert(attr, value);
                 }
             }
@@ -942,7 +973,9 @@ impl<'e> Interp<'e> {
         }
         if items.len() < count {
             let got = items.len();
-            return Err(value_error(format!("not enough values to unpack (expected {count}, got {got})")));
+            return Err(value_error(format!(
+                "not enough values to unpack (expected {count}, got {got})"
+            )));
         }
         Ok(items)
     }
@@ -1040,7 +1073,8 @@ impl<'e> Interp<'e> {
             return self.run_root(&template, &context);
         }
         let module = self.default_module(&template)?;
-        let text = module.as_object::<Module>().map(|module| module.body.clone()).unwrap_or_default();
+        let text =
+            module.as_object::<Module>().map(|module| module.body.clone()).unwrap_or_default();
         self.write(&text, &frame.template, line)
     }
 
@@ -1051,7 +1085,9 @@ impl<'e> Interp<'e> {
             let value = module.get(name).unwrap_or_else(|| {
                 let own = module.name.as_deref().unwrap_or_default();
                 let place = match &frame.template.name {
-                    Some(template) => format!("line {line} in {}", halite_value::str_repr(template)),
+                    Some(template) => {
+                        format!("line {line} in {}", halite_value::str_repr(template))
+                    }
                     None => format!("line {line}"),
                 };
                 let hint = format!(
@@ -1180,7 +1216,8 @@ impl<'e> Interp<'e> {
                 let Some(iter) = own.state.lock().iter.take() else { return Ok(0) };
                 let rest = self.collect_iter(iter)?;
                 let mut state = own.state.lock();
-                let length = rest.len() as i64 + state.index0 + 1 + i64::from(state.after.is_some());
+                let length =
+                    rest.len() as i64 + state.index0 + 1 + i64::from(state.after.is_some());
                 state.iter = Some(PyIter::Vec(rest.into_iter()));
                 length
             }
@@ -1204,7 +1241,10 @@ impl<'e> Interp<'e> {
             "previtem" => {
                 let before = own.state.lock().before.clone();
                 before.filter(|_| index0 > 0).unwrap_or_else(|| {
-                    Undefined::value(self.strict(), Missing::Hint("there is no previous item".into()))
+                    Undefined::value(
+                        self.strict(),
+                        Missing::Hint("there is no previous item".into()),
+                    )
                 })
             }
             "nextitem" => self.loop_peek(own)?.unwrap_or_else(|| {
@@ -1287,7 +1327,8 @@ impl<'e> Interp<'e> {
     pub(crate) fn explain(&self, error: Error, undefined: &Undefined) -> Error {
         match &undefined.what {
             Missing::Name(name) => {
-                let known = self.current.as_ref().map(|context| context.names()).unwrap_or_default();
+                let known =
+                    self.current.as_ref().map(|context| context.names()).unwrap_or_default();
                 error.about(Subject::Name(name.to_string()), known.iter().map(SmolStr::as_str))
             }
             Missing::Of(object, key) => {
@@ -1524,10 +1565,14 @@ impl Interp<'_> {
                 return Err(type_error(format!("argument after ** must be a mapping, not {name}")));
             };
             for (key, value) in more {
-                let Some(key) = text_of(&key) else { return Err(type_error("keywords must be strings")) };
+                let Some(key) = text_of(&key) else {
+                    return Err(type_error("keywords must be strings"));
+                };
                 if keyword.iter().any(|(own, _)| own == key) {
                     let key = halite_value::str_repr(key);
-                    return Err(type_error(format!("got multiple values for keyword argument {key}")));
+                    return Err(type_error(format!(
+                        "got multiple values for keyword argument {key}"
+                    )));
                 }
                 keyword.push((key.clone(), value));
             }
@@ -1607,7 +1652,12 @@ impl Interp<'_> {
         Err(type_error(format!("'{}' object is not callable", callee.type_name())))
     }
 
-    fn eval_filter(&mut self, expr: &Expr, frame: &mut Frame, block: Option<Value>) -> Result<Value> {
+    fn eval_filter(
+        &mut self,
+        expr: &Expr,
+        frame: &mut Frame,
+        block: Option<Value>,
+    ) -> Result<Value> {
         let Kind::Filter(call) = &expr.kind else { return self.eval(expr, frame) };
         let value = match &call.node {
             Some(node) if block.is_some() => {
@@ -1622,7 +1672,10 @@ impl Interp<'_> {
                 Class::TemplateRuntimeError,
                 format!("No filter named {name} found."),
             )
-            .about(Subject::Filter(call.name.to_string()), super::resolve::Names::filter_names(self.env)));
+            .about(
+                Subject::Filter(call.name.to_string()),
+                super::resolve::Names::filter_names(self.env),
+            ));
         };
         let mut args = self.eval_args(&call.args, frame)?;
         args.positional.insert(0, value);
@@ -1638,7 +1691,10 @@ impl Interp<'_> {
                 Class::TemplateRuntimeError,
                 format!("No test named {name} found."),
             )
-            .about(Subject::Test(call.name.to_string()), super::resolve::Names::test_names(self.env)));
+            .about(
+                Subject::Test(call.name.to_string()),
+                super::resolve::Names::test_names(self.env),
+            ));
         };
         let mut args = self.eval_args(&call.args, frame)?;
         args.positional.insert(0, value);
