@@ -33,7 +33,7 @@ enum Ends {
     Somehow,
 }
 
-/// How steps end that need Jinja and the `file` states: as they please, until both are there.
+/// How steps end that need the `file` states: as they please, until those are there.
 const SOON: Ends = Ends::Somehow;
 
 const STEPS: [Step; 8] = [
@@ -53,7 +53,7 @@ const STEPS: [Step; 8] = [
         say: "What does the tree say? Jinja and YAML are rendered; nothing is changed.",
         program: "salt-call",
         args: &["-c", "etc", "state.show_sls", "web", "--out", "yaml"],
-        ends: SOON,
+        ends: Ends::Well,
     },
     Step {
         say: "What would it change?",

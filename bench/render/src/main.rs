@@ -5,6 +5,7 @@
 //! as both engines do; YAML is read anew each time.
 
 use std::{
+    collections::HashMap,
     error::Error,
     fs,
     path::Path,
@@ -12,7 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_value::{json, yaml};
+use halite_renderers::jinja::{Environment, Error as JinjaError, Files, SaltLoader, Source};
+use halite_value::{Value, json, yaml};
 use nix::time::{ClockId, clock_gettime};
 use sha2::{Digest, Sha256};
 
@@ -49,6 +51,10 @@ fn measure() -> Result<String> {
             let show = move || Ok(json::to_string(&yaml::load_str(&again)?)?);
             (Box::new(move || Ok(yaml::load_str(&text).map(|_| String::new())?)), Box::new(show))
         }
+        ("halite", _) => {
+            let name = format!("{workload}.sls");
+            (halite(templates.as_ref(), &name)?, halite(templates.as_ref(), &name)?)
+        }
         ("minijinja", _) => {
             let name = format!("{workload}.sls");
             (minijinja(templates.as_ref(), &name)?, minijinja(templates.as_ref(), &name)?)
@@ -72,6 +78,40 @@ fn measure() -> Result<String> {
         "ms": ms, "runs": times.len(), "peak_kb": peak_kb()?, "sha256": hash,
     });
     Ok(result.to_string())
+}
+
+/// Reads each file once; the engine compiles each text once.
+struct Folder(HashMap<String, Source>);
+
+impl Folder {
+    fn read(templates: &Path) -> Result<Self> {
+        let mut files = HashMap::new();
+        for folder in ["", "lib"] {
+            for entry in fs::read_dir(templates.join(folder))? {
+                let path = entry?.path();
+                if path.is_file() {
+                    let name = path.strip_prefix(templates)?.display().to_string();
+                    let file = Some(path.display().to_string().into());
+                    files.insert(name, Source { text: fs::read_to_string(&path)?.into(), file });
+                }
+            }
+        }
+        Ok(Self(files))
+    }
+}
+
+impl Files for Folder {
+    fn read(&self, path: &str) -> std::result::Result<Option<Source>, JinjaError> {
+        Ok(self.0.get(path).cloned())
+    }
+}
+
+fn halite(templates: &Path, name: &str) -> Result<Run> {
+    let environment = Environment::new();
+    let text = fs::read_to_string(templates.join(name))?;
+    let loader = SaltLoader { files: Folder::read(templates)?, local: true };
+    let Value::Dict(context) = json::from_str(CONTEXT)? else { return Err("no context".into()) };
+    Ok(Box::new(move || Ok(environment.render(&text, &context, &loader)?.text)))
 }
 
 fn minijinja(templates: &Path, name: &str) -> Result<Run> {

@@ -31,6 +31,7 @@ const LAYERS: [(Layer, &[&str]); 6] = [
             "crypt",
             "keys",
             "transport",
+            "client",
             "renderers",
             "fileserver",
             "pillar",
