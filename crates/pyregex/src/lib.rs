@@ -29,8 +29,13 @@ pub struct Flags {
 }
 
 impl Flags {
-    pub const NONE: Self =
-        Self { ignore_case: false, multi_line: false, dot_all: false, verbose: false, ascii: false };
+    pub const NONE: Self = Self {
+        ignore_case: false,
+        multi_line: false,
+        dot_all: false,
+        verbose: false,
+        ascii: false,
+    };
 
     /// Reads Python's bits: `re.I | re.M` is 10.
     pub fn from_bits(bits: u32) -> Self {
@@ -125,7 +130,9 @@ impl Engine {
     /// As [`Engine::find`], but only whether and where, without groups.
     fn is_match(&self, text: &str, from: usize) -> Result<Option<(usize, usize)>> {
         Ok(match self {
-            Self::Fast(regex) => regex.find_at(text, from).map(|found| (found.start(), found.end())),
+            Self::Fast(regex) => {
+                regex.find_at(text, from).map(|found| (found.start(), found.end()))
+            }
             Self::Slow(_) => self.find(text, from)?.and_then(|spans| spans[0]),
         })
     }
@@ -464,7 +471,10 @@ mod tests {
         fails("[b-a]", "bad character range b-a at position 1");
         fails(r"(a)\2", "invalid group reference 2 at position 4");
         fails("a{3,2}", "min repeat greater than max repeat at position 2");
-        fails("(?P<a>x)(?P<a>y)", "redefinition of group name 'a' as group 2; was group 1 at position 12");
+        fails(
+            "(?P<a>x)(?P<a>y)",
+            "redefinition of group name 'a' as group 2; was group 1 at position 12",
+        );
         fails("\\", "bad escape (end of pattern) at position 0");
     }
 
@@ -480,9 +490,12 @@ mod tests {
     #[test]
     fn globs_and_escapes() {
         assert_eq!(escape("a.b*c d-e"), r"a\.b\*c\ d\-e");
-        for (glob, text, expected) in
-            [("web*", "web1", true), ("w?b", "web", true), ("[!a]b", "ab", false), ("[ab]x", "bx", true)]
-        {
+        for (glob, text, expected) in [
+            ("web*", "web1", true),
+            ("w?b", "web", true),
+            ("[!a]b", "ab", false),
+            ("[ab]x", "bx", true),
+        ] {
             let regex = regex(&from_glob(glob));
             assert_eq!(regex.full_match(text).expect("runs").is_some(), expected, "{glob}");
         }

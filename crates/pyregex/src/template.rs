@@ -58,7 +58,9 @@ impl Template {
                         Err(_) => match names.iter().find(|(own, _)| *own == name) {
                             Some((_, number)) => *number,
                             // Python raises IndexError here.
-                            None => return Err(Error::Refused(format!("unknown group name '{name}'"))),
+                            None => {
+                                return Err(Error::Refused(format!("unknown group name '{name}'")));
+                            }
                         },
                     };
                     group(number, position, &mut plain, &mut parts)?;

@@ -39,7 +39,13 @@ pub(crate) fn translate(pattern: &str, flags: Flags) -> Result<Parsed> {
         flags,
         depth: 0,
         open: Vec::new(),
-        parsed: Parsed { out: String::new(), groups: 0, names: Vec::new(), fancy: false, dollar: false },
+        parsed: Parsed {
+            out: String::new(),
+            groups: 0,
+            names: Vec::new(),
+            fancy: false,
+            dollar: false,
+        },
     };
     // Flags for the whole pattern must stand at its start.
     parser.global_flags()?;
@@ -188,13 +194,19 @@ impl Parser {
 
     fn braces(&mut self) -> Result<Option<(u32, Option<u32>)>> {
         let from = self.at;
-        let Some(length) = self.chars[from..].iter().position(|c| *c == '}') else { return Ok(None) };
+        let Some(length) = self.chars[from..].iter().position(|c| *c == '}') else {
+            return Ok(None);
+        };
         let inner: String = self.chars[from + 1..from + length].iter().collect();
         let number = |text: &str| -> Option<Option<u32>> {
             if text.is_empty() {
                 return Some(None);
             }
-            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten().map(Some)
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| text.parse().ok())
+                .flatten()
+                .map(Some)
         };
         let (low, high) = match inner.split_once(',') {
             Some((low, high)) => match (number(low), number(high)) {
@@ -271,7 +283,9 @@ impl Parser {
             self.push(")");
             return Ok(true);
         }
-        let Some(c) = self.peek() else { return Err(Error::at("unexpected end of pattern", self.at)) };
+        let Some(c) = self.peek() else {
+            return Err(Error::at("unexpected end of pattern", self.at));
+        };
         self.at += 1;
         match c {
             ':' => {
@@ -286,7 +300,9 @@ impl Parser {
                     let number = self.parsed.groups;
                     if let Some((_, old)) = self.parsed.names.iter().find(|(own, _)| *own == name) {
                         return Err(Error::at(
-                            format!("redefinition of group name '{name}' as group {number}; was group {old}"),
+                            format!(
+                                "redefinition of group name '{name}' as group {number}; was group {old}"
+                            ),
                             at,
                         ));
                     }
@@ -298,7 +314,8 @@ impl Parser {
                     self.push(")");
                 } else if self.eat('=') {
                     let (name, at) = self.name(')', position)?;
-                    let Some((_, number)) = self.parsed.names.iter().find(|(own, _)| *own == name) else {
+                    let Some((_, number)) = self.parsed.names.iter().find(|(own, _)| *own == name)
+                    else {
                         return Err(Error::at(format!("unknown group name '{name}'"), at));
                     };
                     let number = *number;
@@ -465,7 +482,8 @@ impl Parser {
                 self.push(&class);
             }
             '0' => {
-                let length = self.chars[self.at..].iter().take(2).take_while(|c| is_octal(**c)).count();
+                let length =
+                    self.chars[self.at..].iter().take(2).take_while(|c| is_octal(**c)).count();
                 let c = code(&self.chars[self.at - 1..self.at + length], 8, position)?;
                 self.at += length;
                 self.literal(c);
@@ -515,7 +533,8 @@ impl Parser {
     /// Reads an escape that stands for one character.
     fn char_escape(&mut self, c: char, position: usize) -> Result<char> {
         let hex = |parser: &mut Self, length: usize| -> Result<char> {
-            let digits: Vec<char> = parser.chars[parser.at..].iter().take(length).copied().collect();
+            let digits: Vec<char> =
+                parser.chars[parser.at..].iter().take(length).copied().collect();
             if digits.len() < length || !digits.iter().all(char::is_ascii_hexdigit) {
                 let shown: String = digits.iter().take_while(|c| c.is_ascii_hexdigit()).collect();
                 return Err(Error::at(format!("incomplete escape \\{c}{shown}"), position));
@@ -557,8 +576,11 @@ impl Parser {
             let from = self.at;
             let Some(low) = self.class_member(position)? else {
                 // A class in the class; it can start no range.
-                if self.peek() == Some('-') && !matches!(self.chars.get(self.at + 1), Some(']') | None) {
-                    let shown: String = self.chars[from..].iter().take(self.at - from + 2).collect();
+                if self.peek() == Some('-')
+                    && !matches!(self.chars.get(self.at + 1), Some(']') | None)
+                {
+                    let shown: String =
+                        self.chars[from..].iter().take(self.at - from + 2).collect();
                     return Err(Error::at(format!("bad character range {shown}"), from));
                 }
                 continue;
@@ -617,7 +639,8 @@ impl Parser {
             }
             'b' => Ok(Some('\x08')),
             '0'..='7' => {
-                let length = self.chars[self.at..].iter().take(2).take_while(|c| is_octal(**c)).count();
+                let length =
+                    self.chars[self.at..].iter().take(2).take_while(|c| is_octal(**c)).count();
                 let c = code(&self.chars[self.at - 1..self.at + length], 8, at)?;
                 self.at += length;
                 Ok(Some(c))

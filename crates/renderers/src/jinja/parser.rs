@@ -293,10 +293,30 @@ impl Parser {
     fn tag(&mut self, tag: &str, line: u32, body: &mut Vec<Stmt>) -> Result<()> {
         let known = matches!(
             tag,
-            "for" | "if" | "block" | "extends" | "print" | "macro" | "include" | "from" | "import"
-                | "set" | "with" | "autoescape" | "call" | "filter" | "do" | "break" | "continue"
-                | "load_yaml" | "load_json" | "load_text" | "import_yaml" | "import_json"
-                | "import_text" | "profile"
+            "for"
+                | "if"
+                | "block"
+                | "extends"
+                | "print"
+                | "macro"
+                | "include"
+                | "from"
+                | "import"
+                | "set"
+                | "with"
+                | "autoescape"
+                | "call"
+                | "filter"
+                | "do"
+                | "break"
+                | "continue"
+                | "load_yaml"
+                | "load_json"
+                | "load_text"
+                | "import_yaml"
+                | "import_json"
+                | "import_text"
+                | "profile"
         );
         if !known {
             self.tags.pop();
@@ -464,11 +484,13 @@ impl Parser {
             );
         }
         let body = self.block_body_to(&["endblock"])?;
-        let blank = |stmt: &Stmt| match &stmt.kind {
+        let blank = |stmt: &Stmt| {
+            match &stmt.kind {
             StmtKind::Output(output) => output.pieces.iter().all(
                 |piece| matches!(piece, Piece::Data(text, _) if text.chars().all(char::is_whitespace)),
             ),
             _ => false,
+        }
         };
         if required && !body.iter().all(blank) {
             let message = "Required blocks can only contain comments or whitespace";
@@ -511,8 +533,8 @@ impl Parser {
 
     fn include_tag(&mut self) -> Result<StmtKind> {
         let template = self.expression()?;
-        let ignore_missing = self.is_name("ignore")
-            && matches!(self.peek(), Tok::Name(name) if name == "missing");
+        let ignore_missing =
+            self.is_name("ignore") && matches!(self.peek(), Tok::Name(name) if name == "missing");
         if ignore_missing {
             self.next()?;
             self.next()?;
@@ -523,10 +545,13 @@ impl Parser {
     }
 
     fn import_tag(&mut self) -> Result<Import> {
-        if matches!(self.tags.last().map(SmolStr::as_str), Some("import_yaml" | "import_json" | "import_text"))
-            && *self.tok() == Tok::BlockEnd
+        if matches!(
+            self.tags.last().map(SmolStr::as_str),
+            Some("import_yaml" | "import_json" | "import_text")
+        ) && *self.tok() == Tok::BlockEnd
         {
-            return self.fail(format!("unexpected {}", str_repr(&describe(self.tok()))), self.line());
+            return self
+                .fail(format!("unexpected {}", str_repr(&describe(self.tok()))), self.line());
         }
         let template = self.expression()?;
         self.expect_keyword("as")?;
@@ -629,12 +654,7 @@ impl Parser {
             return self.fail("expected call", line);
         }
         let body = self.block_body_to(&["endcall"])?;
-        Ok(StmtKind::CallBlock(Box::new(CallBlock {
-            call,
-            signature,
-            body,
-            func: 0,
-        })))
+        Ok(StmtKind::CallBlock(Box::new(CallBlock { call, signature, body, func: 0 })))
     }
 
     // ---- targets
@@ -1093,7 +1113,11 @@ impl Parser {
         let line = self.expect_op("(")?.line;
         let mut args = CallArgs::default();
         let ensure = |parser: &Self, fine: bool| {
-            if fine { Ok(()) } else { parser.fail("invalid syntax for function call expression", line) }
+            if fine {
+                Ok(())
+            } else {
+                parser.fail("invalid syntax for function call expression", line)
+            }
         };
         let mut comma = false;
         while !self.is_op(")") {
@@ -1119,7 +1143,10 @@ impl Parser {
                 self.next()?;
                 args.kw.push((name, self.expression()?));
             } else {
-                ensure(self, args.star.is_none() && args.star_star.is_none() && args.kw.is_empty())?;
+                ensure(
+                    self,
+                    args.star.is_none() && args.star_star.is_none() && args.kw.is_empty(),
+                )?;
                 args.pos.push(self.expression()?);
             }
             comma = true;

@@ -31,7 +31,9 @@ impl Lookup for Salt {
         let prefix = format!("{name}.");
         let entries = self.0.entries().into_iter();
         let module: Dict = entries
-            .filter_map(|(key, value)| Some((key.as_str()?.strip_prefix(&prefix)?.to_owned(), value)))
+            .filter_map(|(key, value)| {
+                Some((key.as_str()?.strip_prefix(&prefix)?.to_owned(), value))
+            })
             .collect();
         (!module.is_empty()).then(|| HostLookup::value(Module(module)))
     }
@@ -62,7 +64,9 @@ fn function(run: impl Fn(Args) -> Result<Value, Error> + Send + Sync + 'static) 
 fn salt(pillar: &Value, grains: &Value) -> Value {
     let functions = Dict::new();
     let data = pillar.clone();
-    let get = Signature::new("get(key, default=, merge=, merge_nested_lists=, delimiter=, pillarenv=, saltenv=)");
+    let get = Signature::new(
+        "get(key, default=, merge=, merge_nested_lists=, delimiter=, pillarenv=, saltenv=)",
+    );
     functions.insert(
         "pillar.get",
         function(move |args| {
@@ -140,10 +144,7 @@ fn salt(pillar: &Value, grains: &Value) -> Value {
         "test.kwargs",
         function(|args| Ok(Value::Dict(args.keyword.into_iter().collect()))),
     );
-    functions.insert(
-        "test.fail",
-        function(|_| Err(Error::other("CommandExecutionError", "boom"))),
-    );
+    functions.insert("test.fail", function(|_| Err(Error::other("CommandExecutionError", "boom"))));
     HostLookup::value(Salt(functions))
 }
 
@@ -175,7 +176,10 @@ impl Case {
         context.insert("salt", salt(&pillar, &grains));
         context.insert("pillar", pillar);
         context.insert("grains", grains);
-        context.insert("opts", halite_value::dict! { "saltenv" => "base", "file_client" => "local", "id" => "m1" });
+        context.insert(
+            "opts",
+            halite_value::dict! { "saltenv" => "base", "file_client" => "local", "id" => "m1" },
+        );
         for (name, value) in [
             ("saltenv", "base"),
             ("sls", "case"),
@@ -194,7 +198,8 @@ impl Case {
         for (name, value) in &dict_of("env") {
             env.set_option(&name.to_str(), &value);
         }
-        let env = env.allow_undefined(self.0.get("allow_undefined").is_some_and(|flag| flag.truthy()));
+        let env =
+            env.allow_undefined(self.0.get("allow_undefined").is_some_and(|flag| flag.truthy()));
         let loader = SaltLoader { files: CaseFiles(dict_of("files")), local: true };
         env.render_salt(template, &context, &loader)
     }
@@ -207,7 +212,11 @@ impl Case {
             Ok(rendered) => {
                 let expected = wanted("expected");
                 (Value::str(&rendered.text) != expected).then(|| {
-                    format!("expected {}, got {}", expected_text(&self.0), Value::str(&rendered.text).repr())
+                    format!(
+                        "expected {}, got {}",
+                        expected_text(&self.0),
+                        Value::str(&rendered.text).repr()
+                    )
                 })
             }
             Err(error) => {

@@ -100,7 +100,9 @@ fn random_hash(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         None => 9_999_999_999,
         Some(size) => int_arg(Some(size), 0)?,
     };
-    let kind = optional_text(kind.as_ref()).filter(|kind| !kind.is_empty()).unwrap_or_else(|| "md5".into());
+    let kind = optional_text(kind.as_ref())
+        .filter(|kind| !kind.is_empty())
+        .unwrap_or_else(|| "md5".into());
     let size = u64::try_from(size).map_err(|_| {
         value_error(format!("empty range for randrange() (0, {}, {})", size + 1, size + 1))
     })?;
@@ -164,7 +166,8 @@ impl Twister {
         state[0] = 19_650_218;
         for at in 1..624 {
             let before = state[at - 1];
-            state[at] = 1_812_433_253u32.wrapping_mul(before ^ before >> 30).wrapping_add(at as u32);
+            state[at] =
+                1_812_433_253u32.wrapping_mul(before ^ before >> 30).wrapping_add(at as u32);
         }
         let (mut i, mut j) = (1, 0);
         for _ in 0..624.max(key.len()) {
@@ -181,8 +184,8 @@ impl Twister {
         }
         for _ in 0..623 {
             let before = state[i - 1];
-            state[i] =
-                (state[i] ^ (before ^ before >> 30).wrapping_mul(1_566_083_941)).wrapping_sub(i as u32);
+            state[i] = (state[i] ^ (before ^ before >> 30).wrapping_mul(1_566_083_941))
+                .wrapping_sub(i as u32);
             i += 1;
             if i >= 624 {
                 state[0] = state[623];

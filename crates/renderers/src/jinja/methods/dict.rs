@@ -11,7 +11,17 @@ use crate::jinja::{
 };
 
 pub(crate) const NAMES: [&str; 11] = [
-    "clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values",
+    "clear",
+    "copy",
+    "fromkeys",
+    "get",
+    "items",
+    "keys",
+    "pop",
+    "popitem",
+    "setdefault",
+    "update",
+    "values",
 ];
 
 pub(crate) fn call(interp: &mut Interp<'_>, dict: &Dict, name: &str, args: Args) -> Result<Value> {

@@ -32,7 +32,12 @@ pub(crate) fn has(object: &Value, name: &str) -> bool {
     }
 }
 
-pub(crate) fn call(interp: &mut Interp<'_>, object: &Value, name: &str, args: Args) -> Result<Value> {
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    object: &Value,
+    name: &str,
+    args: Args,
+) -> Result<Value> {
     match object {
         Value::Str(text) => str::call(interp, text, name, args),
         Value::List(list) => list::call(interp, list, name, args),
@@ -59,7 +64,13 @@ pub(crate) struct Pos {
 
 impl Pos {
     /// Takes `min` to `max` arguments and no keywords.
-    pub(crate) fn new(of: &'static str, name: &'static str, args: Args, min: usize, max: usize) -> Result<Self> {
+    pub(crate) fn new(
+        of: &'static str,
+        name: &'static str,
+        args: Args,
+        min: usize,
+        max: usize,
+    ) -> Result<Self> {
         if !args.keyword.is_empty() {
             return Err(type_error(format!("{of}.{name}() takes no keyword arguments")));
         }
@@ -86,7 +97,10 @@ impl Pos {
         }
     }
 
-    pub(crate) fn text(&mut self, message: impl FnOnce(&str) -> String) -> Result<halite_value::SmolStr> {
+    pub(crate) fn text(
+        &mut self,
+        message: impl FnOnce(&str) -> String,
+    ) -> Result<halite_value::SmolStr> {
         let value = self.take();
         let _ = (self.name, self.of);
         text_of(&value).cloned().ok_or_else(|| type_error(message(&value.type_name())))

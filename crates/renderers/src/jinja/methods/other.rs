@@ -15,8 +15,19 @@ pub(crate) const TIME: [&str; 6] =
     ["strftime", "isoformat", "timestamp", "weekday", "isoweekday", "toordinal"];
 
 const SET: [&str; 13] = [
-    "add", "clear", "copy", "difference", "discard", "intersection", "isdisjoint", "issubset", "issuperset",
-    "pop", "remove", "symmetric_difference", "union",
+    "add",
+    "clear",
+    "copy",
+    "difference",
+    "discard",
+    "intersection",
+    "isdisjoint",
+    "issubset",
+    "issuperset",
+    "pop",
+    "remove",
+    "symmetric_difference",
+    "union",
 ];
 
 pub(crate) fn has(value: &Value, name: &str) -> bool {
@@ -50,7 +61,12 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     any.is::<Group>() && matches!(name, "count" | "index")
 }
 
-pub(crate) fn call(interp: &mut Interp<'_>, value: &Value, name: &str, args: Args) -> Result<Value> {
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    name: &str,
+    args: Args,
+) -> Result<Value> {
     let Value::Object(object) = value else { return Ok(Value::Null) };
     let any = object.as_any();
     if let Some(own) = any.downcast_ref::<Markup>() {
