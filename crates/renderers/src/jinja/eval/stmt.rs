@@ -166,7 +166,7 @@ impl Interp<'_> {
             }
             StmtKind::FromImport(node) => {
                 frame.line = stmt.line;
-                self.from_import(node, stmt.line, frame)?;
+                self.import_names(node, stmt.line, frame)?;
             }
             StmtKind::Break => return Ok(Flow::Break),
             StmtKind::Continue => return Ok(Flow::Continue),
@@ -397,7 +397,7 @@ impl Interp<'_> {
         self.write(&text, &frame.template, line)
     }
 
-    pub(super) fn from_import(
+    pub(super) fn import_names(
         &mut self,
         node: &FromImport,
         line: u32,

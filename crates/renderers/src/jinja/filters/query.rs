@@ -399,12 +399,9 @@ impl Parser<'_> {
     fn hash(&mut self) -> Result<Node> {
         let mut items = Vec::new();
         loop {
-            let name = match self.next() {
-                Tok::Name(name) | Tok::Quoted(name) => name,
-                _ => {
-                    self.at -= 1;
-                    return Err(self.unexpected());
-                }
+            let (Tok::Name(name) | Tok::Quoted(name)) = self.next() else {
+                self.at -= 1;
+                return Err(self.unexpected());
             };
             self.expect(":")?;
             items.push((name, self.expression(0)?));

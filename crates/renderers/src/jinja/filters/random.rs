@@ -25,13 +25,13 @@ pub(crate) const FILTERS: &[Row] = &[
         let value = args.take(0);
         let size = methods::index(&args.take(1))?;
         let seed = args.opt(2).filter(|seed| !seed.is_null());
-        sample(interp, &value, size, seed)
+        sample(interp, &value, size, seed.as_ref())
     }),
     ("random_shuffle", "shuffle(value, seed=)", |interp, mut args| {
         let value = args.take(0);
         let seed = args.opt(1).filter(|seed| !seed.is_null());
         let size = interp.len(&value)? as i64;
-        sample(interp, &value, size, seed)
+        sample(interp, &value, size, seed.as_ref())
     }),
     ("random_hash", "random_hash(size=, hash_type=)", random_hash),
     ("rand_str", "random_hash(size=, hash_type=)", random_hash),
@@ -113,7 +113,12 @@ fn random_hash(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     })
 }
 
-fn sample(interp: &mut Interp<'_>, value: &Value, size: i64, seed: Option<Value>) -> Result<Value> {
+fn sample(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    size: i64,
+    seed: Option<&Value>,
+) -> Result<Value> {
     let sequence = matches!(value, Value::List(_) | Value::Tuple(_)) || text_of(value).is_some();
     if !sequence && value.as_object::<Range>().is_none() {
         return Err(type_error(
@@ -126,7 +131,7 @@ fn sample(interp: &mut Interp<'_>, value: &Value, size: i64, seed: Option<Value>
         .filter(|size| *size <= items.len())
         .ok_or_else(|| value_error("Sample larger than population or is negative"))?;
     interp.burn(items.len())?;
-    let mut twister = match &seed {
+    let mut twister = match seed {
         Some(seed) => Twister::new(&seed_number(seed)?),
         None => {
             let mut bytes = [0; 32];

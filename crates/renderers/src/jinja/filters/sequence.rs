@@ -272,7 +272,7 @@ fn dictsort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let case_sensitive = args.take(1).truthy();
     let by = args.opt(2).unwrap_or_else(|| Value::str("key"));
     let reverse = args.take(3).truthy();
-    let by_value = match text_of(&by).map(|by| by.as_str()) {
+    let by_value = match text_of(&by).map(halite_value::SmolStr::as_str) {
         Some("key") => false,
         Some("value") => true,
         _ => return Err(argument_error("You can only sort by either \"key\" or \"value\"")),

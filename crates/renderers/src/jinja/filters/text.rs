@@ -506,7 +506,7 @@ pub(crate) fn url_quote(text: &[u8], query: bool) -> String {
     for &byte in text {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => {
-                out.push(char::from(byte))
+                out.push(char::from(byte));
             }
             b'/' if !query => out.push('/'),
             b' ' if query => out.push('+'),
@@ -607,10 +607,9 @@ fn urlize(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
             Some(format!("<a href=\"{scheme}{trimmed}\"{rel}{target}>{shown}</a>"))
         } else if is_mail(trimmed) {
             Some(format!("<a href=\"mailto:{trimmed}\">{trimmed}</a>"))
-        } else if let Some(mail) = trimmed.strip_prefix("mailto:").filter(|mail| is_mail(mail)) {
-            Some(format!("<a href=\"{trimmed}\">{mail}</a>"))
         } else {
-            None
+            let mail = trimmed.strip_prefix("mailto:").filter(|mail| is_mail(mail));
+            mail.map(|mail| format!("<a href=\"{trimmed}\">{mail}</a>"))
         };
         match link {
             Some(link) => out.push_str(&format!("{head}{link}{after}")),

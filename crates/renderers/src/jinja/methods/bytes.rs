@@ -15,44 +15,48 @@ use crate::jinja::{
     objects::text_of,
 };
 
-pub(crate) const NAMES: [&str; 36] = [
-    "decode",
-    "hex",
-    "capitalize",
-    "center",
-    "count",
-    "endswith",
-    "expandtabs",
-    "find",
-    "index",
-    "isalnum",
-    "isalpha",
-    "isascii",
-    "isdigit",
-    "islower",
-    "isspace",
-    "istitle",
-    "isupper",
-    "join",
-    "ljust",
-    "lower",
-    "lstrip",
-    "partition",
-    "removeprefix",
-    "removesuffix",
-    "replace",
-    "rfind",
-    "rindex",
-    "rjust",
-    "rpartition",
-    "rsplit",
-    "rstrip",
-    "split",
-    "splitlines",
-    "startswith",
-    "strip",
-    "upper",
-];
+/// Tells whether the type has this method. A `match`, because constants compare without a call.
+pub(crate) fn is_method(name: &str) -> bool {
+    matches!(
+        name,
+        "decode"
+            | "hex"
+            | "capitalize"
+            | "center"
+            | "count"
+            | "endswith"
+            | "expandtabs"
+            | "find"
+            | "index"
+            | "isalnum"
+            | "isalpha"
+            | "isascii"
+            | "isdigit"
+            | "islower"
+            | "isspace"
+            | "istitle"
+            | "isupper"
+            | "join"
+            | "ljust"
+            | "lower"
+            | "lstrip"
+            | "partition"
+            | "removeprefix"
+            | "removesuffix"
+            | "replace"
+            | "rfind"
+            | "rindex"
+            | "rjust"
+            | "rpartition"
+            | "rsplit"
+            | "rstrip"
+            | "split"
+            | "splitlines"
+            | "startswith"
+            | "strip"
+            | "upper"
+    )
+}
 
 pub(crate) fn call(
     interp: &mut Interp<'_>,
