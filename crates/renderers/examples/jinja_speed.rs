@@ -23,7 +23,8 @@ impl Files for Tree {
 const LOOP: &str = "{% for u in users %}\n{{ u.name }}:\n  user.present:\n    - uid: {{ u.uid + 1000 }}\n{%- if u.uid % 2 == 0 \
                     %}\n    - groups: {{ u.groups | join(',') | upper }}\n{%- endif %}\n    - shell: {{ u.get('shell', \
                     '/bin/sh') }}  # {{ loop.index }}\n{% endfor %}\n";
-const DEFAULTS: &str = "pkg: foo\nsvc:\n  name: food\n  ports: [80, 443]\n  opts:\n    a: 1\n    b: two\n";
+const DEFAULTS: &str =
+    "pkg: foo\nsvc:\n  name: food\n  ports: [80, 443]\n  opts:\n    a: 1\n    b: two\n";
 const LIB: &str = "{% macro fmt(d, sep='=') %}{% for k, v in d | dictsort %}{{ k }}{{ sep }}{{ v }};{% endfor %}{% endmacro %}";
 const MAP: &str = "{% import_yaml 'f/defaults.yaml' as defaults %}\n{% from 'f/lib.jinja' import fmt %}\n{% set os_map = \
                    {'Debian': {'pkg': 'deb-foo'}, 'RedHat': {'pkg': 'rh-foo'}} %}\n{% do \
@@ -37,7 +38,8 @@ const CHAIN: &str = "{%- from 'f/map.jinja' import foo, line with context %}\n{{
 fn time(name: &str, template: &str, context: &Dict, rounds: u32) {
     let env = Environment::new();
     let loader = SaltLoader { files: Tree, local: true };
-    let render = || env.render_salt(template, context, &loader).unwrap_or_else(|error| panic!("{error}"));
+    let render =
+        || env.render_salt(template, context, &loader).unwrap_or_else(|error| panic!("{error}"));
     let size = render().text.len();
     let start = Instant::now();
     for _ in 0..rounds {

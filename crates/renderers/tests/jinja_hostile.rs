@@ -9,7 +9,8 @@ use halite_renderers::jinja::{Environment, Limits, NoLoader};
 use halite_value::Dict;
 
 fn small() -> Environment {
-    let limits = Limits { fuel: 300_000, output_bytes: 4 << 20, object_bytes: 4 << 20, ..Limits::default() };
+    let limits =
+        Limits { fuel: 300_000, output_bytes: 4 << 20, object_bytes: 4 << 20, ..Limits::default() };
     Environment::new().with_limits(limits)
 }
 
@@ -28,9 +29,50 @@ impl Dice {
 /// Changes a template in one place.
 fn mutate(template: &str, other: &str, dice: &mut Dice) -> String {
     const PIECES: [&str; 44] = [
-        "{{", "}}", "{%", "%}", "{#", "#}", "-", "+", "(", ")", "[", "]", "{", "}", "|", ".", ",", ":", "'", "\"",
-        "\\", "\n", " ", "~", "*", "**", "//", "%", "=", "==", "if ", "else ", "for ", " in ", "is ", "not ",
-        "set ", "99999999999", "1e400", "é", "\u{0}", "{% endfor %}", "{% raw %}", "| list",
+        "{{",
+        "}}",
+        "{%",
+        "%}",
+        "{#",
+        "#}",
+        "-",
+        "+",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "|",
+        ".",
+        ",",
+        ":",
+        "'",
+        "\"",
+        "\\",
+        "\n",
+        " ",
+        "~",
+        "*",
+        "**",
+        "//",
+        "%",
+        "=",
+        "==",
+        "if ",
+        "else ",
+        "for ",
+        " in ",
+        "is ",
+        "not ",
+        "set ",
+        "99999999999",
+        "1e400",
+        "é",
+        "\u{0}",
+        "{% endfor %}",
+        "{% raw %}",
+        "| list",
     ];
     let mut chars: Vec<char> = template.chars().collect();
     let at = dice.roll(chars.len() + 1);
@@ -85,8 +127,7 @@ fn mutated_templates_neither_panic_nor_hang() {
 fn ends(template: &str) -> String {
     let start = Instant::now();
     let limits = Limits { fuel: 1_000_000, ..Limits::default() };
-    let result =
-        Environment::new().with_limits(limits).render(template, &Dict::new(), &NoLoader);
+    let result = Environment::new().with_limits(limits).render(template, &Dict::new(), &NoLoader);
     let shown: String = template.chars().take(80).collect();
     assert!(start.elapsed() < Duration::from_secs(6), "{:?}: {shown}", start.elapsed());
     match result {
@@ -163,14 +204,30 @@ fn deep_nesting_is_refused_or_survived() {
         ] {
             ends(&format!("{{{{ {}1{} }}}}", open.repeat(depth), close.repeat(depth)));
         }
-        for chain in [" + 1", " ~ 1", " | string", ".a", "[0]", " and 1", " or 1", " < 1", " ** 1", "()", " 'a'"] {
+        for chain in [
+            " + 1",
+            " ~ 1",
+            " | string",
+            ".a",
+            "[0]",
+            " and 1",
+            " or 1",
+            " < 1",
+            " ** 1",
+            "()",
+            " 'a'",
+        ] {
             ends(&format!("{{{{ 1{} }}}}", chain.repeat(depth)));
         }
         ends(&format!("{}x{}", "{% if 1 %}".repeat(depth), "{% endif %}".repeat(depth)));
         ends(&format!("{}x{}", "{% for i in [1] %}".repeat(depth), "{% endfor %}".repeat(depth)));
         ends(&format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}x".repeat(depth)));
         ends(&format!("{}x{}", "{% set x %}".repeat(depth), "{% endset %}".repeat(depth)));
-        ends(&format!("{}x{}", "{% filter upper %}".repeat(depth), "{% endfilter %}".repeat(depth)));
+        ends(&format!(
+            "{}x{}",
+            "{% filter upper %}".repeat(depth),
+            "{% endfilter %}".repeat(depth)
+        ));
     }
 }
 
@@ -179,7 +236,8 @@ fn recursion_as_deep_as_genuine_jinja_allows_works_on_a_small_stack() {
     let template = "{% macro f(n) %}{% if n %}{% for i in [1] %}{% with x = n %}{{ (f(x - 1) ~ '.') }}{% endwith %}\
                     {% endfor %}{% endif %}{% endmacro %}{{ f(150) | length }}";
     let run = || ends(template);
-    let text = std::thread::Builder::new().stack_size(1 << 20).spawn(run).map(|thread| thread.join());
+    let text =
+        std::thread::Builder::new().stack_size(1 << 20).spawn(run).map(std::thread::JoinHandle::join);
     assert!(matches!(text, Ok(Ok(text)) if text == "150"));
 }
 
@@ -205,7 +263,10 @@ fn no_host_object_is_reachable() {
         let result = env.render(template, &Dict::new(), &NoLoader);
         let error = result.map(|rendered| rendered.text).expect_err(template);
         assert!(
-            matches!(error.class().name().as_ref(), "SecurityError" | "UndefinedError" | "TypeError"),
+            matches!(
+                error.class().name().as_ref(),
+                "SecurityError" | "UndefinedError" | "TypeError"
+            ),
             "{template}: {error}"
         );
     }

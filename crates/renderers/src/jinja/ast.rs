@@ -168,14 +168,33 @@ pub(crate) enum StmtKind {
     If(Box<If>),
     For(Box<For>),
     /// A recursive loop: its `for` went into a function.
-    Recurse { iter: Expr, func: usize },
-    Set { target: Target, value: Expr, export: Export },
+    Recurse {
+        iter: Expr,
+        func: usize,
+    },
+    Set {
+        target: Target,
+        value: Expr,
+        export: Export,
+    },
     SetBlock(Box<SetBlock>),
     Macro(Box<Macro>),
     CallBlock(Box<CallBlock>),
-    FilterBlock { filter: Expr, body: Vec<Stmt>, scope: Scope },
-    With { targets: Vec<(Target, Expr)>, body: Vec<Stmt>, scope: Scope },
-    Autoescape { value: Expr, body: Vec<Stmt>, scope: Scope },
+    FilterBlock {
+        filter: Expr,
+        body: Vec<Stmt>,
+        scope: Scope,
+    },
+    With {
+        targets: Vec<(Target, Expr)>,
+        body: Vec<Stmt>,
+        scope: Scope,
+    },
+    Autoescape {
+        value: Expr,
+        body: Vec<Stmt>,
+        scope: Scope,
+    },
     Block(Box<Block>),
     Extends(Extends),
     Include(Box<Include>),

@@ -33,7 +33,11 @@ impl Interp<'_> {
     }
 
     /// Finds an attribute proper: not an item.
-    pub(crate) fn own_attribute(&mut self, object: &Value, name: &SmolStr) -> Result<Option<Value>> {
+    pub(crate) fn own_attribute(
+        &mut self,
+        object: &Value,
+        name: &SmolStr,
+    ) -> Result<Option<Value>> {
         if let Some(undefined) = undefined(object) {
             return Err(self.undefined_error(undefined));
         }
@@ -102,7 +106,9 @@ impl Interp<'_> {
             let params = &func.params;
             return Ok(Some(match name.as_str() {
                 "name" => own.name.clone().map_or(Value::Null, Value::Str),
-                "arguments" => Value::tuple(params.names.iter().map(|name| Value::Str(name.clone()))),
+                "arguments" => {
+                    Value::tuple(params.names.iter().map(|name| Value::Str(name.clone())))
+                }
                 "catch_kwargs" => Value::Bool(params.kwargs.is_some()),
                 "catch_varargs" => Value::Bool(params.varargs.is_some()),
                 "caller" => Value::Bool(params.accesses_caller),
@@ -119,12 +125,15 @@ impl Interp<'_> {
         }
         if let Some(own) = any.downcast_ref::<TemplateReference>() {
             return Ok(own.0.block(name, 0).map(|_| {
-                let reference = BlockReference { name: name.clone(), context: own.0.clone(), depth: 0 };
+                let reference =
+                    BlockReference { name: name.clone(), context: own.0.clone(), depth: 0 };
                 super::objects::object(reference)
             }));
         }
         if let Some(own) = any.downcast_ref::<BlockReference>() {
-            return Ok((name == "super").then(|| self.super_of(&own.name, own.depth + 1, &own.context)));
+            return Ok(
+                (name == "super").then(|| self.super_of(&own.name, own.depth + 1, &own.context))
+            );
         }
         if let Some(own) = any.downcast_ref::<Cycler>() {
             return Ok(match name.as_str() {
@@ -184,11 +193,15 @@ impl Interp<'_> {
                 }
             }
             Value::List(list) => Ok(index_of(key, list.len()).and_then(|at| list.get(at))),
-            Value::Tuple(items) => Ok(index_of(key, items.len()).and_then(|at| items.get(at).cloned())),
-            Value::Bytes(bytes) => {
-                Ok(index_of(key, bytes.len()).and_then(|at| bytes.get(at)).map(|byte| Value::from(*byte)))
+            Value::Tuple(items) => {
+                Ok(index_of(key, items.len()).and_then(|at| items.get(at).cloned()))
             }
-            Value::Str(text) => Ok(index_of(key, char_count(text)).and_then(|at| char_at(text, at))),
+            Value::Bytes(bytes) => Ok(index_of(key, bytes.len())
+                .and_then(|at| bytes.get(at))
+                .map(|byte| Value::from(*byte))),
+            Value::Str(text) => {
+                Ok(index_of(key, char_count(text)).and_then(|at| char_at(text, at)))
+            }
             Value::Object(own) => {
                 let any = own.as_any();
                 if let Some(lookup) = any.downcast_ref::<HostLookup>() {
@@ -233,9 +246,9 @@ impl Interp<'_> {
                 self.burn(picked.len())?;
                 Ok(Value::List(picked.into_iter().map(|at| items[at].clone()).collect::<List>()))
             }
-            Value::Tuple(items) => {
-                Ok(Value::Tuple(pick(items.len())?.into_iter().map(|at| items[at].clone()).collect()))
-            }
+            Value::Tuple(items) => Ok(Value::Tuple(
+                pick(items.len())?.into_iter().map(|at| items[at].clone()).collect(),
+            )),
             Value::Bytes(bytes) => {
                 let picked: Vec<u8> = pick(bytes.len())?.into_iter().map(|at| bytes[at]).collect();
                 Ok(Value::bytes(picked))
@@ -335,28 +348,101 @@ pub(crate) fn slice_list(items: &[Value], parts: &[Value; 3]) -> Result<Value> {
 /// Tells whether the Python object has this attribute, whose name starts with an underscore.
 fn has_private(value: &Value, name: &str) -> bool {
     const ANY: [&str; 24] = [
-        "__class__", "__doc__", "__init__", "__new__", "__repr__", "__str__", "__eq__", "__ne__",
-        "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__getattribute__", "__setattr__",
-        "__delattr__", "__dir__", "__format__", "__reduce__", "__reduce_ex__", "__sizeof__",
-        "__subclasshook__", "__init_subclass__", "__getstate__",
+        "__class__",
+        "__doc__",
+        "__init__",
+        "__new__",
+        "__repr__",
+        "__str__",
+        "__eq__",
+        "__ne__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__hash__",
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__dir__",
+        "__format__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__sizeof__",
+        "__subclasshook__",
+        "__init_subclass__",
+        "__getstate__",
     ];
     const CONTAINER: [&str; 4] = ["__len__", "__iter__", "__contains__", "__getitem__"];
     const SEQUENCE: [&str; 4] = ["__add__", "__mul__", "__rmul__", "__getnewargs__"];
     const MUTABLE: [&str; 7] = [
-        "__setitem__", "__delitem__", "__iadd__", "__imul__", "__reversed__", "__class_getitem__", "__ior__",
+        "__setitem__",
+        "__delitem__",
+        "__iadd__",
+        "__imul__",
+        "__reversed__",
+        "__class_getitem__",
+        "__ior__",
     ];
     const NUMBER: [&str; 40] = [
-        "__abs__", "__add__", "__and__", "__bool__", "__ceil__", "__divmod__", "__float__", "__floor__",
-        "__floordiv__", "__index__", "__int__", "__invert__", "__lshift__", "__mod__", "__mul__",
-        "__neg__", "__or__", "__pos__", "__pow__", "__radd__", "__rand__", "__rdivmod__",
-        "__rfloordiv__", "__rlshift__", "__rmod__", "__rmul__", "__ror__", "__round__", "__rpow__",
-        "__rrshift__", "__rshift__", "__rsub__", "__rtruediv__", "__rxor__", "__sub__", "__truediv__",
-        "__trunc__", "__xor__", "__getnewargs__", "__getformat__",
+        "__abs__",
+        "__add__",
+        "__and__",
+        "__bool__",
+        "__ceil__",
+        "__divmod__",
+        "__float__",
+        "__floor__",
+        "__floordiv__",
+        "__index__",
+        "__int__",
+        "__invert__",
+        "__lshift__",
+        "__mod__",
+        "__mul__",
+        "__neg__",
+        "__or__",
+        "__pos__",
+        "__pow__",
+        "__radd__",
+        "__rand__",
+        "__rdivmod__",
+        "__rfloordiv__",
+        "__rlshift__",
+        "__rmod__",
+        "__rmul__",
+        "__ror__",
+        "__round__",
+        "__rpow__",
+        "__rrshift__",
+        "__rshift__",
+        "__rsub__",
+        "__rtruediv__",
+        "__rxor__",
+        "__sub__",
+        "__truediv__",
+        "__trunc__",
+        "__xor__",
+        "__getnewargs__",
+        "__getformat__",
     ];
     const FUNCTION: [&str; 16] = [
-        "__globals__", "__code__", "__closure__", "__defaults__", "__kwdefaults__", "__name__",
-        "__qualname__", "__module__", "__dict__", "__call__", "__get__", "__annotations__",
-        "__builtins__", "__self__", "__func__", "__text_signature__",
+        "__globals__",
+        "__code__",
+        "__closure__",
+        "__defaults__",
+        "__kwdefaults__",
+        "__name__",
+        "__qualname__",
+        "__module__",
+        "__dict__",
+        "__call__",
+        "__get__",
+        "__annotations__",
+        "__builtins__",
+        "__self__",
+        "__func__",
+        "__text_signature__",
     ];
     const INSTANCE: [&str; 3] = ["__dict__", "__module__", "__weakref__"];
     if ANY.contains(&name) {
@@ -364,18 +450,29 @@ fn has_private(value: &Value, name: &str) -> bool {
     }
     match value {
         Value::Str(_) | Value::Bytes(_) => {
-            CONTAINER.contains(&name) || SEQUENCE.contains(&name) || matches!(name, "__mod__" | "__rmod__")
+            CONTAINER.contains(&name)
+                || SEQUENCE.contains(&name)
+                || matches!(name, "__mod__" | "__rmod__")
         }
         Value::Tuple(_) => {
             CONTAINER.contains(&name) || SEQUENCE.contains(&name) || name == "__class_getitem__"
         }
-        Value::List(_) => CONTAINER.contains(&name) || SEQUENCE[..3].contains(&name) || MUTABLE[..6].contains(&name),
+        Value::List(_) => {
+            CONTAINER.contains(&name)
+                || SEQUENCE[..3].contains(&name)
+                || MUTABLE[..6].contains(&name)
+        }
         Value::Dict(_) => {
             CONTAINER.contains(&name)
-                || matches!(name, "__setitem__" | "__delitem__" | "__reversed__" | "__class_getitem__")
+                || matches!(
+                    name,
+                    "__setitem__" | "__delitem__" | "__reversed__" | "__class_getitem__"
+                )
                 || matches!(name, "__or__" | "__ror__" | "__ior__")
         }
-        Value::Int(_) | Value::BigInt(_) | Value::Bool(_) | Value::Float(_) => NUMBER.contains(&name),
+        Value::Int(_) | Value::BigInt(_) | Value::Bool(_) | Value::Float(_) => {
+            NUMBER.contains(&name)
+        }
         Value::Null => name == "__bool__",
         Value::Object(object) => match object.type_name() {
             "function" | "builtin_function_or_method" | "type" => FUNCTION.contains(&name),
@@ -388,15 +485,18 @@ fn has_private(value: &Value, name: &str) -> bool {
             "TemplateModule" => {
                 INSTANCE.contains(&name) || matches!(name, "_body_stream" | "__name__" | "__html__")
             }
-            "Namespace" => {
-                value.as_object::<Namespace>().is_some_and(|own| own.0.contains(name))
-            }
+            "Namespace" => value.as_object::<Namespace>().is_some_and(|own| own.0.contains(name)),
             "LoopContext" => {
                 INSTANCE.contains(&name)
-                    || matches!(name, "_iterable" | "_iterator" | "_undefined" | "_recurse" | "_length")
+                    || matches!(
+                        name,
+                        "_iterable" | "_iterator" | "_undefined" | "_recurse" | "_length"
+                    )
                     || matches!(name, "__call__" | "__iter__" | "__next__" | "__len__")
             }
-            "generator" => matches!(name, "__iter__" | "__next__" | "__name__" | "__qualname__" | "__del__"),
+            "generator" => {
+                matches!(name, "__iter__" | "__next__" | "__name__" | "__qualname__" | "__del__")
+            }
             _ => INSTANCE.contains(&name) || CONTAINER.contains(&name),
         },
         _ => false,

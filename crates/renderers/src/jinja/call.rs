@@ -59,7 +59,9 @@ impl Signature {
             more: false,
         };
         let mut keyword_only = false;
-        for param in params.trim_end_matches(')').split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        for param in
+            params.trim_end_matches(')').split(',').map(str::trim).filter(|p| !p.is_empty())
+        {
             if param.starts_with('!') {
                 signature.hidden += 1;
             } else if param.starts_with("**") {
@@ -70,7 +72,8 @@ impl Signature {
             } else {
                 let name = param.trim_end_matches('=');
                 let param = Param { name: SmolStr::new(name), required: name.len() == param.len() };
-                if keyword_only { &mut signature.keyword_only } else { &mut signature.params }.push(param);
+                if keyword_only { &mut signature.keyword_only } else { &mut signature.params }
+                    .push(param);
             }
         }
         signature
@@ -97,7 +100,9 @@ impl Signature {
             match all.map(|param| &param.name).position(|own| *own == keyword) {
                 Some(index) if values[index].is_some() => {
                     let keyword = str_repr(&keyword);
-                    return Err(type_error(format!("{name}() got multiple values for argument {keyword}")));
+                    return Err(type_error(format!(
+                        "{name}() got multiple values for argument {keyword}"
+                    )));
                 }
                 Some(index) => values[index] = Some(value),
                 None if self.more => more.push((keyword, value)),
@@ -134,10 +139,14 @@ impl Signature {
     fn too_many(&self, given: usize) -> Error {
         let (given, most) = (given + self.hidden, self.params.len() + self.hidden);
         let least = self.params.iter().filter(|param| param.required).count() + self.hidden;
-        let takes = if least == most { most.to_string() } else { format!("from {least} to {most}") };
+        let takes =
+            if least == most { most.to_string() } else { format!("from {least} to {most}") };
         let noun = if most == 1 && least == most { "argument" } else { "arguments" };
         let were = if given == 1 { "was" } else { "were" };
-        type_error(format!("{}() takes {takes} positional {noun} but {given} {were} given", self.name))
+        type_error(format!(
+            "{}() takes {takes} positional {noun} but {given} {were} given",
+            self.name
+        ))
     }
 
     fn missing(&self, names: &[String], kind: &str) -> Error {
@@ -192,9 +201,19 @@ mod tests {
     fn messages_are_pythons() {
         check("f(a)", 1, &[], "");
         check("f(a)", 0, &[], "f() missing 1 required positional argument: 'a'");
-        check("f(a, b, c)", 0, &[], "f() missing 3 required positional arguments: 'a', 'b', and 'c'");
+        check(
+            "f(a, b, c)",
+            0,
+            &[],
+            "f() missing 3 required positional arguments: 'a', 'b', and 'c'",
+        );
         check("f(a)", 2, &[], "f() takes 1 positional argument but 2 were given");
-        check("f(!e, a, b=)", 3, &[], "f() takes from 2 to 3 positional arguments but 4 were given");
+        check(
+            "f(!e, a, b=)",
+            3,
+            &[],
+            "f() takes from 2 to 3 positional arguments but 4 were given",
+        );
         check("f()", 1, &[], "f() takes 0 positional arguments but 1 was given");
         check("f(a)", 1, &["a"], "f() got multiple values for argument 'a'");
         check("f(a)", 1, &["z"], "f() got an unexpected keyword argument 'z'");

@@ -60,7 +60,9 @@ impl Class {
             | Self::TemplateRuntimeError
             | Self::FilterArgumentError
             | Self::SecurityError => "Jinja syntax error: ",
-            Self::Other(name) if matches!(&**name, "CommandExecutionError" | "SaltInvocationError") => {
+            Self::Other(name)
+                if matches!(&**name, "CommandExecutionError" | "SaltInvocationError") =>
+            {
                 "Problem running salt function in Jinja template: "
             }
             _ => "Jinja error: ",
@@ -97,7 +99,10 @@ pub enum Subject {
     /// A variable that is not defined.
     Name(String),
     /// A key or attribute that something does not have.
-    Key { of: String, key: String },
+    Key {
+        of: String,
+        key: String,
+    },
     Filter(String),
     Test(String),
     Template(String),
@@ -214,7 +219,11 @@ impl Error {
     pub(crate) fn is_attribute_like(&self) -> bool {
         matches!(
             self.0.class,
-            Class::AttributeError | Class::TypeError | Class::KeyError | Class::IndexError | Class::LookupError
+            Class::AttributeError
+                | Class::TypeError
+                | Class::KeyError
+                | Class::IndexError
+                | Class::LookupError
         )
     }
 
@@ -252,7 +261,12 @@ impl fmt::Display for Error {
         write!(f, "{}: {}", self.0.class.name(), self.0.message)?;
         if let Some(spot) = self.spot() {
             let file = spot.file.as_deref().or(spot.template.as_deref());
-            write!(f, " ({}line {})", file.map(|file| format!("{file}, ")).unwrap_or_default(), spot.line)?;
+            write!(
+                f,
+                " ({}line {})",
+                file.map(|file| format!("{file}, ")).unwrap_or_default(),
+                spot.line
+            )?;
         }
         if let Some(suggestion) = self.suggestion() {
             write!(f, "; did you mean {}?", str_repr(suggestion))?;

@@ -39,7 +39,7 @@ impl Interp<'_> {
         let used_up = args.at >= args.items.len() || (args.single && args.mapping.is_some());
         // A list or other indexable may stay unused; so Python tells mappings by `__getitem__`.
         let indexable = args.single && matches!(value, Value::List(_) | Value::Dict(_));
-        if !used_up && !(indexable && args.at == 0) {
+        if !(used_up || (indexable && args.at == 0)) {
             return Err(type_error("not all arguments converted during string formatting"));
         }
         Ok(if safe { markup(out) } else { Value::from(out) })
@@ -207,8 +207,11 @@ impl Interp<'_> {
             }
             other => {
                 let got = other.type_name();
-                let wanted =
-                    if matches!(kind, 'd' | 'i' | 'u') { "a real number is required" } else { "an integer is required" };
+                let wanted = if matches!(kind, 'd' | 'i' | 'u') {
+                    "a real number is required"
+                } else {
+                    "an integer is required"
+                };
                 Err(type_error(format!("%{kind} format: {wanted}, not {got}")))
             }
         }
@@ -282,7 +285,12 @@ impl Interp<'_> {
         Ok(out)
     }
 
-    fn format_field(&mut self, field: &str, state: &mut Format<'_>, depth: usize) -> Result<String> {
+    fn format_field(
+        &mut self,
+        field: &str,
+        state: &mut Format<'_>,
+        depth: usize,
+    ) -> Result<String> {
         // The name ends at the first `!` or `:` outside an index.
         let mut in_index = false;
         let split = field.char_indices().find(|(_, c)| {
@@ -302,7 +310,9 @@ impl Interp<'_> {
                 let after = after.as_str();
                 match (conversion, after.strip_prefix(':')) {
                     (None, _) => {
-                        return Err(value_error("end of string while looking for conversion specifier"));
+                        return Err(value_error(
+                            "end of string while looking for conversion specifier",
+                        ));
                     }
                     (_, None) if !after.is_empty() => {
                         return Err(value_error("expected ':' after conversion specifier"));
@@ -357,22 +367,31 @@ impl Interp<'_> {
                     ));
                 }
                 state.auto = Some(None);
-                first.parse().map_err(|_| value_error("Too many decimal digits in format string"))?
+                first
+                    .parse()
+                    .map_err(|_| value_error("Too many decimal digits in format string"))?
             };
             if state.map.is_some() {
                 return Err(value_error("Format string contains positional fields"));
             }
-            state.positional.get(index).cloned().ok_or_else(|| {
-                Error::new(Class::IndexError, "tuple index out of range")
-            })?
+            state
+                .positional
+                .get(index)
+                .cloned()
+                .ok_or_else(|| Error::new(Class::IndexError, "tuple index out of range"))?
         } else {
             let key = Value::str(first);
             let found = match state.map {
                 Some(map) => self.own_item(map, &key)?,
-                None => state.keyword.iter().find(|(own, _)| own == first).map(|(_, value)| value.clone()),
+                None => state
+                    .keyword
+                    .iter()
+                    .find(|(own, _)| own == first)
+                    .map(|(_, value)| value.clone()),
             };
             found.ok_or_else(|| {
-                let known: Vec<&str> = state.keyword.iter().map(|(name, _)| name.as_str()).collect();
+                let known: Vec<&str> =
+                    state.keyword.iter().map(|(name, _)| name.as_str()).collect();
                 let subject = Subject::Key { of: "format".into(), key: first.into() };
                 Error::key(&key).about(subject, known)
             })?
@@ -398,7 +417,9 @@ impl Interp<'_> {
                 value = self.item(&value, &key)?;
                 path = &after[end + 1..];
             } else {
-                return Err(value_error("Only '.' or '[' may follow ']' in format field specifier"));
+                return Err(value_error(
+                    "Only '.' or '[' may follow ']' in format field specifier",
+                ));
             }
         }
         Ok(value)
@@ -417,7 +438,8 @@ impl Interp<'_> {
         if let Value::Timestamp(time) = value {
             return super::filters::time::strftime(time, spec);
         }
-        let number = matches!(value, Value::Int(_) | Value::BigInt(_) | Value::Bool(_) | Value::Float(_));
+        let number =
+            matches!(value, Value::Int(_) | Value::BigInt(_) | Value::Bool(_) | Value::Float(_));
         let parsed = Spec::parse(spec, &value.type_name(), number)?;
         self.room(parsed.width.max(parsed.precision.unwrap_or(0)))?;
         let unknown = |kind: char| {
@@ -430,13 +452,18 @@ impl Interp<'_> {
             Value::Int(_) | Value::BigInt(_) | Value::Bool(_) => match parsed.kind {
                 None | Some('d' | 'b' | 'o' | 'x' | 'X' | 'n') => {
                     if parsed.precision.is_some() {
-                        return Err(value_error("Precision not allowed in integer format specifier"));
+                        return Err(value_error(
+                            "Precision not allowed in integer format specifier",
+                        ));
                     }
                     let int = self.percent_int(value, 'd')?;
                     Ok(format_int(&int, parsed.kind.unwrap_or('d'), &parsed, 0))
                 }
                 Some('c') => {
-                    let c = value.to_int().and_then(|int| u32::try_from(int).ok()).and_then(char::from_u32);
+                    let c = value
+                        .to_int()
+                        .and_then(|int| u32::try_from(int).ok())
+                        .and_then(char::from_u32);
                     let c = c.ok_or_else(|| {
                         Error::new(Class::OverflowError, "%c arg not in range(0x110000)")
                     })?;
@@ -465,7 +492,9 @@ impl Interp<'_> {
                         return Err(value_error("Sign not allowed in string format specifier"));
                     }
                     if parsed.align == Some('=') {
-                        return Err(value_error("'=' alignment not allowed in string format specifier"));
+                        return Err(value_error(
+                            "'=' alignment not allowed in string format specifier",
+                        ));
                     }
                     let text: String = match parsed.precision {
                         Some(precision) => text.chars().take(precision).collect(),
@@ -571,7 +600,10 @@ impl Spec {
                 return Ok(None);
             }
             let digits: String = chars[start..*at].iter().collect();
-            digits.parse().map(Some).map_err(|_| value_error("Too many decimal digits in format string"))
+            digits
+                .parse()
+                .map(Some)
+                .map_err(|_| value_error("Too many decimal digits in format string"))
         };
         spec.width = number_at(&mut at)?.unwrap_or(0);
         if let Some(grouping @ (',' | '_')) = chars.get(at) {
@@ -580,8 +612,10 @@ impl Spec {
         }
         if chars.get(at) == Some(&'.') {
             at += 1;
-            spec.precision =
-                Some(number_at(&mut at)?.ok_or_else(|| value_error("Format specifier missing precision"))?);
+            spec.precision = Some(
+                number_at(&mut at)?
+                    .ok_or_else(|| value_error("Format specifier missing precision"))?,
+            );
         }
         match chars[at.min(chars.len())..] {
             [] => {}
@@ -776,7 +810,7 @@ mod tests {
 
     #[test]
     fn floats_format_as_in_python() {
-        float('f', None, 3.14159, "3.141590");
+        float('f', None, 3.5, "3.500000");
         float('e', None, 1234.5, "1.234500e+03");
         float('g', None, 0.0001, "0.0001");
         float('g', None, 1e20, "1e+20");

@@ -23,7 +23,11 @@ const GLOBALS: &[Builtin] = &[
     Builtin { name: "namespace", repr: "<class 'jinja2.utils.Namespace'>", call: namespace },
     Builtin { name: "cycler", repr: "<class 'jinja2.utils.Cycler'>", call: cycler },
     Builtin { name: "joiner", repr: "<class 'jinja2.utils.Joiner'>", call: joiner },
-    Builtin { name: "lipsum", repr: "<function generate_lorem_ipsum at 0x7f0000000000>", call: lipsum },
+    Builtin {
+        name: "lipsum",
+        repr: "<function generate_lorem_ipsum at 0x7f0000000000>",
+        call: lipsum,
+    },
     Builtin { name: "raise", repr: "<function jinja_raise at 0x7f0000000000>", call: raise },
     Builtin { name: "ifelse", repr: "<function ifelse at 0x7f0000000000>", call: ifelse },
     Builtin {
@@ -48,6 +52,7 @@ pub(crate) fn globals() -> &'static Vars {
     &VALUES
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn range(_: &mut Interp<'_>, args: Args) -> Result<Value> {
     if !args.keyword.is_empty() {
         return Err(type_error("safe_range() got an unexpected keyword argument"));
@@ -70,7 +75,9 @@ fn range(_: &mut Interp<'_>, args: Args) -> Result<Value> {
     if range.len() > MAX_RANGE {
         return Err(Error::new(
             Class::OverflowError,
-            format!("Range too big. The sandbox blocks ranges larger than MAX_RANGE ({MAX_RANGE})."),
+            format!(
+                "Range too big. The sandbox blocks ranges larger than MAX_RANGE ({MAX_RANGE})."
+            ),
         ));
     }
     Ok(object(range))
@@ -118,7 +125,8 @@ fn lipsum(interp: &mut Interp<'_>, args: Args) -> Result<Value> {
     let count = bound.opt(0).map(|count| methods::index(&count)).transpose()?.unwrap_or(5);
     let html = bound.opt(1).is_none_or(|html| html.truthy());
     let words = bound.opt(2).map(|words| methods::index(&words)).transpose()?.unwrap_or(20);
-    let (count, words) = (usize::try_from(count).unwrap_or(0), usize::try_from(words).unwrap_or(20));
+    let (count, words) =
+        (usize::try_from(count).unwrap_or(0), usize::try_from(words).unwrap_or(20));
     interp.room(count.saturating_mul(words).saturating_mul(10))?;
     let text: Vec<&str> = WORDS.split_whitespace().cycle().take(words).collect();
     let paragraph = methods::str::capitalize(&text.join(" ")) + ".";
@@ -158,7 +166,9 @@ fn ifelse(interp: &mut Interp<'_>, mut args: Args) -> Result<Value> {
         match &pair[0] {
             Value::Bool(true) => return Ok(pair[1].clone()),
             Value::Bool(false) => {}
-            target if text_of(target).is_some_and(|target| target == "*") => return Ok(pair[1].clone()),
+            target if text_of(target).is_some_and(|target| target == "*") => {
+                return Ok(pair[1].clone());
+            }
             _ => {
                 return Err(Error::other(
                     "CommandExecutionError",

@@ -37,7 +37,13 @@ pub trait Host: Send + Sync {
     }
 
     /// Resolves a name and tries to connect; returns the first address that answers.
-    fn dns_check(&self, address: &str, port: &str, safe: bool, ipv6: Option<bool>) -> Result<String, Error> {
+    fn dns_check(
+        &self,
+        address: &str,
+        port: &str,
+        safe: bool,
+        ipv6: Option<bool>,
+    ) -> Result<String, Error> {
         let _ = (address, port, safe, ipv6);
         Err(refused("dns_check"))
     }

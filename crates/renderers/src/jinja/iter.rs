@@ -22,12 +22,32 @@ pub(crate) trait Stream: Send {
 
 pub(crate) enum PyIter {
     Vec(std::vec::IntoIter<Value>),
-    List { list: List, at: usize },
-    Tuple { items: Arc<[Value]>, at: usize },
-    Str { text: SmolStr, at: usize },
-    Bytes { bytes: Arc<[u8]>, at: usize },
-    Range { range: Range, at: usize },
-    Dict { dict: Dict, at: usize, len: usize, kind: ViewKind },
+    List {
+        list: List,
+        at: usize,
+    },
+    Tuple {
+        items: Arc<[Value]>,
+        at: usize,
+    },
+    Str {
+        text: SmolStr,
+        at: usize,
+    },
+    Bytes {
+        bytes: Arc<[u8]>,
+        at: usize,
+    },
+    Range {
+        range: Range,
+        at: usize,
+    },
+    Dict {
+        dict: Dict,
+        at: usize,
+        len: usize,
+        kind: ViewKind,
+    },
     /// Another generator, shared with whoever else holds it.
     Shared(Arc<dyn Object>),
     Stream(Box<dyn Stream>),

@@ -95,8 +95,11 @@ pub(crate) fn lex(source: &str, syntax: &Syntax) -> Vec<Token> {
 
 /// Makes every line break `\n` and drops one at the very end.
 fn normalise(source: &str, keep_trailing_newline: bool) -> String {
-    let mut text =
-        if source.contains('\r') { source.replace("\r\n", "\n").replace('\r', "\n") } else { source.to_owned() };
+    let mut text = if source.contains('\r') {
+        source.replace("\r\n", "\n").replace('\r', "\n")
+    } else {
+        source.to_owned()
+    };
     if !keep_trailing_newline && text.ends_with('\n') {
         text.pop();
     }
@@ -229,16 +232,18 @@ impl<'a> Lexer<'a> {
     /// the mark ends, and the sign (`-`, `+` or none) in it.
     fn find_start(&self) -> Option<(Start, usize, usize, Option<u8>)> {
         let bytes = self.source.as_bytes();
-        (self.at..bytes.len()).filter(|at| self.first_bytes[usize::from(bytes[*at])]).find_map(|at| {
-            if let Some((end, sign)) = self.raw_at(at) {
-                return Some((Start::Raw, at, end, sign));
-            }
-            self.starts.iter().find_map(|(start, mark)| {
-                let end = self.mark_at(at, *start, mark)?;
-                let sign = bytes.get(end).copied().filter(|byte| matches!(byte, b'-' | b'+'));
-                Some((*start, at, end + usize::from(sign.is_some()), sign))
-            })
-        })
+        (self.at..bytes.len()).filter(|at| self.first_bytes[usize::from(bytes[*at])]).find_map(
+            |at| {
+                if let Some((end, sign)) = self.raw_at(at) {
+                    return Some((Start::Raw, at, end, sign));
+                }
+                self.starts.iter().find_map(|(start, mark)| {
+                    let end = self.mark_at(at, *start, mark)?;
+                    let sign = bytes.get(end).copied().filter(|byte| matches!(byte, b'-' | b'+'));
+                    Some((*start, at, end + usize::from(sign.is_some()), sign))
+                })
+            },
+        )
     }
 
     fn mark_at(&self, at: usize, start: Start, mark: &str) -> Option<usize> {
@@ -266,7 +271,8 @@ impl<'a> Lexer<'a> {
         }
         let after = &self.source[at + begin.len()..];
         let sign = after.bytes().next().filter(|byte| matches!(byte, b'-' | b'+'));
-        let word = after[usize::from(sign.is_some())..].trim_start().strip_prefix("raw")?.trim_start();
+        let word =
+            after[usize::from(sign.is_some())..].trim_start().strip_prefix("raw")?.trim_start();
         let tail = match word.strip_prefix('-').and_then(|tail| tail.strip_prefix(end.as_str())) {
             Some(tail) => tail.trim_start(),
             None => word.strip_prefix(end.as_str())?,
@@ -292,14 +298,19 @@ impl<'a> Lexer<'a> {
     /// Returns the length of an end mark with what it swallows, if it stands here.
     fn end_mark(&self, at: usize, mark: &str, plus: bool, trims: bool) -> Option<usize> {
         let rest = &self.source[at..];
-        if plus && let Some(tail) = rest.strip_prefix('+').and_then(|rest| rest.strip_prefix(mark)) {
+        if plus && let Some(tail) = rest.strip_prefix('+').and_then(|rest| rest.strip_prefix(mark))
+        {
             return Some(rest.len() - tail.len());
         }
         if let Some(tail) = rest.strip_prefix('-').and_then(|rest| rest.strip_prefix(mark)) {
             return Some(rest.len() - tail.trim_start().len());
         }
         let tail = rest.strip_prefix(mark)?;
-        let tail = if trims && self.syntax.trim_blocks { tail.strip_prefix('\n').unwrap_or(tail) } else { tail };
+        let tail = if trims && self.syntax.trim_blocks {
+            tail.strip_prefix('\n').unwrap_or(tail)
+        } else {
+            tail
+        };
         Some(rest.len() - tail.len())
     }
 
@@ -351,7 +362,9 @@ impl<'a> Lexer<'a> {
         loop {
             if self.open.is_empty() {
                 let end = match start {
-                    Start::Variable => self.end_mark(self.at, &self.syntax.variable.1, false, false),
+                    Start::Variable => {
+                        self.end_mark(self.at, &self.syntax.variable.1, false, false)
+                    }
                     Start::LineStatement => self.line_statement_end(),
                     _ => self.end_mark(self.at, &self.syntax.block.1, true, true),
                 };
@@ -435,7 +448,8 @@ impl<'a> Lexer<'a> {
             return None;
         }
         let whole = digits(bytes, 0)?;
-        let fraction = (bytes.get(whole) == Some(&b'.')).then(|| digits(bytes, whole + 1)).flatten();
+        let fraction =
+            (bytes.get(whole) == Some(&b'.')).then(|| digits(bytes, whole + 1)).flatten();
         let mantissa = fraction.unwrap_or(whole);
         let exponent = matches!(bytes.get(mantissa), Some(b'e' | b'E')).then(|| {
             let sign = matches!(bytes.get(mantissa + 1), Some(b'+' | b'-'));
@@ -566,9 +580,11 @@ fn unescape(text: &str) -> Result<String, String> {
             't' => '\t',
             'v' => '\x0b',
             '0'..='7' => {
-                let length = after.bytes().take(3).take_while(|b| (b'0'..=b'7').contains(b)).count();
+                let length =
+                    after.bytes().take(3).take_while(|b| (b'0'..=b'7').contains(b)).count();
                 rest = &after[length..];
-                char::from_u32(u32::from_str_radix(&after[..length], 8).unwrap_or(0)).unwrap_or('\u{fffd}')
+                char::from_u32(u32::from_str_radix(&after[..length], 8).unwrap_or(0))
+                    .unwrap_or('\u{fffd}')
             }
             'x' | 'u' | 'U' => {
                 let (length, name) = match c {

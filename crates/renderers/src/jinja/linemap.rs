@@ -71,7 +71,8 @@ impl LineMap {
                 (None, None) => true,
                 _ => false,
             };
-            let continues = if last.copied { last.line + (out - last.out) == line } else { last.line == line };
+            let continues =
+                if last.copied { last.line + (out - last.out) == line } else { last.line == line };
             if same_file && continues && last.copied == copied {
                 return;
             }
@@ -93,7 +94,8 @@ mod tests {
         map.add("\n", None, 2, true);
         map.add("y\nz\n", Some(&file), 7, true);
         map.add("end", None, 9, true);
-        let found: Vec<_> = (1..=5).map(|n| map.source_of(n).map(|(f, l)| (f.is_some(), l))).collect();
+        let found: Vec<_> =
+            (1..=5).map(|n| map.source_of(n).map(|(f, l)| (f.is_some(), l))).collect();
         let expected = [(false, 1), (false, 2), (true, 7), (true, 8), (false, 9)];
         assert_eq!(found, expected.map(Some));
     }

@@ -73,7 +73,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { fuel: 200_000_000, output_bytes: 256 << 20, object_bytes: 64 << 20, calls: 220, depth: 4000 }
+        Self {
+            fuel: 200_000_000,
+            output_bytes: 256 << 20,
+            object_bytes: 64 << 20,
+            calls: 220,
+            depth: 4000,
+        }
     }
 }
 
@@ -191,10 +197,21 @@ impl Environment {
     }
 
     /// Renders a text.
-    pub fn render(&self, text: &str, context: &Dict, loader: &dyn Loader) -> Result<Rendered, Error> {
+    pub fn render(
+        &self,
+        text: &str,
+        context: &Dict,
+        loader: &dyn Loader,
+    ) -> Result<Rendered, Error> {
         let code = self.compile(text).map_err(|error| {
             let line = error.syntax_line().unwrap_or(1);
-            error.at(Spot { template: None, file: None, line, within: Within::Template, source: text.into() })
+            error.at(Spot {
+                template: None,
+                file: None,
+                line,
+                within: Within::Template,
+                source: text.into(),
+            })
         })?;
         let mut vars = (*self.globals).clone();
         for (name, value) in context {
@@ -249,10 +266,16 @@ impl resolve::Names for Environment {
     }
 
     fn filter_names(&self) -> Vec<&str> {
-        filters::names().map(|name| -> &str { name }).chain(self.filters.keys().map(SmolStr::as_str)).collect()
+        filters::names()
+            .map(|name| -> &str { name })
+            .chain(self.filters.keys().map(SmolStr::as_str))
+            .collect()
     }
 
     fn test_names(&self) -> Vec<&str> {
-        tests::names().map(|name| -> &str { name }).chain(self.tests.keys().map(SmolStr::as_str)).collect()
+        tests::names()
+            .map(|name| -> &str { name })
+            .chain(self.tests.keys().map(SmolStr::as_str))
+            .collect()
     }
 }

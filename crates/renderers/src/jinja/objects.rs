@@ -194,7 +194,8 @@ pub(crate) fn plain(value: &Value) -> Value {
             Value::Tuple(items.iter().map(plain).collect())
         }
         Value::Dict(dict) if dict.read().values().any(needs_plain) => {
-            let map: Map = dict.entries().into_iter().map(|(key, value)| (key, plain(&value))).collect();
+            let map: Map =
+                dict.entries().into_iter().map(|(key, value)| (key, plain(&value))).collect();
             Value::Dict(Dict::from(map))
         }
         other => other.clone(),
@@ -431,13 +432,11 @@ impl View {
 }
 
 impl Object for View {
-    object!(
-        |own| match own.kind {
-            ViewKind::Keys => "dict_keys",
-            ViewKind::Values => "dict_values",
-            ViewKind::Items => "dict_items",
-        }
-    );
+    object!(|own| match own.kind {
+        ViewKind::Keys => "dict_keys",
+        ViewKind::Values => "dict_values",
+        ViewKind::Items => "dict_items",
+    });
 
     fn repr(&self) -> String {
         format!("{}({})", self.type_name(), Value::list(self.to_vec()).repr())
@@ -612,7 +611,10 @@ impl Object for TemplateReference {
     object!("TemplateReference");
 
     fn repr(&self) -> String {
-        format!("<TemplateReference {}>", self.0.name.as_ref().map_or("None".into(), |name| str_repr(name)))
+        format!(
+            "<TemplateReference {}>",
+            self.0.name.as_ref().map_or("None".into(), |name| str_repr(name))
+        )
     }
 }
 

@@ -412,7 +412,11 @@ impl Interp<'_> {
             }
             _ => {}
         }
-        if op == Op::Add && (is_markup(a) || is_markup(b)) && text_of(a).is_some() && text_of(b).is_some() {
+        if op == Op::Add
+            && (is_markup(a) || is_markup(b))
+            && text_of(a).is_some()
+            && text_of(b).is_some()
+        {
             let (a, b) = (escape(self, a)?, escape(self, b)?);
             return Ok(markup(format!("{a}{b}")));
         }
@@ -426,11 +430,14 @@ impl Interp<'_> {
 
     fn repeat(&mut self, a: &Value, b: &Value) -> Result<Option<Value>> {
         let (sequence, count) = match (a, b) {
-            (Value::List(_) | Value::Tuple(_) | Value::Bytes(_) | Value::Str(_) | Value::Object(_), _)
-                if is_sequence(a) =>
-            {
-                (a, b)
-            }
+            (
+                Value::List(_)
+                | Value::Tuple(_)
+                | Value::Bytes(_)
+                | Value::Str(_)
+                | Value::Object(_),
+                _,
+            ) if is_sequence(a) => (a, b),
             (_, _) if is_sequence(b) => (b, a),
             _ => return Ok(None),
         };
@@ -446,7 +453,9 @@ impl Interp<'_> {
             }
             other => {
                 let name = other.type_name();
-                return Err(type_error(format!("can't multiply sequence by non-int of type '{name}'")));
+                return Err(type_error(format!(
+                    "can't multiply sequence by non-int of type '{name}'"
+                )));
             }
         };
         let length = match sequence {
@@ -479,13 +488,14 @@ impl Interp<'_> {
         }
         match value {
             Value::Float(float) => Ok(Value::Float(-float)),
-            Value::Int(int) => Ok(int.checked_neg().map_or_else(
-                || Value::from_bigint(-BigInt::from(*int)),
-                Value::Int,
-            )),
+            Value::Int(int) => Ok(int
+                .checked_neg()
+                .map_or_else(|| Value::from_bigint(-BigInt::from(*int)), Value::Int)),
             Value::Bool(flag) => Ok(Value::Int(-i64::from(*flag))),
             Value::BigInt(int) => Ok(Value::from_bigint(-&**int)),
-            other => Err(type_error(format!("bad operand type for unary -: '{}'", other.type_name()))),
+            other => {
+                Err(type_error(format!("bad operand type for unary -: '{}'", other.type_name())))
+            }
         }
     }
 
@@ -496,7 +506,9 @@ impl Interp<'_> {
         match value {
             Value::Float(_) | Value::Int(_) | Value::BigInt(_) => Ok(value.clone()),
             Value::Bool(flag) => Ok(Value::Int(i64::from(*flag))),
-            other => Err(type_error(format!("bad operand type for unary +: '{}'", other.type_name()))),
+            other => {
+                Err(type_error(format!("bad operand type for unary +: '{}'", other.type_name())))
+            }
         }
     }
 
@@ -614,7 +626,10 @@ fn float_op(op: Op, a: f64, b: f64) -> Result<Value> {
         Op::Pow => {
             let result = a.powf(b);
             if result.is_infinite() && a.is_finite() && b.is_finite() {
-                return Err(Error::new(Class::OverflowError, "(34, 'Numerical result out of range')"));
+                return Err(Error::new(
+                    Class::OverflowError,
+                    "(34, 'Numerical result out of range')",
+                ));
             }
             // differs: a negative number to a fractional power is complex in Python; here NaN.
             result
@@ -648,7 +663,9 @@ fn int_op(op: Op, a: &BigInt, b: &BigInt) -> Result<Value> {
                 let shift = a.bits().min(b.bits()).saturating_sub(64);
                 let (x, y) = ((a >> shift).to_f64(), (b >> shift).to_f64());
                 match (x, y) {
-                    (Some(x), Some(y)) if x.is_finite() && (x / y).is_finite() => Value::Float(x / y),
+                    (Some(x), Some(y)) if x.is_finite() && (x / y).is_finite() => {
+                        Value::Float(x / y)
+                    }
                     _ => {
                         return Err(Error::new(
                             Class::OverflowError,

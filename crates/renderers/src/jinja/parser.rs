@@ -293,10 +293,30 @@ impl Parser {
     fn tag(&mut self, tag: &str, line: u32, body: &mut Vec<Stmt>) -> Result<()> {
         let known = matches!(
             tag,
-            "for" | "if" | "block" | "extends" | "print" | "macro" | "include" | "from" | "import"
-                | "set" | "with" | "autoescape" | "call" | "filter" | "do" | "break" | "continue"
-                | "load_yaml" | "load_json" | "load_text" | "import_yaml" | "import_json"
-                | "import_text" | "profile"
+            "for"
+                | "if"
+                | "block"
+                | "extends"
+                | "print"
+                | "macro"
+                | "include"
+                | "from"
+                | "import"
+                | "set"
+                | "with"
+                | "autoescape"
+                | "call"
+                | "filter"
+                | "do"
+                | "break"
+                | "continue"
+                | "load_yaml"
+                | "load_json"
+                | "load_text"
+                | "import_yaml"
+                | "import_json"
+                | "import_text"
+                | "profile"
         );
         if !known {
             self.tags.pop();
@@ -315,7 +335,7 @@ impl Parser {
             "print" => self.print_tag()?,
             "macro" => self.macro_tag()?,
             "include" => self.include_tag()?,
-            "from" => self.from_tag()?,
+            "from" => self.import_names_tag()?,
             "import" => StmtKind::Import(Box::new(self.import_tag()?)),
             "set" => self.set_tag()?,
             "with" => self.with_tag()?,
@@ -326,9 +346,8 @@ impl Parser {
             }
             "call" => self.call_tag(line)?,
             "filter" => {
-                let filter = match self.filters(None, true)? {
-                    Some(filter) => filter,
-                    None => return self.expected("name"),
+                let Some(filter) = self.filters(None, true)? else {
+                    return self.expected("name");
                 };
                 let body = self.block_body_to(&["endfilter"])?;
                 StmtKind::FilterBlock { filter, body, scope: Scope::default() }
@@ -464,11 +483,13 @@ impl Parser {
             );
         }
         let body = self.block_body_to(&["endblock"])?;
-        let blank = |stmt: &Stmt| match &stmt.kind {
+        let blank = |stmt: &Stmt| {
+            match &stmt.kind {
             StmtKind::Output(output) => output.pieces.iter().all(
                 |piece| matches!(piece, Piece::Data(text, _) if text.chars().all(char::is_whitespace)),
             ),
             _ => false,
+        }
         };
         if required && !body.iter().all(blank) {
             let message = "Required blocks can only contain comments or whitespace";
@@ -511,8 +532,8 @@ impl Parser {
 
     fn include_tag(&mut self) -> Result<StmtKind> {
         let template = self.expression()?;
-        let ignore_missing = self.is_name("ignore")
-            && matches!(self.peek(), Tok::Name(name) if name == "missing");
+        let ignore_missing =
+            self.is_name("ignore") && matches!(self.peek(), Tok::Name(name) if name == "missing");
         if ignore_missing {
             self.next()?;
             self.next()?;
@@ -523,10 +544,13 @@ impl Parser {
     }
 
     fn import_tag(&mut self) -> Result<Import> {
-        if matches!(self.tags.last().map(SmolStr::as_str), Some("import_yaml" | "import_json" | "import_text"))
-            && *self.tok() == Tok::BlockEnd
+        if matches!(
+            self.tags.last().map(SmolStr::as_str),
+            Some("import_yaml" | "import_json" | "import_text")
+        ) && *self.tok() == Tok::BlockEnd
         {
-            return self.fail(format!("unexpected {}", str_repr(&describe(self.tok()))), self.line());
+            return self
+                .fail(format!("unexpected {}", str_repr(&describe(self.tok()))), self.line());
         }
         let template = self.expression()?;
         self.expect_keyword("as")?;
@@ -542,7 +566,7 @@ impl Parser {
         })
     }
 
-    fn from_tag(&mut self) -> Result<StmtKind> {
+    fn import_names_tag(&mut self) -> Result<StmtKind> {
         let template = self.expression()?;
         self.expect_keyword("import")?;
         let mut names = Vec::new();
@@ -629,12 +653,7 @@ impl Parser {
             return self.fail("expected call", line);
         }
         let body = self.block_body_to(&["endcall"])?;
-        Ok(StmtKind::CallBlock(Box::new(CallBlock {
-            call,
-            signature,
-            body,
-            func: 0,
-        })))
+        Ok(StmtKind::CallBlock(Box::new(CallBlock { call, signature, body, func: 0 })))
     }
 
     // ---- targets
@@ -1093,7 +1112,11 @@ impl Parser {
         let line = self.expect_op("(")?.line;
         let mut args = CallArgs::default();
         let ensure = |parser: &Self, fine: bool| {
-            if fine { Ok(()) } else { parser.fail("invalid syntax for function call expression", line) }
+            if fine {
+                Ok(())
+            } else {
+                parser.fail("invalid syntax for function call expression", line)
+            }
         };
         let mut comma = false;
         while !self.is_op(")") {
@@ -1119,7 +1142,10 @@ impl Parser {
                 self.next()?;
                 args.kw.push((name, self.expression()?));
             } else {
-                ensure(self, args.star.is_none() && args.star_star.is_none() && args.kw.is_empty())?;
+                ensure(
+                    self,
+                    args.star.is_none() && args.star_star.is_none() && args.kw.is_empty(),
+                )?;
                 args.pos.push(self.expression()?);
             }
             comma = true;

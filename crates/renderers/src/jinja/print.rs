@@ -30,7 +30,9 @@ impl Interp<'_> {
         match value {
             Value::Str(text) => out.push_str(text),
             Value::Int(int) => push_int(out, *int),
-            Value::List(_) | Value::Dict(_) | Value::Tuple(_) => self.pretty(value, Mode::Str, 0, out)?,
+            Value::List(_) | Value::Dict(_) | Value::Tuple(_) => {
+                self.pretty(value, Mode::Str, 0, out)?;
+            }
             Value::Object(object) => {
                 self.refuse_groups(value)?;
                 if object.as_any().is::<Set>() {
@@ -114,7 +116,13 @@ impl Interp<'_> {
         Ok(())
     }
 
-    fn pretty_dict(&mut self, dict: &Dict, mode: Mode, depth: usize, out: &mut String) -> Result<()> {
+    fn pretty_dict(
+        &mut self,
+        dict: &Dict,
+        mode: Mode,
+        depth: usize,
+        out: &mut String,
+    ) -> Result<()> {
         out.push('{');
         for (index, (key, value)) in dict.into_iter().enumerate() {
             if index > 0 {

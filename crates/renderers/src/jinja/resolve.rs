@@ -243,7 +243,11 @@ impl Resolver<'_> {
 
     // ---- analysis of one scope
 
-    fn analyse(&mut self, frame: Frame, visit: impl FnOnce(&mut Self, &mut Symbols) -> Result<()>) -> Result<()> {
+    fn analyse(
+        &mut self,
+        frame: Frame,
+        visit: impl FnOnce(&mut Self, &mut Symbols) -> Result<()>,
+    ) -> Result<()> {
         let mut symbols = std::mem::take(&mut self.symbols[frame.symbols]);
         let result = visit(self, &mut symbols);
         self.symbols[frame.symbols] = symbols;
@@ -343,7 +347,12 @@ impl Resolver<'_> {
     }
 
     /// An `if` opens no scope, but a name that only some branches set starts from outside.
-    fn see_if(&mut self, symbols: &mut Symbols, branches: &[(u32, Expr, Vec<Stmt>)], or_else: &[Stmt]) {
+    fn see_if(
+        &mut self,
+        symbols: &mut Symbols,
+        branches: &[(u32, Expr, Vec<Stmt>)],
+        or_else: &[Stmt],
+    ) {
         let Some(((_, test, body), elifs)) = branches.split_first() else { return };
         self.see_expr(symbols, test);
         let mut taken = symbols.clone();
@@ -514,14 +523,16 @@ impl Resolver<'_> {
             }
             StmtKind::Macro(node) => {
                 let kind = FuncKind::Macro(node.name.clone());
-                node.func = self.function(kind, &mut node.signature, &mut node.body, line, frame)?;
+                node.func =
+                    self.function(kind, &mut node.signature, &mut node.body, line, frame)?;
                 node.var = self.var(frame, &node.name);
                 node.toplevel = frame.toplevel;
                 node.exported = frame.toplevel && !node.name.starts_with('_');
             }
             StmtKind::CallBlock(node) => {
                 let kind = FuncKind::Macro("caller".into());
-                node.func = self.function(kind, &mut node.signature, &mut node.body, line, frame)?;
+                node.func =
+                    self.function(kind, &mut node.signature, &mut node.body, line, frame)?;
                 self.expr(&mut node.call, frame)?;
             }
             StmtKind::FilterBlock { filter, body, scope } => {
@@ -570,8 +581,7 @@ impl Resolver<'_> {
                     ));
                 }
                 if self.extends_so_far > 0 {
-                    node.after =
-                        if self.has_known_extends { When::Always } else { When::NoParent };
+                    node.after = if self.has_known_extends { When::Always } else { When::NoParent };
                 }
                 self.expr(&mut node.template, frame)?;
                 self.has_known_extends |= frame.rootlevel;
@@ -785,7 +795,9 @@ impl Resolver<'_> {
         if names.is_empty() {
             return Export::No;
         }
-        Export::Context(names.into_iter().map(|name| (name.clone(), self.var(frame, &name))).collect())
+        Export::Context(
+            names.into_iter().map(|name| (name.clone(), self.var(frame, &name))).collect(),
+        )
     }
 
     fn target(&mut self, target: &mut Target, frame: Frame) {
@@ -1020,7 +1032,10 @@ impl Finder {
             StmtKind::Include(node) => self.expr(&node.template),
             StmtKind::Import(node) => self.expr(&node.template),
             StmtKind::FromImport(node) => self.expr(&node.template),
-            StmtKind::Recurse { .. } | StmtKind::Block(_) | StmtKind::Break | StmtKind::Continue => {}
+            StmtKind::Recurse { .. }
+            | StmtKind::Block(_)
+            | StmtKind::Break
+            | StmtKind::Continue => {}
         }
     }
 }

@@ -13,7 +13,12 @@ impl Environment {
     }
 
     /// Renders as `salt.utils.templates.render_jinja_tmpl` does.
-    pub fn render_salt(&self, text: &str, context: &Dict, loader: &dyn Loader) -> Result<Rendered, Error> {
+    pub fn render_salt(
+        &self,
+        text: &str,
+        context: &Dict,
+        loader: &dyn Loader,
+    ) -> Result<Rendered, Error> {
         let ends_line = text.ends_with('\n');
         let mut rendered = match header(text) {
             Some((options, line, rest)) => {
@@ -48,8 +53,12 @@ fn set(syntax: &mut Syntax, name: &str, value: &Value) -> bool {
         "variable_end_string" => put(&mut syntax.variable.1),
         "comment_start_string" => put(&mut syntax.comment.0),
         "comment_end_string" => put(&mut syntax.comment.1),
-        "line_statement_prefix" => syntax.line_statement_prefix = text().filter(|text| !text.is_empty()),
-        "line_comment_prefix" => syntax.line_comment_prefix = text().filter(|text| !text.is_empty()),
+        "line_statement_prefix" => {
+            syntax.line_statement_prefix = text().filter(|text| !text.is_empty());
+        }
+        "line_comment_prefix" => {
+            syntax.line_comment_prefix = text().filter(|text| !text.is_empty());
+        }
         "trim_blocks" => syntax.trim_blocks = value.truthy(),
         "lstrip_blocks" => syntax.lstrip_blocks = value.truthy(),
         "keep_trailing_newline" => syntax.keep_trailing_newline = value.truthy(),

@@ -47,7 +47,10 @@ const TESTS: &[(&str, &str, TestFn)] = &[
     }),
     ("float", "test_float(value)", |_, mut args| Ok(matches!(args.take(0), Value::Float(_)))),
     ("number", "test_number(value)", |_, mut args| {
-        Ok(matches!(args.take(0), Value::Int(_) | Value::BigInt(_) | Value::Float(_) | Value::Bool(_)))
+        Ok(matches!(
+            args.take(0),
+            Value::Int(_) | Value::BigInt(_) | Value::Float(_) | Value::Bool(_)
+        ))
     }),
     ("string", "test_string(value)", |_, mut args| Ok(text_of(&args.take(0)).is_some())),
     ("mapping", "test_mapping(value)", |_, mut args| Ok(matches!(args.take(0), Value::Dict(_)))),
@@ -69,8 +72,12 @@ const TESTS: &[(&str, &str, TestFn)] = &[
     }),
     ("lower", "test_lower(value)", |interp, mut args| case(interp, &args.take(0), "islower")),
     ("upper", "test_upper(value)", |interp, mut args| case(interp, &args.take(0), "isupper")),
-    ("odd", "test_odd(value)", |interp, mut args| divisible(interp, &args.take(0), &Value::Int(2), 1)),
-    ("even", "test_even(value)", |interp, mut args| divisible(interp, &args.take(0), &Value::Int(2), 0)),
+    ("odd", "test_odd(value)", |interp, mut args| {
+        divisible(interp, &args.take(0), &Value::Int(2), 1)
+    }),
+    ("even", "test_even(value)", |interp, mut args| {
+        divisible(interp, &args.take(0), &Value::Int(2), 0)
+    }),
     ("divisibleby", "test_divisibleby(value, num)", |interp, mut args| {
         let (value, by) = (args.take(0), args.take(1));
         divisible(interp, &value, &by, 0)
@@ -82,11 +89,13 @@ const TESTS: &[(&str, &str, TestFn)] = &[
     }),
     ("filter", "test_filter(!env, value)", |interp, mut args| {
         let name = args.take(0);
-        Ok(text_of(&name).is_some_and(|name| super::resolve::Names::filter(interp.env, name).is_some()))
+        Ok(text_of(&name)
+            .is_some_and(|name| super::resolve::Names::filter(interp.env, name).is_some()))
     }),
     ("test", "test_test(!env, value)", |interp, mut args| {
         let name = args.take(0);
-        Ok(text_of(&name).is_some_and(|name| super::resolve::Names::test(interp.env, name).is_some()))
+        Ok(text_of(&name)
+            .is_some_and(|name| super::resolve::Names::test(interp.env, name).is_some()))
     }),
     ("match", "test_match(txt, rgx, ignorecase=, multiline=)", super::filters::test_match),
     ("==", "eq(a, b)", |interp, args| compare(interp, args, Cmp::Eq)),
@@ -109,7 +118,9 @@ const TESTS: &[(&str, &str, TestFn)] = &[
 static BY_NAME: LazyLock<HashMap<&'static str, Test>> = LazyLock::new(|| {
     TESTS
         .iter()
-        .map(|(name, signature, run)| (*name, Test { signature: Signature::new(signature), run: *run }))
+        .map(|(name, signature, run)| {
+            (*name, Test { signature: Signature::new(signature), run: *run })
+        })
         .collect()
 });
 
@@ -128,7 +139,9 @@ impl Interp<'_> {
             TestRef::Builtin(test) => {
                 // Functions of the module `operator` count their arguments in other words.
                 let name = test.signature.name();
-                if matches!(name, "eq" | "ne" | "gt" | "ge" | "lt" | "le") && args.positional.len() != 2 {
+                if matches!(name, "eq" | "ne" | "gt" | "ge" | "lt" | "le")
+                    && args.positional.len() != 2
+                {
                     let given = args.positional.len();
                     return Err(type_error(format!("{name} expected 2 arguments, got {given}")));
                 }

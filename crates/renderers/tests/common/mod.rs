@@ -1,5 +1,7 @@
 //! Runs recorded cases: the functions, files and variables that the recorder supplied too.
 
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
 use std::sync::Arc;
 
 use halite_renderers::jinja::*;

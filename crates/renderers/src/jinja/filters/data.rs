@@ -31,25 +31,31 @@ pub(crate) const FILTERS: &[Row] = &[
                 return Ok(undefined);
             }
             let Value::Dict(dict) = &value else { return Err(no_items(&value)) };
-            let params = dict.entries().into_iter().map(|entry| Value::Dict(Dict::from_iter([entry])));
+            let params =
+                dict.entries().into_iter().map(|entry| Value::Dict(Dict::from_iter([entry])));
             format_yaml(interp, &Value::list(params), &flow)
         },
     ),
-    ("json", "SerializerExtension.format_json(!self, value, sort_keys=, indent=)", |interp, mut args| {
-        let value = args.take(0);
-        if let Some(undefined) = first_undefined(interp, &value) {
-            return Ok(undefined);
-        }
-        let mut style = json::Style { sort_keys: true, ensure_ascii: false, ..json::Style::default() };
-        if let Some(sort) = args.opt(1) {
-            style.sort_keys = sort.truthy();
-        }
-        if let Some(indent) = args.opt(2) {
-            set_indent(&mut style, &indent)?;
-        }
-        let text = to_json(interp, &value, &style, None)?;
-        Ok(markup(text.trim()))
-    }),
+    (
+        "json",
+        "SerializerExtension.format_json(!self, value, sort_keys=, indent=)",
+        |interp, mut args| {
+            let value = args.take(0);
+            if let Some(undefined) = first_undefined(interp, &value) {
+                return Ok(undefined);
+            }
+            let mut style =
+                json::Style { sort_keys: true, ensure_ascii: false, ..json::Style::default() };
+            if let Some(sort) = args.opt(1) {
+                style.sort_keys = sort.truthy();
+            }
+            if let Some(indent) = args.opt(2) {
+                set_indent(&mut style, &indent)?;
+            }
+            let text = to_json(interp, &value, &style, None)?;
+            Ok(markup(text.trim()))
+        },
+    ),
     ("tojson", "tojson(val, indent=, **options)", tojson),
     ("xml", "SerializerExtension.format_xml(!self, value)", xml),
     ("python", "SerializerExtension.format_python(!self, value)", |interp, mut args| {
@@ -59,7 +65,9 @@ pub(crate) const FILTERS: &[Row] = &[
         }
         Ok(markup(pretty(interp, &value)?.trim()))
     }),
-    ("pprint", "do_pprint(value)", |interp, mut args| pretty(interp, &args.take(0)).map(Value::from)),
+    ("pprint", "do_pprint(value)", |interp, mut args| {
+        pretty(interp, &args.take(0)).map(Value::from)
+    }),
     ("load_yaml", "SerializerExtension.load_yaml(!self, value)", load_yaml),
     ("load_json", "SerializerExtension.load_json(!self, value)", load_json),
     ("load_text", "SerializerExtension.load_text(!self, value)", |interp, mut args| {
@@ -101,7 +109,10 @@ pub(crate) const FILTERS: &[Row] = &[
 ];
 
 fn no_items(value: &Value) -> Error {
-    Error::new(Class::AttributeError, format!("'{}' object has no attribute 'items'", value.type_name()))
+    Error::new(
+        Class::AttributeError,
+        format!("'{}' object has no attribute 'items'", value.type_name()),
+    )
 }
 
 fn format_yaml(interp: &mut Interp<'_>, value: &Value, flow: &Value) -> Result<Value> {
@@ -111,7 +122,8 @@ fn format_yaml(interp: &mut Interp<'_>, value: &Value, flow: &Value) -> Result<V
     let flow = if flow.is_null() { None } else { Some(interp.truthy(flow)?) };
     let options = DumpOptions { default_flow_style: flow, ..DumpOptions::default() };
     interp.burn(weight(value, 0))?;
-    let text = yaml::dump(value, &options).map_err(|error| Error::other("RepresenterError", error.to_string()))?;
+    let text = yaml::dump(value, &options)
+        .map_err(|error| Error::other("RepresenterError", error.to_string()))?;
     interp.room(text.len())?;
     let text = text.trim();
     Ok(markup(text.strip_suffix("\n...").unwrap_or(text)))
@@ -123,11 +135,16 @@ fn weight(value: &Value, depth: usize) -> usize {
         return 1;
     }
     match value {
-        Value::List(list) => list.read().iter().fold(1usize, |sum, item| sum.saturating_add(weight(item, depth + 1))),
-        Value::Tuple(items) => items.iter().fold(1usize, |sum, item| sum.saturating_add(weight(item, depth + 1))),
-        Value::Dict(dict) => {
-            dict.read().values().fold(1usize, |sum, item| sum.saturating_add(weight(item, depth + 1)))
+        Value::List(list) => {
+            list.read().iter().fold(1usize, |sum, item| sum.saturating_add(weight(item, depth + 1)))
         }
+        Value::Tuple(items) => {
+            items.iter().fold(1usize, |sum, item| sum.saturating_add(weight(item, depth + 1)))
+        }
+        Value::Dict(dict) => dict
+            .read()
+            .values()
+            .fold(1usize, |sum, item| sum.saturating_add(weight(item, depth + 1))),
         Value::Str(text) => 1 + text.len() / 64,
         _ => 1,
     }
@@ -173,7 +190,8 @@ fn check_keys(interp: &mut Interp<'_>, value: &Value, depth: usize) -> Result<()
         Value::Dict(dict) => {
             let entries = dict.entries();
             if !entries.iter().all(|(key, _)| text_of(key).is_some()) {
-                let keyed = entries.iter().map(|(key, _)| (key.value().clone(), Value::Null)).collect();
+                let keyed =
+                    entries.iter().map(|(key, _)| (key.value().clone(), Value::Null)).collect();
                 interp.sort(keyed, false)?;
             }
             entries.iter().try_for_each(|(_, value)| check_keys(interp, value, depth + 1))
@@ -181,7 +199,9 @@ fn check_keys(interp: &mut Interp<'_>, value: &Value, depth: usize) -> Result<()
         Value::List(list) => {
             list.to_vec().iter().try_for_each(|item| check_keys(interp, item, depth + 1))
         }
-        Value::Tuple(items) => items.iter().try_for_each(|item| check_keys(interp, item, depth + 1)),
+        Value::Tuple(items) => {
+            items.iter().try_for_each(|item| check_keys(interp, item, depth + 1))
+        }
         _ => Ok(()),
     }
 }
@@ -205,7 +225,8 @@ fn tojson(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
                 let [item, key] = &pair[..] else {
                     return Err(value_error("not enough values to unpack (expected 2)"));
                 };
-                separators = Some((interp.str_of(item)?.to_string(), interp.str_of(key)?.to_string()));
+                separators =
+                    Some((interp.str_of(item)?.to_string(), interp.str_of(key)?.to_string()));
                 style.item_separator = "\u{1}";
                 style.key_separator = "\u{2}";
             }
@@ -281,7 +302,7 @@ fn xml(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
     let mut top: Vec<Element> = Vec::new();
     let pairs = xml_pairs(interp, &value)?;
-    elements(interp, pairs, &mut top, true, 0)?;
+    elements(interp, pairs, &mut top, 0)?;
     // Every entry of the outermost dict starts a document; the last one is shown.
     let Some(root) = top.pop() else {
         return Err(type_error("'NoneType' object is not iterable"));
@@ -314,7 +335,6 @@ fn elements(
     interp: &mut Interp<'_>,
     pairs: Vec<Value>,
     into: &mut Vec<Element>,
-    top: bool,
     depth: usize,
 ) -> Result<()> {
     if depth > 100 {
@@ -340,7 +360,7 @@ fn elements(
         };
         if let Value::List(items) = attributes {
             for item in items {
-                elements(interp, vec![Value::tuple([tag.clone(), item])], into, top, depth + 1)?;
+                elements(interp, vec![Value::tuple([tag.clone(), item])], into, depth + 1)?;
             }
             // Salt goes on with the list itself, which adds nothing more if its items are no texts.
             let rest = xml_pairs(interp, attributes)?;
@@ -382,7 +402,7 @@ fn elements(
                     && matches!(items[1], Value::Dict(_) | Value::List(_)))
             })
             .collect();
-        elements(interp, nested, &mut element.children, false, depth + 1)?;
+        elements(interp, nested, &mut element.children, depth + 1)?;
         into.push(element);
     }
     Ok(())
@@ -438,7 +458,11 @@ impl Printer<'_, '_> {
             Value::Dict(dict) => {
                 let mut parts = Vec::new();
                 for (key, value) in self.sorted(dict)? {
-                    parts.push(format!("{}: {}", self.flat(&key, depth + 1)?, self.flat(&value, depth + 1)?));
+                    parts.push(format!(
+                        "{}: {}",
+                        self.flat(&key, depth + 1)?,
+                        self.flat(&value, depth + 1)?
+                    ));
                 }
                 format!("{{{}}}", parts.join(", "))
             }
@@ -463,7 +487,9 @@ impl Printer<'_, '_> {
         let entries = dict.entries();
         let keyed: Vec<(Value, Value)> = entries
             .iter()
-            .map(|(key, value)| (key.value().clone(), Value::tuple([key.value().clone(), value.clone()])))
+            .map(|(key, value)| {
+                (key.value().clone(), Value::tuple([key.value().clone(), value.clone()]))
+            })
             .collect();
         // Keys that cannot be compared are ordered by their type, as Python's `_safe_key` does.
         let sorted = self.interp.sort(keyed, false).or_else(|_| {
@@ -485,7 +511,13 @@ impl Printer<'_, '_> {
             .collect())
     }
 
-    fn write(&mut self, value: &Value, indent: usize, allowance: usize, level: usize) -> Result<()> {
+    fn write(
+        &mut self,
+        value: &Value,
+        indent: usize,
+        allowance: usize,
+        level: usize,
+    ) -> Result<()> {
         let flat = self.flat(value, 0)?;
         self.interp.room(self.out.len() / 16)?;
         if char_count(&flat) <= WIDTH.saturating_sub(indent + allowance) || level > 100 {
@@ -536,7 +568,8 @@ impl Printer<'_, '_> {
     }
 
     fn write_text(&mut self, text: &str, indent: usize, allowance: usize, level: usize) {
-        let (indent, allowance) = if level == 1 { (indent + 1, allowance + 1) } else { (indent, allowance) };
+        let (indent, allowance) =
+            if level == 1 { (indent + 1, allowance + 1) } else { (indent, allowance) };
         let width = WIDTH.saturating_sub(indent);
         let lines = methods::str::split_lines(text, true);
         let mut chunks: Vec<String> = Vec::new();

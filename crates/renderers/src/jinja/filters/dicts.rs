@@ -13,9 +13,11 @@ use crate::jinja::{
 
 pub(crate) const FILTERS: &[Row] = &[
     ("traverse", "traverse_dict_and_list(data, key, default=, delimiter=)", traverse),
-    ("set_dict_key_value", "set_dict_key_value(in_dict, keys, value, delimiter=, ordered_dict=)", |interp, args| {
-        change(interp, args, Change::Set)
-    }),
+    (
+        "set_dict_key_value",
+        "set_dict_key_value(in_dict, keys, value, delimiter=, ordered_dict=)",
+        |interp, args| change(interp, args, Change::Set),
+    ),
     (
         "update_dict_key_value",
         "update_dict_key_value(in_dict, keys, value, delimiter=, ordered_dict=)",
@@ -34,10 +36,26 @@ pub(crate) const FILTERS: &[Row] = &[
     ("to_entries", "to_entries(data)", to_entries),
     ("from_entries", "from_entries(entries)", from_entries),
     ("mysql_to_dict", "mysql_to_dict(data, key)", mysql_to_dict),
-    ("json_encode_dict", "encode_dict(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)", encode),
-    ("json_decode_dict", "encode_dict(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)", encode),
-    ("json_encode_list", "encode_list(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)", encode),
-    ("json_decode_list", "encode_list(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)", encode),
+    (
+        "json_encode_dict",
+        "encode_dict(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
+        encode,
+    ),
+    (
+        "json_decode_dict",
+        "encode_dict(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
+        encode,
+    ),
+    (
+        "json_encode_list",
+        "encode_list(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
+        encode,
+    ),
+    (
+        "json_decode_list",
+        "encode_list(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
+        encode,
+    ),
 ];
 
 fn traverse(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
@@ -134,7 +152,8 @@ fn change(interp: &mut Interp<'_>, mut args: Bound, change: Change) -> Result<Va
         dict.insert(*last, value);
         return Ok(data);
     }
-    let empty = || if change == Change::Update { Value::dict() } else { Value::from(Vec::<Value>::new()) };
+    let empty =
+        || if change == Change::Update { Value::dict() } else { Value::from(Vec::<Value>::new()) };
     if dict.get(*last).is_none_or(|value| value.is_null()) {
         dict.insert(*last, empty());
     }
@@ -145,12 +164,19 @@ fn change(interp: &mut Interp<'_>, mut args: Bound, change: Change) -> Result<Va
         _ => "extend",
     };
     let refused = || {
-        invocation_error(format!("The last key contains a {}, which cannot {verb}.", class_of(&target)))
+        invocation_error(format!(
+            "The last key contains a {}, which cannot {verb}.",
+            class_of(&target)
+        ))
     };
     match (change, &target) {
         (Change::Update, Value::Dict(_)) | (Change::Append | Change::Extend, Value::List(_)) => {
-            let result =
-                methods::call(interp, &target, verb, crate::jinja::call::Args::new(vec![value.clone()]));
+            let result = methods::call(
+                interp,
+                &target,
+                verb,
+                crate::jinja::call::Args::new(vec![value.clone()]),
+            );
             result.map_err(|error| match error.class() {
                 Class::TypeError | Class::ValueError => invocation_error(format!(
                     "Cannot {verb} {} with a {}.",
@@ -186,9 +212,10 @@ fn from_entries(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     for entry in entries {
         let Value::Dict(entry) = entry else { continue };
         let find = |name: &str| {
-            let found = entry.entries().into_iter().find(|(key, _)| {
-                text_of(key).is_some_and(|key| key.to_lowercase() == name)
-            });
+            let found = entry
+                .entries()
+                .into_iter()
+                .find(|(key, _)| text_of(key).is_some_and(|key| key.to_lowercase() == name));
             found.map(|(_, value)| value)
         };
         for name in ["key", "name"] {

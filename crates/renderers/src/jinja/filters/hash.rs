@@ -56,7 +56,10 @@ pub(crate) fn bytes(interp: &mut Interp<'_>, value: &Value) -> Result<Vec<u8>> {
                 Ok(text.as_bytes().to_vec())
             }
             None => {
-                let error = type_error(format!("expected str, bytes, or bytearray not {}", class_of(other)));
+                let error = type_error(format!(
+                    "expected str, bytes, or bytearray not {}",
+                    class_of(other)
+                ));
                 Err(interp.blame(error, other))
             }
         },
@@ -99,7 +102,8 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub(crate) fn base64(data: &[u8]) -> String {
     let mut out = String::with_capacity(data.len().div_ceil(3) * 4);
     for chunk in data.chunks(3) {
-        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
         for index in 0..4 {
             if index <= chunk.len() {
                 out.push(char::from(ALPHABET[(bits >> (18 - 6 * index)) as usize & 63]));
@@ -158,7 +162,8 @@ fn unbase64(data: &[u8]) -> Result<Vec<u8>> {
 /// A UUID of a name, in Salt's own name space.
 fn uuid5(name: &[u8]) -> String {
     const SPACE: [u8; 16] = [
-        0x91, 0x63, 0x3e, 0xbf, 0x1c, 0x86, 0x5e, 0x33, 0x93, 0x5a, 0x28, 0x06, 0x1f, 0x4b, 0x48, 0x0e,
+        0x91, 0x63, 0x3e, 0xbf, 0x1c, 0x86, 0x5e, 0x33, 0x93, 0x5a, 0x28, 0x06, 0x1f, 0x4b, 0x48,
+        0x0e,
     ];
     let mut hash = sha1::Sha1::new();
     hash.update(SPACE);
@@ -191,7 +196,10 @@ mod tests {
     #[test]
     fn base64_goes_both_ways() {
         for text in ["", "a", "ab", "abc", "abcd", "\u{1F600}"] {
-            assert_eq!(unbase64(base64(text.as_bytes()).as_bytes()).expect("valid"), text.as_bytes());
+            assert_eq!(
+                unbase64(base64(text.as_bytes()).as_bytes()).expect("valid"),
+                text.as_bytes()
+            );
         }
         assert!(unbase64(b"YQ").is_err());
         assert_eq!(unbase64(b"YW Jj\n").expect("blanks are skipped"), b"abc");

@@ -40,7 +40,8 @@ pub(crate) const FILTERS: &[Row] = &[
     ("is_text_file", "is_text(fp_, blocksize=)", |interp, mut args| {
         let path = path(interp, &mut args)?;
         let size = args.opt(1).and_then(|size| size.to_int()).unwrap_or(512);
-        let read = host(interp, "is_text_file")?.read_file(&path, usize::try_from(size).unwrap_or(512));
+        let read =
+            host(interp, "is_text_file")?.read_file(&path, usize::try_from(size).unwrap_or(512));
         Ok(Value::Bool(read.is_ok_and(|data| !is_binary(&data))))
     }),
     ("is_bin_file", "is_binary(path)", |interp, mut args| {
@@ -110,6 +111,7 @@ fn is_binary(data: &[u8]) -> bool {
     if std::str::from_utf8(data).is_ok() {
         return false;
     }
-    let odd = data.iter().filter(|byte| !matches!(byte, 32..=126 | b'\n' | b'\r' | b'\t' | 8)).count();
+    let odd =
+        data.iter().filter(|byte| !matches!(byte, 32..=126 | b'\n' | b'\r' | b'\t' | 8)).count();
     odd * 10 > data.len() * 3
 }

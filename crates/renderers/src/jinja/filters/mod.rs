@@ -74,7 +74,9 @@ static FILTERS: LazyLock<HashMap<&'static str, Filter>> = LazyLock::new(|| {
     ]
     .into_iter()
     .flatten()
-    .map(|(name, signature, run)| (*name, Filter { signature: Signature::new(signature), run: *run }))
+    .map(|(name, signature, run)| {
+        (*name, Filter { signature: Signature::new(signature), run: *run })
+    })
     .collect()
 });
 

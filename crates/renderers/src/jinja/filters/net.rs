@@ -15,7 +15,9 @@ use crate::jinja::{
 pub(crate) const FILTERS: &[Row] = &[
     ("is_ip", "is_ip_filter(ip_addr, options=)", |_, mut args| {
         let (value, options) = (args.take(0), args.take(1));
-        Ok(Value::Bool(shown(&value, 4, &options).is_some() || shown(&value, 6, &options).is_some()))
+        Ok(Value::Bool(
+            shown(&value, 4, &options).is_some() || shown(&value, 6, &options).is_some(),
+        ))
     }),
     ("is_ipv4", "is_ipv4_filter(ip_addr, options=)", |_, mut args| {
         let (value, options) = (args.take(0), args.take(1));
@@ -38,11 +40,17 @@ pub(crate) const FILTERS: &[Row] = &[
         either(interp, &value, &options)
     }),
     ("ip_host", "ip_host(value, options=, version=)", |interp, args| {
-        each(interp, args, |_, network| Ok(Value::from(format!("{}/{}", network.shown(), network.prefix))))
+        each(interp, args, |_, network| {
+            Ok(Value::from(format!("{}/{}", network.shown(), network.prefix)))
+        })
     }),
-    ("network_hosts", "network_hosts(value, options=, version=)", |interp, args| each(interp, args, hosts)),
+    ("network_hosts", "network_hosts(value, options=, version=)", |interp, args| {
+        each(interp, args, hosts)
+    }),
     ("network_size", "network_size(value, options=, version=)", |interp, args| {
-        each(interp, args, |_, network| Ok(Value::from_bigint(BigInt::from(1) << network.host_bits())))
+        each(interp, args, |_, network| {
+            Ok(Value::from_bigint(BigInt::from(1) << network.host_bits()))
+        })
     }),
     ("ipwrap", "ipwrap(data)", ipwrap),
     ("filter_by_networks", "filter_by_networks(values, networks)", filter_by_networks),
@@ -146,21 +154,40 @@ fn within(address: &IpAddr, networks: &[&str]) -> bool {
 
 fn is_private(address: &IpAddr) -> bool {
     const V4: [&str; 14] = [
-        "0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/29",
-        "192.0.0.170/31", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
-        "203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32",
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/29",
+        "192.0.0.170/31",
+        "192.0.2.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "240.0.0.0/4",
+        "255.255.255.255/32",
     ];
     const V6: [&str; 10] = [
-        "::1/128", "::/128", "::ffff:0:0/96", "100::/64", "2001::/23", "2001:2::/48", "2001:db8::/32",
-        "2001:10::/28", "fc00::/7", "fe80::/10",
+        "::1/128",
+        "::/128",
+        "::ffff:0:0/96",
+        "100::/64",
+        "2001::/23",
+        "2001:2::/48",
+        "2001:db8::/32",
+        "2001:10::/28",
+        "fc00::/7",
+        "fe80::/10",
     ];
     within(address, if address.is_ipv4() { &V4 } else { &V6 })
 }
 
 fn is_reserved(address: &IpAddr) -> bool {
     const V6: [&str; 15] = [
-        "::/8", "100::/8", "200::/7", "400::/6", "800::/5", "1000::/4", "4000::/3", "6000::/3", "8000::/3",
-        "a000::/3", "c000::/3", "e000::/4", "f000::/5", "f800::/6", "fe00::/9",
+        "::/8", "100::/8", "200::/7", "400::/6", "800::/5", "1000::/4", "4000::/3", "6000::/3",
+        "8000::/3", "a000::/3", "c000::/3", "e000::/4", "f000::/5", "f800::/6", "fe00::/9",
     ];
     if address.is_ipv4() { within(address, &["240.0.0.0/4"]) } else { within(address, &V6) }
 }
@@ -208,14 +235,23 @@ fn shown(value: &Value, version: u8, options: &Value) -> Option<String> {
     {
         return None;
     }
-    Some(if text.contains('/') { format!("{}/{}", found.shown(), found.prefix) } else { found.shown() })
+    Some(if text.contains('/') {
+        format!("{}/{}", found.shown(), found.prefix)
+    } else {
+        found.shown()
+    })
 }
 
 fn is_many(value: &Value) -> bool {
     matches!(value, Value::List(_) | Value::Tuple(_)) || value.as_object::<Generator>().is_some()
 }
 
-fn of_version(interp: &mut Interp<'_>, value: &Value, version: u8, options: &Value) -> Result<Value> {
+fn of_version(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    version: u8,
+    options: &Value,
+) -> Result<Value> {
     if text_of(value).is_some() || matches!(value, Value::Bytes(_)) {
         return Ok(Value::from(shown(value, version, options)));
     }
@@ -355,7 +391,10 @@ fn filter_by_networks(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value>
             Ok(Value::Dict(new))
         }
         Value::List(_) | Value::Tuple(_) => filter(interp, &values),
-        other => Err(value_error(format!("Do not know how to filter a {}", super::words::class_of(other)))),
+        other => Err(value_error(format!(
+            "Do not know how to filter a {}",
+            super::words::class_of(other)
+        ))),
     }
 }
 

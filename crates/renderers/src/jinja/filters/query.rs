@@ -15,19 +15,23 @@ use crate::jinja::{
     objects::*,
 };
 
-pub(crate) const FILTERS: &[Row] = &[("json_query", "json_query(data, expr)", |interp, mut args| {
-    let (data, expression) = (args.take(0), args.take(1));
-    let Some(expression) = text_of(&expression).cloned() else {
-        return Err(failure("EmptyExpressionError", "Invalid JMESPath expression: cannot be empty."));
-    };
-    let tokens = lex(&expression)?;
-    let mut parser = Parser { tokens, at: 0, depth: 0, text: &expression };
-    let tree = parser.expression(0)?;
-    if parser.peek() != &Tok::End {
-        return Err(parser.unexpected());
-    }
-    interp.search(&tree, &plain(&data))
-})];
+pub(crate) const FILTERS: &[Row] =
+    &[("json_query", "json_query(data, expr)", |interp, mut args| {
+        let (data, expression) = (args.take(0), args.take(1));
+        let Some(expression) = text_of(&expression).cloned() else {
+            return Err(failure(
+                "EmptyExpressionError",
+                "Invalid JMESPath expression: cannot be empty.",
+            ));
+        };
+        let tokens = lex(&expression)?;
+        let mut parser = Parser { tokens, at: 0, depth: 0, text: &expression };
+        let tree = parser.expression(0)?;
+        if parser.peek() != &Tok::End {
+            return Err(parser.unexpected());
+        }
+        interp.search(&tree, &plain(&data))
+    })];
 
 fn failure(class: &str, message: impl Into<String>) -> Error {
     Error::other(class, message)
@@ -45,8 +49,8 @@ enum Tok {
 
 fn lex(text: &str) -> Result<Vec<Tok>> {
     const OPS: [&str; 25] = [
-        "[?", "[]", "||", "&&", "==", "!=", "<=", ">=", "<", ">", "!", ".", "*", "|", "&", "@", "[", "]",
-        "{", "}", "(", ")", ",", ":", "=",
+        "[?", "[]", "||", "&&", "==", "!=", "<=", ">=", "<", ">", "!", ".", "*", "|", "&", "@",
+        "[", "]", "{", "}", "(", ")", ",", ":", "=",
     ];
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -54,11 +58,15 @@ fn lex(text: &str) -> Result<Vec<Tok>> {
         rest = rest.trim_start();
         let Some(c) = rest.chars().next() else { break };
         if c.is_ascii_alphabetic() || c == '_' {
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let end =
+                rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
             tokens.push(Tok::Name(rest[..end].to_owned()));
             rest = &rest[end..];
-        } else if c.is_ascii_digit() || (c == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
-            let end = rest[1..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| end + 1);
+        } else if c.is_ascii_digit()
+            || (c == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit()))
+        {
+            let end =
+                rest[1..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| end + 1);
             let number = rest[..end].parse().map_err(|_| bad_token(text, rest))?;
             tokens.push(Tok::Number(number));
             rest = &rest[end..];
@@ -102,7 +110,10 @@ fn lex(text: &str) -> Result<Vec<Tok>> {
 fn bad_token(text: &str, rest: &str) -> Error {
     let c = rest.chars().next().unwrap_or(' ');
     let at = char_count(text) - char_count(rest);
-    failure("LexerError", format!("Bad jmespath expression: Unknown token {c}:\n{text}\n{}^", " ".repeat(at)))
+    failure(
+        "LexerError",
+        format!("Bad jmespath expression: Unknown token {c}:\n{text}\n{}^", " ".repeat(at)),
+    )
 }
 
 #[derive(Debug)]
@@ -167,7 +178,10 @@ impl Parser<'_> {
             Tok::End => {
                 return failure(
                     "IncompleteExpressionError",
-                    format!("Invalid jmespath expression: Incomplete expression:\n\"{}\"", self.text),
+                    format!(
+                        "Invalid jmespath expression: Incomplete expression:\n\"{}\"",
+                        self.text
+                    ),
                 );
             }
             Tok::Name(name) | Tok::Quoted(name) => name.clone(),
@@ -385,12 +399,9 @@ impl Parser<'_> {
     fn hash(&mut self) -> Result<Node> {
         let mut items = Vec::new();
         loop {
-            let name = match self.next() {
-                Tok::Name(name) | Tok::Quoted(name) => name,
-                _ => {
-                    self.at -= 1;
-                    return Err(self.unexpected());
-                }
+            let (Tok::Name(name) | Tok::Quoted(name)) = self.next() else {
+                self.at -= 1;
+                return Err(self.unexpected());
             };
             self.expect(":")?;
             items.push((name, self.expression(0)?));
@@ -444,7 +455,9 @@ impl Interp<'_> {
             Node::Slice(left, parts) => {
                 let left = self.search(left, data)?;
                 match left.items_of_sequence() {
-                    Some(items) => slice_list(&items, &parts.map(|part| part.map_or(Value::Null, Value::Int)))?,
+                    Some(items) => {
+                        slice_list(&items, &parts.map(|part| part.map_or(Value::Null, Value::Int)))?
+                    }
                     None => Value::Null,
                 }
             }
@@ -466,7 +479,8 @@ impl Interp<'_> {
                 if data.is_null() {
                     return Ok(Value::Null);
                 }
-                let items: Result<Vec<Value>> = items.iter().map(|item| self.search(item, data)).collect();
+                let items: Result<Vec<Value>> =
+                    items.iter().map(|item| self.search(item, data)).collect();
                 Value::from(items?)
             }
             Node::Hash(items) => {
@@ -529,9 +543,10 @@ impl Interp<'_> {
         }
         let count = values.len();
         let wanted = match name {
-            "contains" | "ends_with" | "starts_with" | "join" | "map" | "max_by" | "min_by" | "sort_by" => 2,
-            "abs" | "avg" | "ceil" | "floor" | "keys" | "length" | "max" | "min" | "reverse" | "sort" | "sum"
-            | "to_array" | "to_number" | "to_string" | "type" | "values" => 1,
+            "contains" | "ends_with" | "starts_with" | "join" | "map" | "max_by" | "min_by"
+            | "sort_by" => 2,
+            "abs" | "avg" | "ceil" | "floor" | "keys" | "length" | "max" | "min" | "reverse"
+            | "sort" | "sum" | "to_array" | "to_number" | "to_string" | "type" | "values" => 1,
             "merge" | "not_null" => count.max(1),
             _ => {
                 return Err(failure("UnknownFunctionError", format!("Unknown function: {name}()")));
@@ -555,7 +570,8 @@ impl Interp<'_> {
                 ),
             )
         };
-        let list = |value: &Value| value.items_of_sequence().ok_or_else(|| wrong(value, "['array']"));
+        let list =
+            |value: &Value| value.items_of_sequence().ok_or_else(|| wrong(value, "['array']"));
         let numbers = |value: &Value| -> Result<Vec<f64>> {
             let items = list(value)?;
             let numbers = items.iter().map(|item| match item {
@@ -661,8 +677,11 @@ impl Interp<'_> {
             "to_string" => match &first {
                 Value::Str(_) => first,
                 other => {
-                    let style =
-                        json::Style { item_separator: ",", key_separator: ":", ..json::Style::default() };
+                    let style = json::Style {
+                        item_separator: ",",
+                        key_separator: ":",
+                        ..json::Style::default()
+                    };
                     let text = json::to_string_styled(other, &style);
                     Value::from(text.map_err(|error| failure("TypeError", error.to_string()))?)
                 }
@@ -689,7 +708,8 @@ impl Interp<'_> {
                     keyed.push((key, item));
                 }
                 let kinds: Vec<&str> = keyed.iter().map(|(key, _)| kind_of(key)).collect();
-                let uniform = kinds.iter().all(|kind| *kind == "number") || kinds.iter().all(|kind| *kind == "string");
+                let uniform = kinds.iter().all(|kind| *kind == "number")
+                    || kinds.iter().all(|kind| *kind == "string");
                 if !uniform {
                     return Err(wrong(&first, "['array-string', 'array-number']"));
                 }

@@ -25,13 +25,13 @@ pub(crate) const FILTERS: &[Row] = &[
         let value = args.take(0);
         let size = methods::index(&args.take(1))?;
         let seed = args.opt(2).filter(|seed| !seed.is_null());
-        sample(interp, &value, size, seed)
+        sample(interp, &value, size, seed.as_ref())
     }),
     ("random_shuffle", "shuffle(value, seed=)", |interp, mut args| {
         let value = args.take(0);
         let seed = args.opt(1).filter(|seed| !seed.is_null());
         let size = interp.len(&value)? as i64;
-        sample(interp, &value, size, seed)
+        sample(interp, &value, size, seed.as_ref())
     }),
     ("random_hash", "random_hash(size=, hash_type=)", random_hash),
     ("rand_str", "random_hash(size=, hash_type=)", random_hash),
@@ -100,7 +100,9 @@ fn random_hash(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         None => 9_999_999_999,
         Some(size) => int_arg(Some(size), 0)?,
     };
-    let kind = optional_text(kind.as_ref()).filter(|kind| !kind.is_empty()).unwrap_or_else(|| "md5".into());
+    let kind = optional_text(kind.as_ref())
+        .filter(|kind| !kind.is_empty())
+        .unwrap_or_else(|| "md5".into());
     let size = u64::try_from(size).map_err(|_| {
         value_error(format!("empty range for randrange() (0, {}, {})", size + 1, size + 1))
     })?;
@@ -111,7 +113,12 @@ fn random_hash(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     })
 }
 
-fn sample(interp: &mut Interp<'_>, value: &Value, size: i64, seed: Option<Value>) -> Result<Value> {
+fn sample(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    size: i64,
+    seed: Option<&Value>,
+) -> Result<Value> {
     let sequence = matches!(value, Value::List(_) | Value::Tuple(_)) || text_of(value).is_some();
     if !sequence && value.as_object::<Range>().is_none() {
         return Err(type_error(
@@ -124,7 +131,7 @@ fn sample(interp: &mut Interp<'_>, value: &Value, size: i64, seed: Option<Value>
         .filter(|size| *size <= items.len())
         .ok_or_else(|| value_error("Sample larger than population or is negative"))?;
     interp.burn(items.len())?;
-    let mut twister = match &seed {
+    let mut twister = match seed {
         Some(seed) => Twister::new(&seed_number(seed)?),
         None => {
             let mut bytes = [0; 32];
@@ -164,7 +171,8 @@ impl Twister {
         state[0] = 19_650_218;
         for at in 1..624 {
             let before = state[at - 1];
-            state[at] = 1_812_433_253u32.wrapping_mul(before ^ before >> 30).wrapping_add(at as u32);
+            state[at] =
+                1_812_433_253u32.wrapping_mul(before ^ before >> 30).wrapping_add(at as u32);
         }
         let (mut i, mut j) = (1, 0);
         for _ in 0..624.max(key.len()) {
@@ -181,8 +189,8 @@ impl Twister {
         }
         for _ in 0..623 {
             let before = state[i - 1];
-            state[i] =
-                (state[i] ^ (before ^ before >> 30).wrapping_mul(1_566_083_941)).wrapping_sub(i as u32);
+            state[i] = (state[i] ^ (before ^ before >> 30).wrapping_mul(1_566_083_941))
+                .wrapping_sub(i as u32);
             i += 1;
             if i >= 624 {
                 state[0] = state[623];

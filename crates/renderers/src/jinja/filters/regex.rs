@@ -18,11 +18,16 @@ pub(crate) const FILTERS: &[Row] = &[
         let text = text_arg(interp, &args.take(0), "decoding to str: need a bytes-like object")?;
         Ok(Value::from(escape(&text)))
     }),
-    ("regex_search", "regex_search(txt, rgx, ignorecase=, multiline=)", |interp, args| find(interp, args, false)),
-    ("regex_match", "regex_match(txt, rgx, ignorecase=, multiline=)", |interp, args| find(interp, args, true)),
+    ("regex_search", "regex_search(txt, rgx, ignorecase=, multiline=)", |interp, args| {
+        find(interp, args, false)
+    }),
+    ("regex_match", "regex_match(txt, rgx, ignorecase=, multiline=)", |interp, args| {
+        find(interp, args, true)
+    }),
     ("regex_replace", "regex_replace(txt, rgx, val, ignorecase=, multiline=)", replace),
 ];
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
 fn failure(error: halite_pyregex::Error) -> Error {
     // `re.error` is called plain `error` in Python.
     Error::other("error", error.to_string())

@@ -26,7 +26,10 @@ pub(crate) const FILTERS: &[Row] = &[
     }),
     ("last", "do_last(!environment, seq)", |interp, mut args| {
         let items = reversed(interp, &args.take(0))?;
-        Ok(items.into_iter().next().unwrap_or_else(|| hint(interp, "No last item, sequence was empty.")))
+        Ok(items
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| hint(interp, "No last item, sequence was empty.")))
     }),
     ("reverse", "do_reverse(value)", reverse),
     ("default", "do_default(value, default_value=, boolean=)", default),
@@ -157,7 +160,9 @@ fn parts(attribute: &Value) -> Vec<Value> {
             Some(text) => text
                 .split('.')
                 .map(|part| match part.parse::<i64>() {
-                    Ok(index) if part.bytes().all(|byte| byte.is_ascii_digit()) => Value::Int(index),
+                    Ok(index) if part.bytes().all(|byte| byte.is_ascii_digit()) => {
+                        Value::Int(index)
+                    }
                     _ => Value::str(part),
                 })
                 .collect(),
@@ -206,7 +211,12 @@ fn join(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
 }
 
 /// Joins where text is escaped: one safe piece makes the whole safe, and the others are escaped.
-fn join_safe(interp: &mut Interp<'_>, value: &Value, separator: &Value, path: Option<&Path>) -> Result<Value> {
+fn join_safe(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    separator: &Value,
+    path: Option<&Path>,
+) -> Result<Value> {
     let mut items = interp.collect(value)?;
     if let Some(path) = path {
         for item in &mut items {
@@ -215,7 +225,11 @@ fn join_safe(interp: &mut Interp<'_>, value: &Value, separator: &Value, path: Op
     }
     let safe = is_markup(separator) || items.iter().any(is_markup);
     let mut text = |value: &Value| -> Result<String> {
-        if safe { super::text::escape(interp, value) } else { Ok(interp.str_of(value)?.to_string()) }
+        if safe {
+            super::text::escape(interp, value)
+        } else {
+            Ok(interp.str_of(value)?.to_string())
+        }
     };
     let separator = text(separator)?;
     let parts: Result<Vec<String>> = items.iter().map(text).collect();
@@ -230,7 +244,9 @@ fn sort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let fold = !args.take(2).truthy();
     let attribute = args.take(3);
     let paths: Vec<Path> = match text_of(&attribute) {
-        Some(text) => text.split(',').map(|part| Path::new(&Value::str(part), None, fold)).collect(),
+        Some(text) => {
+            text.split(',').map(|part| Path::new(&Value::str(part), None, fold)).collect()
+        }
         None => vec![Path::new(&attribute, None, fold)],
     };
     let items = interp.collect(&value)?;
@@ -256,7 +272,7 @@ fn dictsort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let case_sensitive = args.take(1).truthy();
     let by = args.opt(2).unwrap_or_else(|| Value::str("key"));
     let reverse = args.take(3).truthy();
-    let by_value = match text_of(&by).map(|by| by.as_str()) {
+    let by_value = match text_of(&by).map(halite_value::SmolStr::as_str) {
         Some("key") => false,
         Some("value") => true,
         _ => return Err(argument_error("You can only sort by either \"key\" or \"value\"")),
@@ -456,7 +472,9 @@ fn begin(interp: &mut Interp<'_>, value: &mut Option<Value>, iter: &mut PyIter) 
 /// Wraps a stream so that streams of streams are counted.
 fn stream(interp: &mut Interp<'_>, value: &Value, stream: impl Stream + 'static) -> Result<Value> {
     let over = match value {
-        Value::Object(object) if object.as_any().is::<Generator>() => PyIter::Shared(object.clone()),
+        Value::Object(object) if object.as_any().is::<Generator>() => {
+            PyIter::Shared(object.clone())
+        }
         _ => PyIter::empty(),
     };
     interp.generator("generator", &[&over], stream)
@@ -526,7 +544,12 @@ impl Stream for Select {
     }
 }
 
-fn select(interp: &mut Interp<'_>, mut args: Bound, wanted: bool, by_attribute: bool) -> Result<Value> {
+fn select(
+    interp: &mut Interp<'_>,
+    mut args: Bound,
+    wanted: bool,
+    by_attribute: bool,
+) -> Result<Value> {
     let value = args.take(0);
     let path = if by_attribute {
         if args.rest.is_empty() {
@@ -540,10 +563,11 @@ fn select(interp: &mut Interp<'_>, mut args: Bound, wanted: bool, by_attribute: 
         (None, None)
     } else {
         let name = args.rest.remove(0);
-        let found = text_of(&name).and_then(|name| crate::jinja::resolve::Names::test(interp.env, name));
+        let found =
+            text_of(&name).and_then(|name| crate::jinja::resolve::Names::test(interp.env, name));
         (Some((name, Args { positional: args.rest, keyword: args.more })), found)
     };
-    let select = Select { value: Some(value.clone()), iter: PyIter::empty(), path, test, found, wanted };
+    let select =
+        Select { value: Some(value.clone()), iter: PyIter::empty(), path, test, found, wanted };
     stream(interp, &value, select)
 }
-

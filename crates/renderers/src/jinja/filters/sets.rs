@@ -41,13 +41,19 @@ pub(crate) const FILTERS: &[Row] = &[
         let amount = args.opt(1).map(|amount| methods::index(&amount)).transpose()?.unwrap_or(1);
         exactly(interp, &value, amount)
     }),
-    ("exactly_one_true", "exactly_one(iterable)", |interp, mut args| exactly(interp, &args.take(0), 1)),
+    ("exactly_one_true", "exactly_one(iterable)", |interp, mut args| {
+        exactly(interp, &args.take(0), 1)
+    }),
     ("combinations", "combinations(iterable, r)", |interp, args| {
         choose(interp, args, "itertools.combinations", Choice::Combinations)
     }),
-    ("combinations_with_replacement", "combinations_with_replacement(iterable, r)", |interp, args| {
-        choose(interp, args, "itertools.combinations_with_replacement", Choice::WithReplacement)
-    }),
+    (
+        "combinations_with_replacement",
+        "combinations_with_replacement(iterable, r)",
+        |interp, args| {
+            choose(interp, args, "itertools.combinations_with_replacement", Choice::WithReplacement)
+        },
+    ),
     ("permutations", "permutations(iterable, r=)", |interp, args| {
         choose(interp, args, "itertools.permutations", Choice::Permutations)
     }),
@@ -210,11 +216,13 @@ fn flatten(
     }
     let mut iter = interp.iter(data)?;
     while let Some(item) = interp.next(&mut iter)? {
-        let null = item.is_null() || text_of(&item).is_some_and(|text| matches!(text.as_str(), "None" | "null"));
+        let null = item.is_null()
+            || text_of(&item).is_some_and(|text| matches!(text.as_str(), "None" | "null"));
         if null && !nulls {
             continue;
         }
-        let nested = text_of(&item).is_none() && undefined(&item).is_none() && interp.iter(&item).is_ok();
+        let nested =
+            text_of(&item).is_none() && undefined(&item).is_none() && interp.iter(&item).is_ok();
         if nested && levels.is_none_or(|levels| levels >= 1) {
             flatten(interp, &item, levels.map(|levels| levels - 1), nulls, depth + 1, out)?;
         } else {
@@ -246,7 +254,9 @@ fn compare_dicts(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         match value {
             Value::Dict(dict) => Ok(dict.clone()),
             Value::Null => Ok(Dict::new()),
-            other => Err(type_error(format!("argument of type '{}' is not iterable", other.type_name()))),
+            other => {
+                Err(type_error(format!("argument of type '{}' is not iterable", other.type_name())))
+            }
         }
     };
     let (old, new) = (side(&old)?, side(&new)?);
@@ -308,7 +318,9 @@ impl Choose {
         let (n, r) = (self.items.len(), self.picked.len());
         match self.kind {
             Choice::Combinations => {
-                let Some(at) = (0..r).rev().find(|at| self.picked[*at] != at + n - r) else { return false };
+                let Some(at) = (0..r).rev().find(|at| self.picked[*at] != at + n - r) else {
+                    return false;
+                };
                 self.picked[at] += 1;
                 for next in at + 1..r {
                     self.picked[next] = self.picked[next - 1] + 1;
@@ -316,7 +328,9 @@ impl Choose {
                 true
             }
             Choice::WithReplacement => {
-                let Some(at) = (0..r).rev().find(|at| self.picked[*at] != n - 1) else { return false };
+                let Some(at) = (0..r).rev().find(|at| self.picked[*at] != n - 1) else {
+                    return false;
+                };
                 let next = self.picked[at] + 1;
                 self.picked[at..].fill(next);
                 true
@@ -353,7 +367,12 @@ impl Stream for Choose {
     }
 }
 
-fn choose(interp: &mut Interp<'_>, mut args: Bound, name: &'static str, kind: Choice) -> Result<Value> {
+fn choose(
+    interp: &mut Interp<'_>,
+    mut args: Bound,
+    name: &'static str,
+    kind: Choice,
+) -> Result<Value> {
     let value = args.take(0);
     if let Some(undefined) = first_undefined(interp, &value) {
         return Ok(undefined);
@@ -423,7 +442,8 @@ fn product(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     for value in &args.rest {
         pools.push(interp.collect(value)?.into());
     }
-    let repeat = usize::try_from(repeat).map_err(|_| value_error("repeat argument cannot be negative"))?;
+    let repeat =
+        usize::try_from(repeat).map_err(|_| value_error("repeat argument cannot be negative"))?;
     interp.room(repeat.saturating_mul(pools.len() * 16))?;
     let total = pools.len() * repeat;
     let pools: Vec<_> = pools.iter().cycle().take(total).cloned().collect();
@@ -464,7 +484,12 @@ impl Stream for Zip {
     }
 }
 
-fn zip_all(interp: &mut Interp<'_>, rest: &[Value], fill: Option<Value>, name: &'static str) -> Result<Value> {
+fn zip_all(
+    interp: &mut Interp<'_>,
+    rest: &[Value],
+    fill: Option<Value>,
+    name: &'static str,
+) -> Result<Value> {
     if let Some(undefined) = rest.first().and_then(|value| first_undefined(interp, value)) {
         return Ok(undefined);
     }
@@ -474,14 +499,18 @@ fn zip_all(interp: &mut Interp<'_>, rest: &[Value], fill: Option<Value>, name: &
             Class::TypeError if name == "zip" => {
                 type_error(format!("'{}' object is not iterable", value.type_name()))
             }
-            Class::TypeError => type_error(format!("zip_longest argument #{} must support iteration", at + 1)),
+            Class::TypeError => {
+                type_error(format!("zip_longest argument #{} must support iteration", at + 1))
+            }
             _ => error,
         })?);
     }
     let over: Vec<PyIter> = rest
         .iter()
         .filter_map(|value| match value {
-            Value::Object(object) if object.as_any().is::<Generator>() => Some(PyIter::Shared(object.clone())),
+            Value::Object(object) if object.as_any().is::<Generator>() => {
+                Some(PyIter::Shared(object.clone()))
+            }
             _ => None,
         })
         .collect();
@@ -490,6 +519,7 @@ fn zip_all(interp: &mut Interp<'_>, rest: &[Value], fill: Option<Value>, name: &
     interp.generator(name, &over, Zip { iters, fill, ended })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn zip(interp: &mut Interp<'_>, args: Bound) -> Result<Value> {
     zip_all(interp, &args.rest, None, "zip")
 }

@@ -58,7 +58,8 @@ pub(crate) const FILTERS: &[Row] = &[
     ),
     ("wordcount", "do_wordcount(s)", |interp, mut args| {
         let text = interp.str_of(&args.take(0))?;
-        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        let words =
+            text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
         Ok(Value::from(words.count()))
     }),
     ("urlencode", "do_urlencode(value)", urlencode),
@@ -81,7 +82,8 @@ fn soft(interp: &mut Interp<'_>, value: &Value, run: impl Fn(&str) -> String) ->
 
 /// Calls a method of `str` on the text of a value.
 fn method(interp: &mut Interp<'_>, value: &Value, name: &str, args: Vec<Value>) -> Result<Value> {
-    let text = if text_of(value).is_some() { value.clone() } else { Value::Str(interp.str_of(value)?) };
+    let text =
+        if text_of(value).is_some() { value.clone() } else { Value::Str(interp.str_of(value)?) };
     methods::call(interp, &text, name, Args::new(args))
 }
 
@@ -116,7 +118,9 @@ fn format(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let value = args.take(0);
     let text = if text_of(&value).is_some() { value } else { Value::Str(interp.str_of(&value)?) };
     if !args.rest.is_empty() && !args.more.is_empty() {
-        return Err(argument_error("can't handle positional and keyword arguments at the same time"));
+        return Err(argument_error(
+            "can't handle positional and keyword arguments at the same time",
+        ));
     }
     let values = if args.more.is_empty() {
         interp.tuple(args.rest)?
@@ -336,8 +340,13 @@ fn truncate(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         return Ok(value);
     }
     let text = interp.str_of(&value)?;
-    let cut: String = text.chars().take(usize::try_from(length - end_length).unwrap_or(0)).collect();
-    let cut = if killwords { cut.as_str() } else { cut.rsplit_once(' ').map_or(&*cut, |(start, _)| start) };
+    let cut: String =
+        text.chars().take(usize::try_from(length - end_length).unwrap_or(0)).collect();
+    let cut = if killwords {
+        cut.as_str()
+    } else {
+        cut.rsplit_once(' ').map_or(&*cut, |(start, _)| start)
+    };
     Ok(Value::from(format!("{cut}{end}")))
 }
 
@@ -366,7 +375,9 @@ fn wordwrap(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let width = usize::try_from(width).unwrap_or(1);
     let lines: Vec<String> = methods::str::split_lines(&text, false)
         .iter()
-        .map(|line| wrap_line(line.as_str().unwrap_or_default(), width, break_long, hyphens).join(&wrap))
+        .map(|line| {
+            wrap_line(line.as_str().unwrap_or_default(), width, break_long, hyphens).join(&wrap)
+        })
         .collect();
     Ok(Value::from(lines.join(&wrap)))
 }
@@ -396,7 +407,9 @@ fn wrap_line(line: &str, width: usize, break_long: bool, hyphens: bool) -> Vec<S
                     // After a hyphen that is not at the start, if there is one in reach.
                     let reach: String = chunk.chars().take(space).collect();
                     match reach.rfind('-') {
-                        Some(at) if at > 0 && reach[..at].contains(|c| c != '-') => char_count(&reach[..=at]),
+                        Some(at) if at > 0 && reach[..at].contains(|c| c != '-') => {
+                            char_count(&reach[..=at])
+                        }
                         _ => space,
                     }
                 } else {
@@ -441,7 +454,8 @@ fn chunks(line: &str, hyphens: bool) -> Vec<String> {
         }
         current.push(*c);
         // A hyphen between letters ends a chunk.
-        let letter = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphabetic());
+        let letter =
+            |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphabetic());
         if hyphens
             && *c == '-'
             && letter(at.checked_sub(1))
@@ -475,7 +489,8 @@ fn filesizeformat(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     for prefix in prefixes {
         let size = bytes / unit;
         unit *= base;
-        let prefix = if binary { format!("{}iB", prefix.to_uppercase()) } else { format!("{prefix}B") };
+        let prefix =
+            if binary { format!("{}iB", prefix.to_uppercase()) } else { format!("{prefix}B") };
         shown = format!("{size:.1} {prefix}");
         if bytes < unit {
             break;
@@ -490,7 +505,9 @@ pub(crate) fn url_quote(text: &[u8], query: bool) -> String {
     let mut out = String::new();
     for &byte in text {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => out.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => {
+                out.push(char::from(byte));
+            }
             b'/' if !query => out.push('/'),
             b' ' if query => out.push('+'),
             _ => out.push_str(&format!("%{byte:02X}")),
@@ -509,9 +526,11 @@ fn urlencode(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         Ok(url_quote(text.as_bytes(), query))
     };
     let pairs = match &value {
-        Value::Dict(dict) => {
-            dict.entries().into_iter().map(|(key, value)| Value::tuple([key.into_value(), value])).collect()
-        }
+        Value::Dict(dict) => dict
+            .entries()
+            .into_iter()
+            .map(|(key, value)| Value::tuple([key.into_value(), value]))
+            .collect(),
         Value::List(_) | Value::Tuple(_) => interp.collect(&value)?,
         other if text_of(other).is_none() && interp.iter(other).is_ok() => interp.collect(other)?,
         other => return quote(interp, other, false).map(Value::from),
@@ -520,7 +539,10 @@ fn urlencode(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     for pair in pairs {
         let pair = interp.collect(&pair)?;
         let [key, value] = &pair[..] else {
-            return Err(value_error(format!("not enough values to unpack (expected 2, got {})", pair.len())));
+            return Err(value_error(format!(
+                "not enough values to unpack (expected 2, got {})",
+                pair.len()
+            )));
         };
         parts.push(format!("{}={}", quote(interp, key, true)?, quote(interp, value, true)?));
     }
@@ -585,10 +607,9 @@ fn urlize(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
             Some(format!("<a href=\"{scheme}{trimmed}\"{rel}{target}>{shown}</a>"))
         } else if is_mail(trimmed) {
             Some(format!("<a href=\"mailto:{trimmed}\">{trimmed}</a>"))
-        } else if let Some(mail) = trimmed.strip_prefix("mailto:").filter(|mail| is_mail(mail)) {
-            Some(format!("<a href=\"{trimmed}\">{mail}</a>"))
         } else {
-            None
+            let mail = trimmed.strip_prefix("mailto:").filter(|mail| is_mail(mail));
+            mail.map(|mail| format!("<a href=\"{trimmed}\">{mail}</a>"))
         };
         match link {
             Some(link) => out.push_str(&format!("{head}{link}{after}")),
@@ -609,13 +630,17 @@ fn is_web(text: &str) -> bool {
     let (host, tail) = rest.split_at(end);
     if let Some(port) = tail.strip_prefix(':') {
         let digits = port.bytes().take_while(u8::is_ascii_digit).count();
-        if digits == 0 || digits > 5 || !matches!(port[digits..].chars().next(), None | Some('/' | '?' | '#')) {
+        if digits == 0
+            || digits > 5
+            || !matches!(port[digits..].chars().next(), None | Some('/' | '?' | '#'))
+        {
             return false;
         }
     }
     let labels: Vec<&str> = host.split('.').collect();
     let fine = |label: &&str| {
-        !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '%' | '-'))
+        !label.is_empty()
+            && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '%' | '-'))
     };
     let Some((last, front)) = labels.split_last() else { return false };
     if !front.iter().all(fine) {

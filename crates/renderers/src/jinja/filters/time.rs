@@ -11,8 +11,10 @@ use crate::jinja::{
     objects::*,
 };
 
-pub(crate) const FILTERS: &[Row] =
-    &[("strftime", "strftime(date=, format=)", date_format), ("date_format", "strftime(date=, format=)", date_format)];
+pub(crate) const FILTERS: &[Row] = &[
+    ("strftime", "strftime(date=, format=)", date_format),
+    ("date_format", "strftime(date=, format=)", date_format),
+];
 
 fn date_format(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let date = args.take(0);
@@ -68,7 +70,11 @@ pub(crate) fn strftime(time: &DateTime, format: &str) -> Result<String> {
         out.push_str(&match flag {
             Some('-') => {
                 let trimmed = text.trim_start_matches(['0', ' ']);
-                if trimmed.is_empty() && !text.is_empty() { "0".to_owned() } else { trimmed.to_owned() }
+                if trimmed.is_empty() && !text.is_empty() {
+                    "0".to_owned()
+                } else {
+                    trimmed.to_owned()
+                }
             }
             Some('^') => text.to_uppercase(),
             _ => text,
@@ -143,7 +149,14 @@ fn parse(text: &str) -> Option<DateTime> {
         } else if date.is_none() && (word.contains(['-', '/']) || word.matches('.').count() == 2) {
             date = Some(numeric_date(word)?);
         } else if word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_digit()) {
-            date = Some(civil::Date::new(word[..4].parse().ok()?, word[4..6].parse().ok()?, word[6..].parse().ok()?).ok()?);
+            date = Some(
+                civil::Date::new(
+                    word[..4].parse().ok()?,
+                    word[4..6].parse().ok()?,
+                    word[6..].parse().ok()?,
+                )
+                .ok()?,
+            );
         } else {
             words.push(word);
         }
@@ -153,11 +166,15 @@ fn parse(text: &str) -> Option<DateTime> {
     for word in words {
         let bare = word.trim_end_matches(['.', ';']);
         let number = bare.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        if let Some(found) = MONTHS.iter().position(|name| bare.len() >= 3 && name.starts_with(bare)) {
+        if let Some(found) =
+            MONTHS.iter().position(|name| bare.len() >= 3 && name.starts_with(bare))
+        {
             month = Some(i8::try_from(found + 1).ok()?);
         } else if matches!(bare, "am" | "pm") {
             afternoon = Some(bare == "pm");
-        } else if DAYS.iter().any(|name| bare.len() >= 3 && name.starts_with(bare)) || matches!(bare, "utc" | "gmt" | "z") {
+        } else if DAYS.iter().any(|name| bare.len() >= 3 && name.starts_with(bare))
+            || matches!(bare, "utc" | "gmt" | "z")
+        {
         } else if let Ok(number) = number.parse::<i16>() {
             if number > 31 { year = Some(number) } else { day = Some(i8::try_from(number).ok()?) }
         } else {
@@ -173,16 +190,28 @@ fn parse(text: &str) -> Option<DateTime> {
     let mut time = time.unwrap_or(civil::Time::midnight());
     if let Some(afternoon) = afternoon {
         let hour = time.hour() % 12 + if afternoon { 12 } else { 0 };
-        time = civil::Time::new(hour, time.minute(), time.second(), time.subsec_nanosecond()).ok()?;
+        time =
+            civil::Time::new(hour, time.minute(), time.second(), time.subsec_nanosecond()).ok()?;
     }
     Some(date.unwrap_or(now.date()).to_datetime(time))
 }
 
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-    "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
-const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const DAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 fn clock(word: &str) -> Option<civil::Time> {
     let word = word.trim_end_matches('z');

@@ -24,7 +24,9 @@ pub(crate) const FILTERS: &[Row] = &[
             Value::Int(int) if *int < 0 => interp.negate(&value),
             Value::BigInt(int) if **int < BigInt::from(0) => interp.negate(&value),
             Value::Int(_) | Value::BigInt(_) | Value::Bool(_) => interp.positive(&value),
-            other => Err(type_error(format!("bad operand type for abs(): '{}'", other.type_name()))),
+            other => {
+                Err(type_error(format!("bad operand type for abs(): '{}'", other.type_name())))
+            }
         }
     }),
     ("int", "do_int(value, default=, base=)", int),
@@ -74,7 +76,9 @@ pub(crate) const FILTERS: &[Row] = &[
             || value.as_object::<Group>().is_some();
         Ok(if is_sequence { value } else { Value::from(vec![value]) })
     }),
-    ("is_list", "is_list(value)", |_, mut args| Ok(Value::Bool(matches!(args.take(0), Value::List(_))))),
+    ("is_list", "is_list(value)", |_, mut args| {
+        Ok(Value::Bool(matches!(args.take(0), Value::List(_))))
+    }),
     ("is_iter", "is_iter(thing, ignore=)", |interp, mut args| {
         let value = args.take(0);
         if text_of(&value).is_some() {
@@ -101,16 +105,20 @@ pub(crate) const FILTERS: &[Row] = &[
         }
     }),
     ("path_join", "join(*parts, **kwargs)", path_join),
-    ("substring_in_list", "substr_in_list(string_to_search_for, list_to_search)", |interp, mut args| {
-        let wanted = args.take(0);
-        let list = interp.collect(&args.take(1))?;
-        for item in list {
-            if interp.contains(&item, &wanted)? {
-                return Ok(Value::Bool(true));
+    (
+        "substring_in_list",
+        "substr_in_list(string_to_search_for, list_to_search)",
+        |interp, mut args| {
+            let wanted = args.take(0);
+            let list = interp.collect(&args.take(1))?;
+            for item in list {
+                if interp.contains(&item, &wanted)? {
+                    return Ok(Value::Bool(true));
+                }
             }
-        }
-        Ok(Value::Bool(false))
-    }),
+            Ok(Value::Bool(false))
+        },
+    ),
 ];
 
 pub(crate) fn text_arg(interp: &Interp<'_>, value: &Value, message: &str) -> Result<SmolStr> {
@@ -139,7 +147,9 @@ pub(crate) fn parse_int(text: &str, base: u32) -> Option<Value> {
     let (base, digits) = if base == 0 {
         match [2, 8, 16].into_iter().find_map(|base| Some((base, strip(base)?))) {
             Some(found) => found,
-            None if digits.starts_with('0') && digits.chars().any(|c| c != '0' && c != '_') => return None,
+            None if digits.starts_with('0') && digits.chars().any(|c| c != '0' && c != '_') => {
+                return None;
+            }
             None => (10, digits),
         }
     } else {
@@ -149,7 +159,11 @@ pub(crate) fn parse_int(text: &str, base: u32) -> Option<Value> {
             None => (base, digits),
         }
     };
-    if digits.is_empty() || digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") {
+    if digits.is_empty()
+        || digits.starts_with('_')
+        || digits.ends_with('_')
+        || digits.contains("__")
+    {
         return None;
     }
     // Digits of other scripts count too.
@@ -174,14 +188,17 @@ pub(crate) fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim_matches(methods::str::is_space);
     let lower = text.to_ascii_lowercase();
     match lower.trim_start_matches(['+', '-']) {
-        "inf" | "infinity" | "nan" if lower.len() - lower.trim_start_matches(['+', '-']).len() <= 1 => {
+        "inf" | "infinity" | "nan"
+            if lower.len() - lower.trim_start_matches(['+', '-']).len() <= 1 =>
+        {
             let negative = lower.starts_with('-');
             let value = if lower.ends_with("nan") { f64::NAN } else { f64::INFINITY };
             return Some(if negative { -value } else { value });
         }
         _ => {}
     }
-    let fine = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-' | '_'));
+    let fine =
+        text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-' | '_'));
     if !fine || text.starts_with('_') || text.ends_with('_') || text.contains("__") {
         return None;
     }
@@ -205,7 +222,10 @@ pub(crate) fn to_float(interp: &mut Interp<'_>, value: &Value) -> Result<f64> {
     }
     if let Some(text) = text_of(value) {
         return parse_float(text).ok_or_else(|| {
-            value_error(format!("could not convert string to float: {}", halite_value::str_repr(text)))
+            value_error(format!(
+                "could not convert string to float: {}",
+                halite_value::str_repr(text)
+            ))
         });
     }
     match value {
@@ -242,7 +262,9 @@ fn int(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         Some(text) if base == 0 || (2..=36).contains(&base) => parse_int(text, base),
         Some(_) => None,
         None => match &value {
-            Value::Bytes(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| parse_int(text, 10)),
+            Value::Bytes(bytes) => {
+                std::str::from_utf8(bytes).ok().and_then(|text| parse_int(text, 10))
+            }
             other => number_to_int(other),
         },
     };
@@ -271,7 +293,8 @@ fn float(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
 
 fn round(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let value = args.take(0);
-    let precision = args.opt(1).map(|precision| methods::index(&precision)).transpose()?.unwrap_or(0);
+    let precision =
+        args.opt(1).map(|precision| methods::index(&precision)).transpose()?.unwrap_or(0);
     let method = args.opt(2);
     let method = method.as_ref().and_then(text_of).map_or("common", |method| method.as_str());
     if !matches!(method, "common" | "ceil" | "floor") {
@@ -282,10 +305,15 @@ fn round(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
     if method == "common" {
         return match &value {
-            Value::Int(_) | Value::BigInt(_) | Value::Bool(_) if precision >= 0 => interp.positive(&value),
+            Value::Int(_) | Value::BigInt(_) | Value::Bool(_) if precision >= 0 => {
+                interp.positive(&value)
+            }
             Value::Int(int) => Ok(Value::Int(round_int(*int, precision.unsigned_abs()))),
             Value::Float(float) => Ok(Value::Float(round_float(*float, precision))),
-            other => Err(type_error(format!("type {} doesn't define __round__ method", other.type_name()))),
+            other => Err(type_error(format!(
+                "type {} doesn't define __round__ method",
+                other.type_name()
+            ))),
         };
     }
     let factor = 10f64.powi(i32::try_from(precision).unwrap_or(0));
@@ -316,7 +344,8 @@ fn round_float(float: f64, precision: i64) -> f64 {
 }
 
 fn round_int(int: i64, places: u64) -> i64 {
-    let Some(factor) = u32::try_from(places).ok().and_then(|places| 10i64.checked_pow(places)) else {
+    let Some(factor) = u32::try_from(places).ok().and_then(|places| 10i64.checked_pow(places))
+    else {
         return 0;
     };
     let (rest, half) = (int.rem_euclid(factor), factor / 2);
@@ -376,7 +405,10 @@ fn to_bytes(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
                     .map(Value::bytes)
             }
             None => {
-                let error = type_error(format!("expected str, bytes, or bytearray not {}", class_of(other)));
+                let error = type_error(format!(
+                    "expected str, bytes, or bytearray not {}",
+                    class_of(other)
+                ));
                 Err(interp.blame(error, other))
             }
         },
@@ -385,7 +417,10 @@ fn to_bytes(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
 
 /// How Python prints the class of a value.
 pub(crate) fn class_of(value: &Value) -> String {
-    format!("<class '{}'>", type_repr(value).trim_end_matches(" object").replace("None", "NoneType"))
+    format!(
+        "<class '{}'>",
+        type_repr(value).trim_end_matches(" object").replace("None", "NoneType")
+    )
 }
 
 // ---- names and sizes
@@ -398,7 +433,8 @@ fn human_to_bytes(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     };
     let metric = args.take(2).truthy();
     let size = size.trim_matches(methods::str::is_space);
-    let digits = size.len() - size.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+    let digits =
+        size.len() - size.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
     let (number, unit) = size.split_at(digits);
     let unit = unit.trim_start().to_lowercase();
     let unit = if unit.is_empty() { default_unit } else { unit };
@@ -445,7 +481,10 @@ fn check_whitelist_blacklist(interp: &mut Interp<'_>, mut args: Bound) -> Result
         interp.collect(&value).map_err(|error| match error.class() {
             Class::TypeError => {
                 let shown = value.to_str();
-                type_error(format!("Expecting iterable {name}, but got {} ({shown})", value.type_name()))
+                type_error(format!(
+                    "Expecting iterable {name}, but got {} ({shown})",
+                    value.type_name()
+                ))
             }
             _ => error,
         })
@@ -501,6 +540,7 @@ fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn path_join(interp: &mut Interp<'_>, args: Bound) -> Result<Value> {
     let mut parts = Vec::new();
     for part in &args.rest {
@@ -521,7 +561,8 @@ fn path_join(interp: &mut Interp<'_>, args: Bound) -> Result<Value> {
         };
         parts.push(normal_path(&part));
     }
-    let unknown = args.more.iter().find(|(name, _)| name != "use_posixpath" && !name.starts_with("__"));
+    let unknown =
+        args.more.iter().find(|(name, _)| name != "use_posixpath" && !name.starts_with("__"));
     if let Some((name, value)) = unknown {
         return Err(Error::other(
             "SaltInvocationError",
@@ -587,7 +628,13 @@ mod tests {
 
     #[test]
     fn paths_are_normalised() {
-        for (path, expected) in [("/a/../b//c/.", "/b/c"), ("a/..", "."), ("//x", "//x"), ("///x", "/x"), ("../a", "../a")] {
+        for (path, expected) in [
+            ("/a/../b//c/.", "/b/c"),
+            ("a/..", "."),
+            ("//x", "//x"),
+            ("///x", "/x"),
+            ("../a", "../a"),
+        ] {
             assert_eq!(normal_path(path), expected);
         }
     }

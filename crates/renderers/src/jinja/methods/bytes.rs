@@ -15,19 +15,63 @@ use crate::jinja::{
     objects::text_of,
 };
 
-pub(crate) const NAMES: [&str; 36] = [
-    "decode", "hex", "capitalize", "center", "count", "endswith", "expandtabs", "find", "index", "isalnum",
-    "isalpha", "isascii", "isdigit", "islower", "isspace", "istitle", "isupper", "join", "ljust", "lower",
-    "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rfind", "rindex", "rjust",
-    "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "upper",
-];
+/// Tells whether the type has this method. A `match`, because constants compare without a call.
+pub(crate) fn is_method(name: &str) -> bool {
+    matches!(
+        name,
+        "decode"
+            | "hex"
+            | "capitalize"
+            | "center"
+            | "count"
+            | "endswith"
+            | "expandtabs"
+            | "find"
+            | "index"
+            | "isalnum"
+            | "isalpha"
+            | "isascii"
+            | "isdigit"
+            | "islower"
+            | "isspace"
+            | "istitle"
+            | "isupper"
+            | "join"
+            | "ljust"
+            | "lower"
+            | "lstrip"
+            | "partition"
+            | "removeprefix"
+            | "removesuffix"
+            | "replace"
+            | "rfind"
+            | "rindex"
+            | "rjust"
+            | "rpartition"
+            | "rsplit"
+            | "rstrip"
+            | "split"
+            | "splitlines"
+            | "startswith"
+            | "strip"
+            | "upper"
+    )
+}
 
-pub(crate) fn call(interp: &mut Interp<'_>, bytes: &Arc<[u8]>, name: &str, args: Args) -> Result<Value> {
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    bytes: &Arc<[u8]>,
+    name: &str,
+    args: Args,
+) -> Result<Value> {
     match name {
         "decode" => {
             let mut bound = Signature::new("decode(encoding=, errors=)").bind(args)?;
             let text = |value: Option<Value>, default: &str| {
-                value.as_ref().and_then(text_of).map_or_else(|| default.to_owned(), ToString::to_string)
+                value
+                    .as_ref()
+                    .and_then(text_of)
+                    .map_or_else(|| default.to_owned(), ToString::to_string)
             };
             let encoding = text(bound.opt(0), "utf-8");
             let errors = text(bound.opt(1), "strict");
@@ -39,7 +83,9 @@ pub(crate) fn call(interp: &mut Interp<'_>, bytes: &Arc<[u8]>, name: &str, args:
         }
         _ => {
             let prefixed = matches!(name, "startswith" | "endswith");
-            if let Some(first) = args.positional.first().filter(|first| prefixed && text_of(first).is_some()) {
+            if let Some(first) =
+                args.positional.first().filter(|first| prefixed && text_of(first).is_some())
+            {
                 let got = first.type_name();
                 return Err(type_error(format!(
                     "{name} first arg must be bytes or a tuple of bytes, not {got}"
@@ -66,7 +112,11 @@ fn to_text(value: &Value) -> Result<Value> {
         Value::List(_) | Value::Tuple(_) => {
             let items = value.items_of_sequence().unwrap_or_default();
             let items: Result<Vec<Value>> = items.iter().map(to_text).collect();
-            if matches!(value, Value::Tuple(_)) { Value::tuple(items?) } else { Value::from(items?) }
+            if matches!(value, Value::Tuple(_)) {
+                Value::tuple(items?)
+            } else {
+                Value::from(items?)
+            }
         }
         other => other.clone(),
     })

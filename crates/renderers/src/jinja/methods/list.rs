@@ -12,9 +12,23 @@ use crate::jinja::{
     eval::{Interp, Result},
 };
 
-pub(crate) const NAMES: [&str; 11] = [
-    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
-];
+/// Tells whether the type has this method. A `match`, because constants compare without a call.
+pub(crate) fn is_method(name: &str) -> bool {
+    matches!(
+        name,
+        "append"
+            | "clear"
+            | "copy"
+            | "count"
+            | "extend"
+            | "index"
+            | "insert"
+            | "pop"
+            | "remove"
+            | "reverse"
+            | "sort"
+    )
+}
 
 pub(crate) fn call(interp: &mut Interp<'_>, list: &List, name: &str, args: Args) -> Result<Value> {
     match name {
@@ -158,7 +172,11 @@ fn position(
 
 impl Interp<'_> {
     /// Sorts by the first of each pair, as Python does: stable, asking only `later < earlier`.
-    pub(crate) fn sort(&mut self, mut items: Vec<(Value, Value)>, reverse: bool) -> Result<Vec<Value>> {
+    pub(crate) fn sort(
+        &mut self,
+        mut items: Vec<(Value, Value)>,
+        reverse: bool,
+    ) -> Result<Vec<Value>> {
         if reverse {
             // Python reverses before and after, so that equal items keep their order.
             items.reverse();

@@ -19,20 +19,25 @@ use super::{
 /// Tells whether the object's type has this method.
 pub(crate) fn has(object: &Value, name: &str) -> bool {
     match object {
-        Value::Str(_) => str::NAMES.contains(&name),
-        Value::List(_) => list::NAMES.contains(&name),
-        Value::Dict(_) => dict::NAMES.contains(&name),
+        Value::Str(_) => str::is_method(name),
+        Value::List(_) => list::is_method(name),
+        Value::Dict(_) => dict::is_method(name),
         Value::Tuple(_) => matches!(name, "count" | "index"),
         Value::Int(_) | Value::BigInt(_) | Value::Bool(_) => number::INT.contains(&name),
         Value::Float(_) => number::FLOAT.contains(&name),
-        Value::Bytes(_) => bytes::NAMES.contains(&name),
+        Value::Bytes(_) => bytes::is_method(name),
         Value::Timestamp(_) => other::TIME.contains(&name),
         Value::Object(_) => other::has(object, name),
         Value::Null => false,
     }
 }
 
-pub(crate) fn call(interp: &mut Interp<'_>, object: &Value, name: &str, args: Args) -> Result<Value> {
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    object: &Value,
+    name: &str,
+    args: Args,
+) -> Result<Value> {
     match object {
         Value::Str(text) => str::call(interp, text, name, args),
         Value::List(list) => list::call(interp, list, name, args),
@@ -59,7 +64,13 @@ pub(crate) struct Pos {
 
 impl Pos {
     /// Takes `min` to `max` arguments and no keywords.
-    pub(crate) fn new(of: &'static str, name: &'static str, args: Args, min: usize, max: usize) -> Result<Self> {
+    pub(crate) fn new(
+        of: &'static str,
+        name: &'static str,
+        args: Args,
+        min: usize,
+        max: usize,
+    ) -> Result<Self> {
         if !args.keyword.is_empty() {
             return Err(type_error(format!("{of}.{name}() takes no keyword arguments")));
         }
@@ -86,7 +97,10 @@ impl Pos {
         }
     }
 
-    pub(crate) fn text(&mut self, message: impl FnOnce(&str) -> String) -> Result<halite_value::SmolStr> {
+    pub(crate) fn text(
+        &mut self,
+        message: impl FnOnce(&str) -> String,
+    ) -> Result<halite_value::SmolStr> {
         let value = self.take();
         let _ = (self.name, self.of);
         text_of(&value).cloned().ok_or_else(|| type_error(message(&value.type_name())))

@@ -22,7 +22,12 @@ fn big(value: &Value) -> BigInt {
     }
 }
 
-pub(crate) fn call(interp: &mut Interp<'_>, number: &Value, name: &str, args: Args) -> Result<Value> {
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    number: &Value,
+    name: &str,
+    args: Args,
+) -> Result<Value> {
     if let Value::Float(float) = number {
         Pos::new("float", "method", args, 0, 0)?;
         return Ok(match name {

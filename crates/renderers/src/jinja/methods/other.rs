@@ -15,15 +15,26 @@ pub(crate) const TIME: [&str; 6] =
     ["strftime", "isoformat", "timestamp", "weekday", "isoweekday", "toordinal"];
 
 const SET: [&str; 13] = [
-    "add", "clear", "copy", "difference", "discard", "intersection", "isdisjoint", "issubset", "issuperset",
-    "pop", "remove", "symmetric_difference", "union",
+    "add",
+    "clear",
+    "copy",
+    "difference",
+    "discard",
+    "intersection",
+    "isdisjoint",
+    "issubset",
+    "issuperset",
+    "pop",
+    "remove",
+    "symmetric_difference",
+    "union",
 ];
 
 pub(crate) fn has(value: &Value, name: &str) -> bool {
     let Value::Object(object) = value else { return false };
     let any = object.as_any();
     if any.is::<Markup>() {
-        return str::NAMES.contains(&name) || matches!(name, "striptags" | "unescape" | "escape");
+        return str::is_method(name) || matches!(name, "striptags" | "unescape" | "escape");
     }
     if any.is::<Loop>() {
         return matches!(name, "cycle" | "changed");
@@ -50,7 +61,12 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     any.is::<Group>() && matches!(name, "count" | "index")
 }
 
-pub(crate) fn call(interp: &mut Interp<'_>, value: &Value, name: &str, args: Args) -> Result<Value> {
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    name: &str,
+    args: Args,
+) -> Result<Value> {
     let Value::Object(object) = value else { return Ok(Value::Null) };
     let any = object.as_any();
     if let Some(own) = any.downcast_ref::<Markup>() {
@@ -60,7 +76,7 @@ pub(crate) fn call(interp: &mut Interp<'_>, value: &Value, name: &str, args: Arg
         return interp.loop_method(own, name, args);
     }
     if let Some(own) = any.downcast_ref::<Set>() {
-        return of_set(interp, own, name, args);
+        return of_set(interp, own, name, &args);
     }
     if let Some(own) = any.downcast_ref::<Cycler>() {
         let mut at = own.at.lock();
@@ -123,7 +139,7 @@ fn safe(value: &Value) -> Value {
     }
 }
 
-fn of_set(interp: &mut Interp<'_>, own: &Set, name: &str, args: Args) -> Result<Value> {
+fn of_set(interp: &mut Interp<'_>, own: &Set, name: &str, args: &Args) -> Result<Value> {
     let mut others: Vec<Vec<Key>> = Vec::new();
     let single = matches!(name, "add" | "discard" | "remove");
     for arg in &args.positional {
@@ -199,7 +215,7 @@ pub(crate) fn of_time(time: &DateTime, name: &str, args: Args) -> Result<Value> 
         "isoweekday" => Value::Int(i64::from(time.weekday().to_monday_one_offset())),
         _ => {
             let epoch = jiff::civil::date(1, 1, 1);
-            let days = epoch.until(time.date()).map(|span| span.get_days()).unwrap_or(0);
+            let days = epoch.until(time.date()).map_or(0, |span| span.get_days());
             Value::Int(i64::from(days) + 1)
         }
     })

@@ -13,16 +13,66 @@ use crate::jinja::{
     objects::*,
 };
 
-pub(crate) const NAMES: [&str; 47] = [
-    "capitalize", "casefold", "center", "count", "encode", "endswith", "expandtabs", "find", "format",
-    "format_map", "index", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier",
-    "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "join", "ljust", "lower",
-    "lstrip", "maketrans", "partition", "removeprefix", "removesuffix", "replace", "rfind", "rindex",
-    "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase",
-    "title", "translate", "upper", "zfill",
-];
+/// Tells whether the type has this method. A `match`, because constants compare without a call.
+pub(crate) fn is_method(name: &str) -> bool {
+    matches!(
+        name,
+        "capitalize"
+            | "casefold"
+            | "center"
+            | "count"
+            | "encode"
+            | "endswith"
+            | "expandtabs"
+            | "find"
+            | "format"
+            | "format_map"
+            | "index"
+            | "isalnum"
+            | "isalpha"
+            | "isascii"
+            | "isdecimal"
+            | "isdigit"
+            | "isidentifier"
+            | "islower"
+            | "isnumeric"
+            | "isprintable"
+            | "isspace"
+            | "istitle"
+            | "isupper"
+            | "join"
+            | "ljust"
+            | "lower"
+            | "lstrip"
+            | "maketrans"
+            | "partition"
+            | "removeprefix"
+            | "removesuffix"
+            | "replace"
+            | "rfind"
+            | "rindex"
+            | "rjust"
+            | "rpartition"
+            | "rsplit"
+            | "rstrip"
+            | "split"
+            | "splitlines"
+            | "startswith"
+            | "strip"
+            | "swapcase"
+            | "title"
+            | "translate"
+            | "upper"
+            | "zfill"
+    )
+}
 
-pub(crate) fn call(interp: &mut Interp<'_>, text: &SmolStr, name: &str, args: Args) -> Result<Value> {
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    text: &SmolStr,
+    name: &str,
+    args: Args,
+) -> Result<Value> {
     // Every method looks at the whole text at least once.
     interp.burn(text.len() / 32)?;
     let none = |name: &'static str, args: Args| Pos::new("str", name, args, 0, 0).map(|_| ());
@@ -39,7 +89,7 @@ pub(crate) fn call(interp: &mut Interp<'_>, text: &SmolStr, name: &str, args: Ar
         "capitalize" => plain!("capitalize", capitalize(text)),
         "swapcase" => plain!("swapcase", swapcase(text)),
         "casefold" => plain!("casefold", casefold(text)),
-        "isalnum" => plain!("isalnum", all(text, |c| c.is_alphanumeric())),
+        "isalnum" => plain!("isalnum", all(text, char::is_alphanumeric)),
         "isalpha" => plain!("isalpha", all(text, char::is_alphabetic)),
         "isascii" => plain!("isascii", text.is_ascii()),
         "isdecimal" => plain!("isdecimal", all(text, is_decimal)),
@@ -68,7 +118,11 @@ pub(crate) fn call(interp: &mut Interp<'_>, text: &SmolStr, name: &str, args: Ar
             let (range, _) = window(text, &mut pos)?;
             Ok(Value::from(range.map_or(0, |range| {
                 let piece = &text[range];
-                if part.is_empty() { char_count(piece) + 1 } else { piece.matches(part.as_str()).count() }
+                if part.is_empty() {
+                    char_count(piece) + 1
+                } else {
+                    piece.matches(part.as_str()).count()
+                }
             })))
         }
         "center" | "ljust" | "rjust" => pad(interp, text, name, args),
@@ -86,10 +140,14 @@ pub(crate) fn call(interp: &mut Interp<'_>, text: &SmolStr, name: &str, args: Ar
         "partition" | "rpartition" => partition(text, name == "partition", args),
         "removeprefix" | "removesuffix" => {
             let prefix = name == "removeprefix";
-            let mut pos = Pos::new("str", if prefix { "removeprefix" } else { "removesuffix" }, args, 1, 1)?;
+            let mut pos =
+                Pos::new("str", if prefix { "removeprefix" } else { "removesuffix" }, args, 1, 1)?;
             let part = pos.text(|got| format!("{name}() argument must be str, not {got}"))?;
-            let rest =
-                if prefix { text.strip_prefix(part.as_str()) } else { text.strip_suffix(part.as_str()) };
+            let rest = if prefix {
+                text.strip_prefix(part.as_str())
+            } else {
+                text.strip_suffix(part.as_str())
+            };
             Ok(rest.map_or_else(|| Value::Str(text.clone()), Value::str))
         }
         "expandtabs" => {
@@ -110,7 +168,10 @@ pub(crate) fn call(interp: &mut Interp<'_>, text: &SmolStr, name: &str, args: Ar
             let table = pos.take();
             translate(interp, text, &table)
         }
-        _ => Err(Error::new(Class::AttributeError, format!("'str' object has no attribute '{name}'"))),
+        _ => Err(Error::new(
+            Class::AttributeError,
+            format!("'str' object has no attribute '{name}'"),
+        )),
     }
 }
 
@@ -181,7 +242,11 @@ pub(crate) fn title(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut after_cased = false;
     for c in text.chars() {
-        if after_cased { out.extend(c.to_lowercase()) } else { push_title(&mut out, c) }
+        if after_cased {
+            out.extend(c.to_lowercase());
+        } else {
+            push_title(&mut out, c);
+        }
         after_cased = is_cased(c);
     }
     out
@@ -302,7 +367,11 @@ fn split(interp: &mut Interp<'_>, text: &SmolStr, from_right: bool, args: Args) 
 
 fn split_space(text: &str, most: usize, from_right: bool) -> Vec<Value> {
     let mut parts = Vec::new();
-    let mut rest = if from_right { text.trim_end_matches(is_space) } else { text.trim_start_matches(is_space) };
+    let mut rest = if from_right {
+        text.trim_end_matches(is_space)
+    } else {
+        text.trim_start_matches(is_space)
+    };
     while !rest.is_empty() {
         if parts.len() == most {
             let last = if from_right {
@@ -344,7 +413,10 @@ pub(crate) fn split_lines(text: &str, keep: bool) -> Vec<Value> {
     let mut from = 0;
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
-        if !matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}') {
+        if !matches!(
+            c,
+            '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        ) {
             continue;
         }
         let mut end = at + c.len_utf8();
@@ -365,13 +437,19 @@ fn join(interp: &mut Interp<'_>, text: &SmolStr, args: Args) -> Result<Value> {
     let mut pos = Pos::new("str", "join", args, 1, 1)?;
     let iterable = pos.take();
     let items = interp.collect(&iterable).map_err(|error| {
-        if *error.class() == Class::TypeError { type_error("can only join an iterable") } else { error }
+        if *error.class() == Class::TypeError {
+            type_error("can only join an iterable")
+        } else {
+            error
+        }
     })?;
     let mut out = String::new();
     for (index, item) in items.iter().enumerate() {
         let Some(item) = text_of(item) else {
             let got = item.type_name();
-            return Err(type_error(format!("sequence item {index}: expected str instance, {got} found")));
+            return Err(type_error(format!(
+                "sequence item {index}: expected str instance, {got} found"
+            )));
         };
         if index > 0 {
             out.push_str(text);
@@ -441,7 +519,9 @@ fn starts_or_ends(text: &SmolStr, starts: bool, args: Args) -> Result<Value> {
     }
     let Value::Tuple(parts) = &what else {
         let got = what.type_name();
-        return Err(type_error(format!("{name} first arg must be str or a tuple of str, not {got}")));
+        return Err(type_error(format!(
+            "{name} first arg must be str or a tuple of str, not {got}"
+        )));
     };
     for part in parts.iter() {
         match text_of(part) {
@@ -449,7 +529,9 @@ fn starts_or_ends(text: &SmolStr, starts: bool, args: Args) -> Result<Value> {
             Some(_) => {}
             None => {
                 let got = part.type_name();
-                return Err(type_error(format!("tuple for {name} must only contain str, not {got}")));
+                return Err(type_error(format!(
+                    "tuple for {name} must only contain str, not {got}"
+                )));
             }
         }
     }
@@ -468,7 +550,11 @@ fn find(text: &SmolStr, name: &str, args: Args) -> Result<Value> {
     let (range, start) = window(text, &mut pos)?;
     let found = range.and_then(|range| {
         let piece = &text[range];
-        let at = if own.starts_with('r') { piece.rfind(part.as_str()) } else { piece.find(part.as_str()) };
+        let at = if own.starts_with('r') {
+            piece.rfind(part.as_str())
+        } else {
+            piece.find(part.as_str())
+        };
         at.map(|at| char_count(&piece[..at]) + start)
     });
     match found {
@@ -491,12 +577,18 @@ fn pad(interp: &mut Interp<'_>, text: &SmolStr, name: &str, args: Args) -> Resul
         Some(fill) => {
             let Some(text) = text_of(&fill) else {
                 let got = fill.type_name();
-                return Err(type_error(format!("The fill character must be a unicode character, not {got}")));
+                return Err(type_error(format!(
+                    "The fill character must be a unicode character, not {got}"
+                )));
             };
             let mut chars = text.chars();
             match (chars.next(), chars.next()) {
                 (Some(c), None) => c,
-                _ => return Err(type_error("The fill character must be exactly one character long")),
+                _ => {
+                    return Err(type_error(
+                        "The fill character must be exactly one character long",
+                    ));
+                }
             }
         }
     };
@@ -523,8 +615,11 @@ fn partition(text: &SmolStr, first: bool, args: Args) -> Result<Value> {
     if separator.is_empty() {
         return Err(value_error("empty separator"));
     }
-    let found =
-        if first { text.split_once(separator.as_str()) } else { text.rsplit_once(separator.as_str()) };
+    let found = if first {
+        text.split_once(separator.as_str())
+    } else {
+        text.rsplit_once(separator.as_str())
+    };
     Ok(match found {
         Some((before, after)) => Value::tuple([before, separator.as_str(), after]),
         None if first => Value::tuple([text.as_str(), "", ""]),
@@ -559,7 +654,10 @@ fn encode(text: &SmolStr, args: Args) -> Result<Value> {
     let name = |value: Option<Value>, default: &str, which: &str| match value {
         None => Ok(default.to_owned()),
         Some(value) => text_of(&value).map(ToString::to_string).ok_or_else(|| {
-            type_error(format!("encode() argument '{which}' must be str, not {}", value.type_name()))
+            type_error(format!(
+                "encode() argument '{which}' must be str, not {}",
+                value.type_name()
+            ))
         }),
     };
     let encoding = name(bound.opt(0), "utf-8", "encoding")?;
@@ -577,8 +675,12 @@ pub(crate) fn encode_text(text: &str, encoding: &str, errors: &str) -> Result<Ve
             let units = std::iter::once(0xfeff).chain(text.encode_utf16());
             return Ok(units.flat_map(u16::to_le_bytes).collect());
         }
-        "utf-16-le" | "utf-16le" => return Ok(text.encode_utf16().flat_map(u16::to_le_bytes).collect()),
-        "utf-16-be" | "utf-16be" => return Ok(text.encode_utf16().flat_map(u16::to_be_bytes).collect()),
+        "utf-16-le" | "utf-16le" => {
+            return Ok(text.encode_utf16().flat_map(u16::to_le_bytes).collect());
+        }
+        "utf-16-be" | "utf-16be" => {
+            return Ok(text.encode_utf16().flat_map(u16::to_be_bytes).collect());
+        }
         _ => return Err(Error::new(Class::LookupError, format!("unknown encoding: {encoding}"))),
     };
     let mut out = Vec::with_capacity(text.len());
@@ -632,7 +734,11 @@ fn make_trans(interp: &mut Interp<'_>, args: Args) -> Result<Value> {
                 let key = match text_of(&key).map(|text| text.chars().collect::<Vec<_>>()) {
                     Some(chars) => match chars[..] {
                         [c] => code(c),
-                        _ => return Err(value_error("string keys in translate table must be of length 1")),
+                        _ => {
+                            return Err(value_error(
+                                "string keys in translate table must be of length 1",
+                            ));
+                        }
                     },
                     None => key.into_value(),
                 };
@@ -645,10 +751,14 @@ fn make_trans(interp: &mut Interp<'_>, args: Args) -> Result<Value> {
         _ => {
             let second = pos.take();
             let (Some(from), Some(to)) = (text_of(&first), text_of(&second)) else {
-                return Err(type_error("first maketrans argument must be a string if there is a second argument"));
+                return Err(type_error(
+                    "first maketrans argument must be a string if there is a second argument",
+                ));
             };
             if char_count(from) != char_count(to) {
-                return Err(value_error("the first two maketrans arguments must have equal length"));
+                return Err(value_error(
+                    "the first two maketrans arguments must have equal length",
+                ));
             }
             for (from, to) in from.chars().zip(to.chars()) {
                 table.insert(interp.key(code(from))?, code(to));
@@ -672,7 +782,9 @@ fn translate(interp: &mut Interp<'_>, text: &str, table: &Value) -> Result<Value
             Some(Value::Null) => {}
             Some(Value::Int(int)) => {
                 let c = u32::try_from(int).ok().and_then(char::from_u32);
-                out.push(c.ok_or_else(|| value_error("character mapping must be in range(0x110000)"))?);
+                out.push(
+                    c.ok_or_else(|| value_error("character mapping must be in range(0x110000)"))?,
+                );
             }
             Some(other) => match text_of(&other) {
                 Some(text) => out.push_str(text),
