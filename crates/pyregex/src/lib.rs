@@ -94,9 +94,6 @@ enum Engine {
     Slow(Box<fancy_regex::Regex>),
 }
 
-/// Where each group matched, if it did.
-type Spans = Vec<Option<(usize, usize)>>;
-
 impl Engine {
     fn new(pattern: &str, fancy: bool) -> Result<Self> {
         if !fancy {
