@@ -217,6 +217,10 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
 fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> {
     let cache = &settings.cachedir;
     make_folder(&settings.pki_dir, 0o700)?;
+    let group = settings.opts.bool("permissive_pki_access");
+    let mode = if group { 0o750 } else { 0o700 };
+    // Somebody else's folder stays as it is; that shows when a key is written.
+    let _ = fs::set_permissions(&settings.pki_dir, fs::Permissions::from_mode(mode));
     make_folder(cache, 0o755)?;
     make_folder(&settings.sock_dir, 0o755)?;
     for folder in ["jobs", "sessions", "minions", "syndics", "tokens"] {
