@@ -13,6 +13,7 @@ pub mod debconf;
 pub mod lowpkg;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod service;
 pub mod state;
 pub mod test;
 
@@ -23,6 +24,7 @@ pub static ALL: &[&Module] = &[
     &lowpkg::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
+    &service::MODULE,
     &state::MODULE,
     &test::MODULE,
 ];

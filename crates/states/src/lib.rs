@@ -9,8 +9,9 @@ use halite_spec::StateModule;
 // gen:begin
 pub mod cmd;
 pub mod pkg;
+pub mod service;
 pub mod test;
 
 /// Every state module of this crate.
-pub static ALL: &[&StateModule] = &[&cmd::STATES, &pkg::STATES, &test::STATES];
+pub static ALL: &[&StateModule] = &[&cmd::STATES, &pkg::STATES, &service::STATES, &test::STATES];
 // gen:end
