@@ -14,8 +14,18 @@ use crate::cmd::{self, Options, Ran};
 pub(super) struct Systemd;
 
 const SUFFIXES: [&str; 12] = [
-    ".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path",
-    ".timer", ".slice", ".scope", ".snapshot",
+    ".service",
+    ".socket",
+    ".device",
+    ".mount",
+    ".automount",
+    ".swap",
+    ".target",
+    ".path",
+    ".timer",
+    ".slice",
+    ".scope",
+    ".snapshot",
 ];
 
 /// The name with its suffix: `.service` unless it has one.
@@ -40,7 +50,9 @@ fn ask(cx: &Cx, words: &[&str]) -> Result<Ran> {
 fn change(cx: &Cx, words: &[&str], no_block: bool) -> Result<Ran> {
     let mut all = Vec::new();
     let wanted = cx.opt("systemd.scope").is_none_or(|flag| flag.truthy());
-    if wanted && cx.host.is_dir(Path::new("/run/systemd/system")) && cx.host.which("systemd-run").is_some()
+    if wanted
+        && cx.host.is_dir(Path::new("/run/systemd/system"))
+        && cx.host.which("systemd-run").is_some()
     {
         all.extend(["systemd-run", "--scope"]);
     }
@@ -108,7 +120,12 @@ impl Provider for Systemd {
 
     fn get_all(&self, cx: &Cx) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        for folder in ["/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"] {
+        for folder in [
+            "/etc/systemd/system",
+            "/run/systemd/system",
+            "/usr/lib/systemd/system",
+            "/lib/systemd/system",
+        ] {
             for unit in cx.host.read_dir(Path::new(folder)).unwrap_or_default() {
                 let unit = unit.to_string_lossy();
                 if SUFFIXES.iter().any(|end| unit.ends_with(end)) {
@@ -117,7 +134,12 @@ impl Provider for Systemd {
             }
         }
         let scripts = cx.host.read_dir(Path::new("/etc/init.d")).unwrap_or_default();
-        names.extend(scripts.iter().map(|name| name.to_string_lossy().into_owned()).filter(|n| n != "README"));
+        names.extend(
+            scripts
+                .iter()
+                .map(|name| name.to_string_lossy().into_owned())
+                .filter(|n| n != "README"),
+        );
         names.sort();
         names.dedup();
         Ok(names)
@@ -151,7 +173,9 @@ impl Provider for Systemd {
         let mut names: Vec<String> = ran
             .stdout
             .lines()
-            .map(|line| line.trim_start_matches(['●', '*', ' ']).split_whitespace().collect::<Vec<_>>())
+            .map(|line| {
+                line.trim_start_matches(['●', '*', ' ']).split_whitespace().collect::<Vec<_>>()
+            })
             .filter(|words| words.get(3) == Some(&"running"))
             .filter_map(|words| words.first().map(|unit| short(unit)))
             .collect();
