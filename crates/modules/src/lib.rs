@@ -35,6 +35,7 @@ pub mod pkg_resource;
 pub mod publish;
 pub mod random;
 pub mod saltutil;
+pub mod service;
 pub mod shadow;
 pub mod slsutil;
 pub mod ssh;
@@ -75,6 +76,7 @@ pub static ALL: &[&Module] = &[
     &publish::MODULE,
     &random::MODULE,
     &saltutil::MODULE,
+    &service::MODULE,
     &shadow::MODULE,
     &slsutil::MODULE,
     &ssh::MODULE,

@@ -18,6 +18,7 @@ pub mod kmod;
 pub mod locale;
 pub mod module;
 pub mod pkg;
+pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
 pub mod sysctl;
@@ -38,6 +39,7 @@ pub static ALL: &[&StateModule] = &[
     &locale::STATES,
     &module::STATES,
     &pkg::STATES,
+    &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
     &sysctl::STATES,
