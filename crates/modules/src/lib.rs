@@ -15,6 +15,7 @@ pub mod cron;
 pub mod data;
 pub mod environ;
 pub mod file;
+pub mod git;
 pub mod grains;
 pub mod group;
 pub mod hashutil;
@@ -23,6 +24,7 @@ pub mod kmod;
 pub mod locale;
 pub mod log;
 pub mod r#match;
+pub mod mount;
 pub mod pillar;
 pub mod random;
 pub mod shadow;
@@ -44,6 +46,7 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &environ::MODULE,
     &file::MODULE,
+    &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
     &hashutil::MODULE,
@@ -52,6 +55,7 @@ pub static ALL: &[&Module] = &[
     &locale::MODULE,
     &log::MODULE,
     &r#match::MODULE,
+    &mount::MODULE,
     &pillar::MODULE,
     &random::MODULE,
     &shadow::MODULE,

@@ -10,12 +10,14 @@ use halite_spec::StateModule;
 pub mod cmd;
 pub mod cron;
 pub mod environ;
+pub mod git;
 pub mod grains;
 pub mod group;
 pub mod host;
 pub mod kmod;
 pub mod locale;
 pub mod module;
+pub mod mount;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
 pub mod sysctl;
@@ -28,12 +30,14 @@ pub static ALL: &[&StateModule] = &[
     &cmd::STATES,
     &cron::STATES,
     &environ::STATES,
+    &git::STATES,
     &grains::STATES,
     &group::STATES,
     &host::STATES,
     &kmod::STATES,
     &locale::STATES,
     &module::STATES,
+    &mount::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
     &sysctl::STATES,
