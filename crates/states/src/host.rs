@@ -97,7 +97,7 @@ impl State for Present {
         let work = self.work(seen);
         let changes = Dict::new();
         let (mut pending, mut done) = (work.notes.clone(), work.notes.clone());
-        let mut tell = |key: &str, addresses: &[String], text: &str| {
+        let tell = |key: &str, addresses: &[String], text: &str| {
             if addresses.is_empty() {
                 return;
             }
