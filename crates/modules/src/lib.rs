@@ -18,6 +18,7 @@ pub mod defaults;
 pub mod environ;
 pub mod event;
 pub mod file;
+pub mod git;
 pub mod grains;
 pub mod group;
 pub mod hashutil;
@@ -29,6 +30,7 @@ pub mod lowpkg;
 pub mod r#match;
 pub mod mine;
 pub mod minion;
+pub mod mount;
 pub mod pillar;
 pub mod pkg;
 pub mod pkg_resource;
@@ -59,6 +61,7 @@ pub static ALL: &[&Module] = &[
     &environ::MODULE,
     &event::MODULE,
     &file::MODULE,
+    &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
     &hashutil::MODULE,
@@ -70,6 +73,7 @@ pub static ALL: &[&Module] = &[
     &r#match::MODULE,
     &mine::MODULE,
     &minion::MODULE,
+    &mount::MODULE,
     &pillar::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,

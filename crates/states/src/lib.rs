@@ -11,12 +11,14 @@ pub mod cmd;
 pub mod cron;
 pub mod environ;
 pub mod file;
+pub mod git;
 pub mod grains;
 pub mod group;
 pub mod host;
 pub mod kmod;
 pub mod locale;
 pub mod module;
+pub mod mount;
 pub mod pkg;
 pub mod service;
 pub mod ssh_auth;
@@ -32,12 +34,14 @@ pub static ALL: &[&StateModule] = &[
     &cron::STATES,
     &environ::STATES,
     &file::STATES,
+    &git::STATES,
     &grains::STATES,
     &group::STATES,
     &host::STATES,
     &kmod::STATES,
     &locale::STATES,
     &module::STATES,
+    &mount::STATES,
     &pkg::STATES,
     &service::STATES,
     &ssh_auth::STATES,
