@@ -1,6 +1,6 @@
 //! The whole daemon, in this process, against a master made by hand.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::unwrap_used, unreachable_pub, reason = "a test may")]
 
 mod master;
 
