@@ -140,10 +140,7 @@ async fn sign_in(tie: &Tie, tries: Option<u32>) -> Result<(), SignInError> {
     let mut wait = settings.acceptance_wait;
     let mut attempts = 0;
     loop {
-        let error = match tie.master.sign_in().await {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
+        let Err(error) = tie.master.sign_in().await else { return Ok(()) };
         attempts += 1;
         if told(tie, &error).await {
             return Err(error);

@@ -221,14 +221,16 @@ impl Core {
         let minion = PublicKey::from_pem(request.public_key.as_bytes()).expect("a key");
         *self.minion.lock() = Some(minion.clone());
         let algo = EncAlgo::OaepSha1;
-        let reply = match *self.refusal.lock() {
+        let (shared, session) = (self.shared.lock().clone(), self.session.lock().clone());
+        let refusal = *self.refusal.lock();
+        let reply = match refusal {
             Some(refusal) => AuthReply::Refused(refusal),
             None => AuthReply::Welcome(Box::new(Welcome {
                 public_key: self.key.public().text().into(),
                 publish_port: i64::try_from(self.port.load(Ordering::SeqCst)).expect("a port"),
-                aes: self.shared.lock().wrap(&minion, algo).expect("wrapped"),
-                session: Some(self.session.lock().wrap(&minion, algo).expect("wrapped")),
-                aes_sig: self.shared.lock().proof(&self.key).expect("a proof"),
+                aes: shared.wrap(&minion, algo).expect("wrapped"),
+                session: Some(session.wrap(&minion, algo).expect("wrapped")),
+                aes_sig: shared.proof(&self.key).expect("a proof"),
                 token: request.token.as_ref().map(|token| {
                     let clear = self.key.decrypt(algo, token).expect("a token");
                     minion.encrypt(algo, clear.expose()).expect("sealed")
