@@ -15,6 +15,18 @@ pub fn show(
     declared: Option<&str>,
     retcode: i64,
 ) -> io::Result<()> {
+    show_at_once(cx, ret, fun, declared, retcode, false)
+}
+
+/// As [`show`]; told whether these are all returns at once (`--static`).
+pub fn show_at_once(
+    cx: &Context,
+    ret: &Value,
+    fun: &str,
+    declared: Option<&str>,
+    retcode: i64,
+    all_at_once: bool,
+) -> io::Result<()> {
     let opts = cx.opts.values();
     let mut style = Style::from_opts(opts, &Dict::new());
     style.retcode = retcode;
@@ -28,10 +40,11 @@ pub fn show(
     );
     if !use_color {
         style.colors = Colors::off();
+    } else if style.colors.end().is_empty() {
+        style.colors = Colors::new(&Dict::new());
     }
     let output = asked("output");
-    let request =
-        select::Request { output: output.as_deref(), all_at_once: false, fun, progress: false };
+    let request = select::Request { output: output.as_deref(), all_at_once, fun, progress: false };
     let name = select::choose(declared.or_else(|| select::declared_for(fun)), &request);
     let mut text = Vec::new();
     halite_output::display(name, ret, &style, &mut text)?;

@@ -28,6 +28,7 @@
 //! one connection; what belongs to another one waits in its queue.
 
 mod frame;
+mod gather;
 mod protocol;
 
 use std::{
@@ -41,6 +42,7 @@ use std::{
 use halite_value::{Dict, SmolStr, Value};
 
 pub use frame::{MAX_FRAME, encode, read_frame};
+pub use gather::{Gather, News, Outcome, Patience, Silence, Waited};
 pub use protocol::{
     Answer, EventItem, Job, KeyAction, KeyChange, KeyLists, KeyMatch, Malformed, Progress,
     Published, Request,
@@ -102,12 +104,24 @@ impl Client {
         request: u64,
         deadline: Option<Instant>,
     ) -> Result<Option<Answer>, Error> {
+        Ok(self.next_of(&[request], deadline)?.map(|(_, answer)| answer))
+    }
+
+    /// Waits for the next answer to any of several requests; `None` when the deadline has passed.
+    pub fn next_of(
+        &mut self,
+        requests: &[u64],
+        deadline: Option<Instant>,
+    ) -> Result<Option<(u64, Answer)>, Error> {
         loop {
-            if let Some(answer) = self.waiting.get_mut(&request).and_then(VecDeque::pop_front) {
-                return match answer {
-                    Answer::Refused { name, message } => Err(Error::Refused { name, message }),
-                    answer => Ok(Some(answer)),
-                };
+            for request in requests {
+                match self.waiting.get_mut(request).and_then(VecDeque::pop_front) {
+                    Some(Answer::Refused { name, message }) => {
+                        return Err(Error::Refused { name, message });
+                    }
+                    Some(answer) => return Ok(Some((*request, answer))),
+                    None => {}
+                }
             }
             let Some(message) = self.read(deadline)? else { return Ok(None) };
             let (id, answer) = Answer::read(&message)?;

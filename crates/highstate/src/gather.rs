@@ -402,15 +402,12 @@ impl Gatherer<'_> {
             other => (saltenv.to_owned(), other.to_string()),
         };
         let across = env_key == "_xenv";
-        let name = match absolute(&name, sls, is_init) {
-            Some(name) => name,
-            None => {
-                let text = format!(
-                    "Attempted relative include of '{name}' within SLS '{saltenv}:{sls}' goes \
-                     beyond top level package "
-                );
-                return self.problem(Problem::new(text).at(place));
-            }
+        let Some(name) = absolute(&name, sls, is_init) else {
+            let text = format!(
+                "Attempted relative include of '{name}' within SLS '{saltenv}:{sls}' goes \
+                 beyond top level package "
+            );
+            return self.problem(Problem::new(text).at(place));
         };
         if !across
             && self.cx.files.envs().is_ok_and(|envs| {

@@ -139,26 +139,20 @@ impl Graph {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// Returns a graph of the chunks wanted, in their order, with the requisites between them.
-    pub fn only(
-        &self,
-        wanted: impl Fn(&Low) -> bool,
-        states: &dyn States,
-        places: &Places,
-        settings: &Settings,
-    ) -> Result<Self, Vec<Problem>> {
-        let kept: Vec<Low> = self.chunks().into_iter().filter(|low| wanted(low)).collect();
-        let mut graph = Self::default();
-        for low in kept {
-            // Requisites on states left out cannot be resolved, and were met by the author.
-            let low = low.deep_copy();
-            for requisite in REQUISITES {
-                low.remove(requisite.word());
+    /// Leaves out of the run every chunk that is neither wanted nor needed by a wanted one; tells
+    /// whether any was wanted.
+    pub fn keep_only(&mut self, wanted: impl Fn(&Low) -> bool) -> bool {
+        let mut keep = vec![false; self.nodes.len()];
+        let mut open: Vec<usize> =
+            (0..self.nodes.len()).filter(|node| wanted(&self.nodes[*node].low)).collect();
+        let found = !open.is_empty();
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut keep[node], true) {
+                open.extend(self.nodes[node].into.keys());
             }
-            graph.add(low, false);
         }
-        graph.order(states, places, settings)?;
-        Ok(graph)
+        self.order.retain(|node| keep[*node]);
+        found
     }
 
     pub(crate) fn disabled(&self) -> &[(String, Dict)] {

@@ -44,6 +44,30 @@ pub fn compile_high(
     settings: &low::Settings,
 ) -> Result<Graph, Vec<Problem>> {
     fold(high, places, &settings.disabled_requisites)?;
+    compile_folded(high, places, states, settings)
+}
+
+/// Compiles high data as it was rendered, without `extend`, requisites-in and `exclude`: what
+/// `state.show_low_sls` shows, in Salt and so here.
+pub fn compile_unfolded(
+    high: &High,
+    places: &Places,
+    states: &dyn States,
+    settings: &low::Settings,
+) -> Result<Graph, Vec<Problem>> {
+    let problems = verify(high, places);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    compile_folded(high, places, states, settings)
+}
+
+fn compile_folded(
+    high: &High,
+    places: &Places,
+    states: &dyn States,
+    settings: &low::Settings,
+) -> Result<Graph, Vec<Problem>> {
     let mut graph = low::compile(high, states, settings);
     let problems = graph.resolve(states, places, &settings.disabled_requisites);
     if problems.is_empty() { Ok(graph) } else { Err(problems) }

@@ -27,7 +27,7 @@ use halite_value::{Dict, Place};
 
 pub use gather::{Gathered, Places, available, declare, gather};
 pub use graph::Graph;
-pub use high::{compile_high, fold, verify};
+pub use high::{compile_high, compile_unfolded, fold, verify};
 pub use keywords::is_engine_keyword;
 pub use low::{Settings, tag};
 pub use run::{Run, RunOptions};

@@ -100,6 +100,9 @@ impl<'a> Run<'a> {
 
     /// Runs everything and returns tag → return.
     pub fn run(mut self) -> Dict {
+        // Salt's `__lowstate__`: `file.directory` keeps what other states manage below it.
+        let chunks = self.graph.chunks();
+        self.cx.context.insert("__lowstate__", chunks.into_iter().collect::<List>());
         let returns = Dict::new();
         for (tag, ret) in self.graph.disabled() {
             returns.insert(tag, ret);
@@ -800,7 +803,7 @@ impl Caller {
             return Vec::new();
         }
         let mut warnings = Vec::new();
-        for word in low.keys().iter().map(|key| key.to_string()) {
+        for word in low.keys().iter().map(ToString::to_string) {
             if params.names.contains(&word) || keywords::is_engine_keyword(&word) {
                 continue;
             }

@@ -36,18 +36,7 @@ impl Link for Alone {
     }
 
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
-        let job = self
-            .running(None)
-            .into_iter()
-            .find(|job| job.get("jid").is_some_and(|own| own == *jid));
-        let Some(pid) = job.as_ref().and_then(|job| job.get("pid")).and_then(|pid| pid.as_int())
-        else {
-            return Ok("".into());
-        };
-        let pid =
-            u32::try_from(pid).map_err(|_| Error::failed(format!("{pid} is no process id")))?;
-        self.host.kill(pid, signal)?;
-        Ok(format!("Signal {signal} sent to job {jid} at pid {pid}").into())
+        proc::signal(&*self.host, &self.folder, jid, signal, || false)
     }
 
     fn refreshed(&self, _: &Cx, _: Refresh) -> Result<()> {

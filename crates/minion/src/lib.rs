@@ -4,11 +4,15 @@
 //! - [`Engine`] is the [`Runtime`](halite_spec::Runtime) content reaches through its `Cx`: calls by
 //!   name, rendering, events, the state engine;
 //! - [`states`] compiles and runs states for the `state` module;
-//! - [`caller`] builds a `Cx` from a configuration and runs one function, as `salt-call` does.
+//! - [`caller`] builds a `Cx` from a configuration and runs one function, as `salt-call` does;
+//! - [`daemon`] is `salt-minion`: sign-in, publications, jobs, returns, and the master as seen from
+//!   here (files, pillar, requests), which `salt-call` uses too.
 
 mod alone;
 pub mod caller;
+pub mod daemon;
 mod engine;
+pub mod failure;
 mod masterless;
 mod matching;
 mod proc;

@@ -12,16 +12,15 @@ pub(crate) fn nodegroups(cx: &Cx) -> Option<Dict> {
     }
 }
 
+/// Returns a minion as targets see it.
+pub(crate) fn minion<'a>(id: &'a str, grains: &'a Dict, pillar: &'a Dict) -> Minion<'a> {
+    Minion { id, grains: Some(grains), pillar: Some(pillar), data: None, resources: None }
+}
+
 /// Runs with this minion as targets see it.
 pub(crate) fn with_minion<T>(cx: &Cx, run: impl FnOnce(Minion<'_>) -> T) -> T {
     let id = cx.id();
-    run(Minion {
-        id: &id,
-        grains: Some(&cx.grains),
-        pillar: Some(&cx.pillar),
-        data: None,
-        resources: None,
-    })
+    run(minion(&id, &cx.grains, &cx.pillar))
 }
 
 pub(crate) fn matches(cx: &Cx, expression: &str, kind: &str) -> Result<bool> {

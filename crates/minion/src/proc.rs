@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Call, Cx, Host, Result, host::Write};
+use halite_spec::{Call, Cx, Error, Host, Result, host::Write};
 use halite_value::{
     Value, dict,
     msgpack::{self, Dialect, Text},
@@ -48,6 +48,33 @@ impl Record {
             tracing::warn!("the job's record stays behind: {error}");
         }
     }
+}
+
+/// Sends a signal to a job by its record; empty if no such job runs.
+///
+/// A job inside a daemon is a thread: a signal would end the daemon, so `tell` has to pass it on.
+pub(crate) fn signal(
+    host: &dyn Host,
+    folder: &Path,
+    jid: &str,
+    signal: i32,
+    tell: impl FnOnce() -> bool,
+) -> Result<Value> {
+    let job =
+        running(host, folder).into_iter().find(|job| job.get("jid").is_some_and(|own| own == *jid));
+    let Some(job) = job else { return Ok("".into()) };
+    let pid = job.get("pid").and_then(|pid| pid.as_int()).unwrap_or(0);
+    let sent = format!("Signal {signal} sent to job {jid} at pid {pid}");
+    if job.get("thread").is_some_and(|thread| thread.truthy()) {
+        return if tell() {
+            Ok(sent.into())
+        } else {
+            Err(Error::failed(format!("the minion that runs job {jid} cannot be reached")))
+        };
+    }
+    let pid = u32::try_from(pid).map_err(|_| Error::failed(format!("{pid} is no process id")))?;
+    host.kill(pid, signal)?;
+    Ok(sent.into())
 }
 
 /// Returns the records of jobs that run now, on this machine.

@@ -53,6 +53,10 @@ fn state_module(name: &str) -> Option<&'static StateModule> {
     halite_states::ALL.iter().copied().find(|module| module.name == name)
 }
 
+/// State modules of Salt that react to `watch`; on every other one it is a `require`.
+const WATCHING: [&str; 9] =
+    ["at", "cmd", "etcd", "event", "module", "mount", "pkg", "service", "test"];
+
 /// The native states, as the state engine wants them.
 #[derive(Debug, Default)]
 pub struct Native;
@@ -97,8 +101,11 @@ impl States for Native {
     }
 
     fn watches(&self, module: &str) -> bool {
-        state_module(module)
-            .is_some_and(|module| module.states.iter().any(|state| state.watch.is_some()))
+        match state_module(module) {
+            Some(module) => module.states.iter().any(|state| state.watch.is_some()),
+            // What is not native may come from elsewhere; the order of the run must not depend on it.
+            None => WATCHING.contains(&module),
+        }
     }
 
     fn aggregate(&self, module: &str) -> Option<Aggregate> {

@@ -270,10 +270,6 @@ impl Lookup for Functions {
             .then(|| HostLookup::value(Self { cx: self.cx.clone(), module: Some(name.to_owned()) }))
     }
 
-    fn is_mapping(&self) -> bool {
-        self.module.is_none()
-    }
-
     fn class(&self) -> &str {
         match self.module {
             None => "salt.utils.templates.AliasedLoader",

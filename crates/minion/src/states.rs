@@ -183,25 +183,26 @@ impl Engine {
         }
         let settings = settings(cx, request);
         let states = &*self.parts.states;
-        let graph =
-            halite_highstate::compile_high(&gathered.high, &gathered.places, states, &settings)?;
-        let What::SlsId { ids, mods } = &request.what else { return Ok(graph) };
-        let keep = |low: &Dict| {
-            let named =
-                |key: &str| low.get(key).is_some_and(|v| ids.iter().any(|id| v == *id.as_str()));
-            named("__id__")
+        let low_only = request.extra.get("form").is_some_and(|form| form == "low");
+        let compile = match request.what {
+            What::Sls(_) if low_only => halite_highstate::compile_unfolded,
+            _ => halite_highstate::compile_high,
         };
-        let found = graph.only(keep, states, &gathered.places, &settings)?;
-        if found.chunks().is_empty() {
-            let sls = mods.join(", ");
+        let mut graph = compile(&gathered.high, &gathered.places, states, &settings)?;
+        let What::SlsId { ids, mods } = &request.what else { return Ok(graph) };
+        let wanted = |low: &Dict| {
+            low.get("__id__").is_some_and(|own| ids.iter().any(|id| own == *id.as_str()))
+        };
+        if !graph.keep_only(wanted) {
             let text = format!(
-                "No matches for ID '{}' found in SLS '{sls}' within saltenv '{}'",
+                "No matches for ID '{}' found in SLS '{}' within saltenv '{}'",
                 ids.join(", "),
+                mods.join(", "),
                 cx.saltenv()
             );
             return Err(vec![Problem::new(text)]);
         }
-        Ok(found)
+        Ok(graph)
     }
 
     fn run(&self, cx: &Cx, request: &StateRequest, graph: &Graph, places: &Places) -> Dict {

@@ -1,14 +1,34 @@
-//! `defaults`: default values of formulas, and merging them with pillar.
+//! `defaults`: the `defaults.yaml` of formulas, and dicts merged over them.
 
 use halite_spec::{Cx, Error, Result, function, module};
-use halite_value::{Dict, Value, json, merge as deep, yaml};
+use halite_value::{Dict, Value, json, lookup, yaml};
+
+use crate::slsutil::update_dict;
 
 module! {
-    /// Default values of formulas.
-    "defaults": get, merge, deepcopy, update,
+    /// The defaults of formulas.
+    "defaults": deepcopy, get, merge, update,
 }
 
-/// Return a value of the pillar over the defaults of the formula (`<formula>/defaults.yaml`).
+/// The content of `defaults.yaml` or `defaults.json` of a formula.
+fn load(cx: &Cx, formula: &str) -> Result<Value> {
+    let saltenv = cx.opt_str("saltenv").filter(|env| !env.is_empty());
+    let saltenv = saltenv.map_or_else(|| "base".to_owned(), |env| env.to_string());
+    for ending in ["yaml", "json"] {
+        let address = format!("salt://{formula}/defaults.{ending}");
+        let Some(cached) = cx.files.cache(&address, &saltenv)? else { continue };
+        let text = cx.host.read_text(&cached)?;
+        let data = if ending == "yaml" {
+            yaml::load_str(&text).map_err(|error| Error::failed(error.to_string()))?
+        } else {
+            json::from_str(&text).map_err(|error| Error::failed(error.to_string()))?
+        };
+        return Ok(if data.truthy() { data } else { Value::dict() });
+    }
+    Ok(Value::Null)
+}
+
+/// Return a value of a formula's defaults: `formula:key:key`.
 ///
 /// ```console
 /// $ salt '*' defaults.get core:users:root
@@ -16,61 +36,38 @@ module! {
 #[function]
 pub fn get(
     cx: &Cx,
-    /// The path; its first step names the formula.
+    /// The formula, and the way to the value.
     key: String,
-    /// What to return when it stands nowhere.
-    #[default(Value::from(""))]
+    /// What to return if there is none.
+    #[default(Value::str(""))]
     default: Value,
 ) -> Result<Value> {
-    let pillar = Value::from(&cx.pillar);
-    let defaults = match key.split_once(':') {
-        Some((formula, rest)) => {
-            load(cx, formula)?.and_then(|all| halite_value::lookup::traverse(&all, rest, ":"))
-        }
-        None => load(cx, &key)?,
+    let (formula, path) = match key.split_once(':') {
+        Some((formula, path)) => (formula, Some(path).filter(|path| !path.is_empty())),
+        None => (key.as_str(), None),
     };
-    let value = halite_value::lookup::traverse(&pillar, &key, ":");
-    Ok(match (defaults, value) {
-        (Some(Value::Dict(defaults)), Some(Value::Dict(own))) => {
-            let merged = defaults.deep_copy();
-            deep::update(&merged, &own, false);
-            merged.into()
-        }
-        (_, Some(value)) => value,
-        (Some(defaults), None) => defaults,
-        (None, None) => default,
+    let data = load(cx, formula)?;
+    Ok(match path {
+        Some(path) => lookup::traverse(&data, path, ":").unwrap_or(default),
+        None => data,
     })
 }
 
-/// Reads the defaults of a formula: `defaults.yaml`, or `.json`.
-fn load(cx: &Cx, formula: &str) -> Result<Option<Value>> {
-    for (end, is_json) in [("yaml", false), ("json", true)] {
-        let url = format!("salt://{}/defaults.{end}", formula.replace('.', "/"));
-        let Some(file) = cx.files.cache(&url, &cx.saltenv())? else { continue };
-        let text = cx.host.read_text(&file)?;
-        let wrong = |error: &dyn std::fmt::Display| Error::failed(format!("{url}: {error}"));
-        return if is_json {
-            json::from_str(&text).map(Some).map_err(|error| wrong(&error))
-        } else {
-            yaml::load_str(&text).map(Some).map_err(|error| wrong(&error))
-        };
-    }
-    Ok(None)
+fn type_error(message: &str) -> Error {
+    Error::Raised { class: "TypeError".into(), message: message.into(), traceback: None }
 }
 
-fn dict_of(value: Value, convert_none: bool) -> Result<Dict> {
+fn as_dict(value: Value, name: &str) -> Result<Dict> {
     match value {
         Value::Dict(dict) => Ok(dict),
-        Value::Null if convert_none => Ok(Dict::new()),
-        _ => Err(Error::Raised {
-            class: "TypeError".into(),
-            message: "Cannot update using non-dict types in dictupdate.update()".into(),
-            traceback: None,
-        }),
+        other => Err(type_error(&format!(
+            "Cannot update using non-dict types in dictupdate.update(): {name} is a {}",
+            other.type_name()
+        ))),
     }
 }
 
-/// Merge a dict into another, at every depth.
+/// Merge one dict into another; in place unless said otherwise.
 ///
 /// ```console
 /// $ salt '*' defaults.merge '{a: b}' '{d: e}'
@@ -78,71 +75,83 @@ fn dict_of(value: Value, convert_none: bool) -> Result<Dict> {
 #[function]
 pub fn merge(
     _cx: &Cx,
-    /// The dict merged into.
+    /// The dict to merge into.
     dest: Value,
-    /// The dict that wins.
+    /// What to merge; it wins.
     src: Value,
     /// Join lists instead of replacing them.
     #[default(false)]
     merge_lists: bool,
-    /// Change `dest` itself; otherwise a copy.
+    /// Change `dest` itself.
     #[default(true)]
     in_place: bool,
     /// None counts as an empty dict.
     #[default(true)]
     convert_none: bool,
-) -> Result<Dict> {
-    let dest = dict_of(dest, convert_none)?;
-    let src = dict_of(src, convert_none)?;
-    let merged = if in_place { dest } else { dest.deep_copy() };
-    deep::update(&merged, &src, merge_lists);
-    Ok(merged)
+) -> Result<Value> {
+    let src = if src.is_null() && convert_none { Value::dict() } else { src };
+    let dest = match dest {
+        Value::Null if convert_none && in_place => {
+            return Err(type_error("Can't perform in-place merge into NoneType"));
+        }
+        Value::Null if convert_none => Value::dict(),
+        other if in_place => other,
+        other => other.deep_copy(),
+    };
+    let dest = as_dict(dest, "dest")?;
+    update_dict(&dest, &as_dict(src, "src")?, true, merge_lists);
+    Ok(dest.into())
 }
 
 /// Return a copy that shares nothing with the original.
 ///
 /// ```console
-/// $ salt '*' defaults.deepcopy '{a: [1]}'
+/// $ salt '*' defaults.deepcopy '{a: b}'
 /// ```
 #[function]
 pub fn deepcopy(
     _cx: &Cx,
-    /// What to copy.
+    /// The value.
     source: Value,
 ) -> Result<Value> {
     Ok(source.deep_copy())
 }
 
-/// Let every entry of a dict have the defaults it does not set itself.
+/// Put defaults under every value of a dict: what the value says itself wins.
 ///
 /// ```console
-/// $ salt '*' defaults.update '{a: {}, b: {x: 1}}' '{x: 0}'
+/// $ salt '*' defaults.update '{node1: {a: 1}}' '{a: 0, b: 2}'
 /// ```
 #[function]
 pub fn update(
-    _cx: &Cx,
-    /// The entries.
+    cx: &Cx,
+    /// A dict of dicts.
     dest: Value,
-    /// Defaults for each of them.
+    /// The defaults.
     defaults: Value,
     /// Join lists instead of replacing them.
     #[default(true)]
     merge_lists: bool,
-    /// Change `dest` itself; otherwise a copy.
+    /// Change `dest` itself.
     #[default(true)]
     in_place: bool,
     /// None counts as an empty dict.
     #[default(true)]
     convert_none: bool,
-) -> Result<Dict> {
-    let dest = dict_of(dest, convert_none)?;
-    let defaults = dict_of(defaults, convert_none)?;
-    let nodes = if in_place { dest } else { dest.deep_copy() };
-    for (name, vars) in &nodes {
-        let own = dict_of(vars, convert_none)?;
-        let filled = defaults.deep_copy();
-        deep::update(&filled, &own, merge_lists);
-        nodes.insert(name, filled);
+) -> Result<Value> {
+    let nodes = match dest {
+        Value::Null if in_place => {
+            return Err(type_error("Can't perform in-place update into NoneType"));
+        }
+        Value::Null if convert_none => Value::dict(),
+        other if in_place => other,
+        other => other.deep_copy(),
+    };
+    let nodes = as_dict(nodes, "dest")?;
+    let defaults = if defaults.is_null() && convert_none { Value::dict() } else { defaults };
+    for (name, node) in &nodes {
+        let node = merge(cx, defaults.deep_copy(), node, merge_lists, true, convert_none)?;
+        nodes.insert(name, node);
     }
-    Ok(nodes)
+    Ok(nodes.into())
 }

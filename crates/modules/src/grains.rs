@@ -352,44 +352,13 @@ pub fn set(
     #[default(":".to_owned())]
     delimiter: String,
 ) -> Result<Value> {
-    let complex = |value: &Value| matches!(value, Value::Dict(_) | Value::List(_));
-    let refuse = |comment: String| {
-        Ok(dict! { "comment" => comment, "changes" => Value::dict(), "result" => false })
-    };
-    let is_complex = |path: &str| {
-        format!("The key '{path}' exists but is a dict or a list. Use 'force=True' to overwrite.")
-    };
-    let all = Value::from(&cx.grains);
-    let own = lookup::traverse(&all, &key, &delimiter);
+    let own = lookup::traverse(&Value::from(&cx.grains), &key, &delimiter);
     if own.as_ref() == Some(&val) {
         let comment = "Grain is already set";
         return Ok(dict! { "comment" => comment, "changes" => Value::dict(), "result" => true });
     }
-    if own.as_ref().is_some_and(|own| complex(own) && !force) {
-        return refuse(is_complex(&key));
-    }
-    if complex(&val) && !force {
-        return refuse(format!(
-            "The key '{key}' exists and the given value is a dict or a list. Use 'force=True' to overwrite."
-        ));
-    }
-    // A step of the path may be a plain value, in the way.
-    let mut steps: Vec<&str> = key.split(delimiter.as_str()).collect();
-    while let Some(last) = steps.pop() {
-        let path = steps.join(&delimiter);
-        if path.is_empty() {
-            break;
-        }
-        match lookup::traverse(&all, &path, &delimiter) {
-            Some(Value::Dict(_)) | None => {}
-            Some(value) if !force => {
-                return refuse(format!(
-                    "The key '{path}' value is '{value}', which is different from the provided \
-                     key '{last}'. Use 'force=True' to overwrite."
-                ));
-            }
-            Some(_) => {}
-        }
+    if let Some(comment) = refusal(&cx.grains, &key, &val, force, &delimiter) {
+        return Ok(dict! { "comment" => comment, "changes" => Value::dict(), "result" => false });
     }
     let changes = if val.is_null() && destructive {
         remove_at(cx, &key, &delimiter)?
@@ -397,6 +366,58 @@ pub fn set(
         set_at(cx, &key, &delimiter, &val)?
     };
     Ok(dict! { "comment" => "", "changes" => changes, "result" => true })
+}
+
+/// Says why `grains.set` would not set a grain.
+pub fn refusal(
+    grains: &Dict,
+    key: &str,
+    val: &Value,
+    force: bool,
+    delimiter: &str,
+) -> Option<String> {
+    if force {
+        return None;
+    }
+    let complex = |value: &Value| matches!(value, Value::Dict(_) | Value::List(_));
+    let all = Value::from(grains);
+    let own = lookup::traverse(&all, key, delimiter);
+    if own.as_ref() == Some(val) {
+        return None;
+    }
+    if own.as_ref().is_some_and(complex) {
+        return Some(format!(
+            "The key '{key}' exists but is a dict or a list. Use 'force=True' to overwrite."
+        ));
+    }
+    if own.is_some() && complex(val) {
+        return Some(format!(
+            "The key '{key}' exists and the given value is a dict or a list. Use 'force=True' to overwrite."
+        ));
+    }
+    // A step of the path may be a plain value, in the way.
+    let mut steps: Vec<&str> = key.split(delimiter).collect();
+    while let Some(last) = steps.pop() {
+        let path = steps.join(delimiter);
+        if path.is_empty() {
+            break;
+        }
+        match lookup::traverse(&all, &path, delimiter) {
+            Some(Value::Dict(_)) | None => {}
+            Some(value) => {
+                return Some(format!(
+                    "The key '{path}' value is '{value}', which is different from the provided \
+                     key '{last}'. Use 'force=True' to overwrite."
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// Removes a grain whatever it holds.
+pub fn delete_at(cx: &Cx, key: &str) -> Result<Dict> {
+    remove_at(cx, key, ":")
 }
 
 fn remove_at(cx: &Cx, key: &str, delimiter: &str) -> Result<Dict> {

@@ -11,41 +11,85 @@ use halite_spec::Module;
 pub mod cmd;
 pub mod config;
 pub mod cp;
+pub mod cron;
 pub mod data;
+pub mod debconf;
 pub mod defaults;
 pub mod environ;
+pub mod event;
 pub mod file;
+pub mod git;
 pub mod grains;
+pub mod group;
 pub mod hashutil;
+pub mod hosts;
+pub mod kmod;
+pub mod locale;
 pub mod log;
+pub mod lowpkg;
 pub mod r#match;
+pub mod mine;
+pub mod minion;
+pub mod mount;
 pub mod pillar;
+pub mod pkg;
+pub mod pkg_resource;
+pub mod publish;
 pub mod random;
+pub mod saltutil;
+pub mod service;
+pub mod shadow;
 pub mod slsutil;
+pub mod ssh;
 pub mod state;
 pub mod sys;
+pub mod sysctl;
 pub mod temp;
 pub mod test;
+pub mod timezone;
+pub mod user;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
+    &cron::MODULE,
     &data::MODULE,
+    &debconf::MODULE,
     &defaults::MODULE,
     &environ::MODULE,
+    &event::MODULE,
     &file::MODULE,
+    &git::MODULE,
     &grains::MODULE,
+    &group::MODULE,
     &hashutil::MODULE,
+    &hosts::MODULE,
+    &kmod::MODULE,
+    &locale::MODULE,
     &log::MODULE,
+    &lowpkg::MODULE,
     &r#match::MODULE,
+    &mine::MODULE,
+    &minion::MODULE,
+    &mount::MODULE,
     &pillar::MODULE,
+    &pkg::MODULE,
+    &pkg_resource::MODULE,
+    &publish::MODULE,
     &random::MODULE,
+    &saltutil::MODULE,
+    &service::MODULE,
+    &shadow::MODULE,
     &slsutil::MODULE,
+    &ssh::MODULE,
     &state::MODULE,
     &sys::MODULE,
+    &sysctl::MODULE,
     &temp::MODULE,
     &test::MODULE,
+    &timezone::MODULE,
+    &user::MODULE,
 ];
 // gen:end

@@ -260,7 +260,7 @@ pub fn highstate(
     run(cx, queue, &request(What::Highstate, test, &rest.kwargs)?)
 }
 
-/// Apply one id, or several, out of SLS files, without its requisites.
+/// Apply one id, or several, out of SLS files, with what they require.
 ///
 /// ```console
 /// $ salt '*' state.sls_id my_state my_module

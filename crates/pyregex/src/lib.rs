@@ -86,6 +86,9 @@ type Result<T> = std::result::Result<T, Error>;
 /// Steps that the backtracking engine may take on one text.
 const BACKTRACK_LIMIT: usize = 1_000_000;
 
+/// Where each group matched, in bytes.
+type Spans = Vec<Option<(usize, usize)>>;
+
 enum Engine {
     Fast(regex::Regex),
     Slow(Box<fancy_regex::Regex>),
@@ -109,7 +112,7 @@ impl Engine {
             .map_err(|error| Error::Refused(error.to_string()))
     }
 
-    fn find(&self, text: &str, from: usize) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+    fn find(&self, text: &str, from: usize) -> Result<Option<Spans>> {
         Ok(match self {
             Self::Fast(regex) => {
                 let mut spans = regex.capture_locations();
@@ -159,7 +162,7 @@ impl std::fmt::Debug for PyRegex {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match<'t> {
     text: &'t str,
-    spans: Vec<Option<(usize, usize)>>,
+    spans: Spans,
 }
 
 impl<'t> Match<'t> {

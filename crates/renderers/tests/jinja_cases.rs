@@ -31,3 +31,11 @@ fn recorded_cases() {
     println!("jinja: {count} cases, {errors} errors");
     assert_eq!((count, errors), (537, 126));
 }
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the counts are for people")]
+fn more_recorded_cases() {
+    let (count, errors) = check_all("tests/spec/jinja_more.json");
+    println!("jinja: {count} more cases, {errors} errors");
+    assert!(count >= 600, "{count}");
+}

@@ -182,6 +182,14 @@ impl Command {
         }
     }
 
+    /// Runs these words, the first of them the program, in the C locale: what other modules do
+    /// with programs whose output they read.
+    pub fn line<T: Into<OsString>>(words: impl IntoIterator<Item = T>) -> Self {
+        let mut command = Self::new("");
+        command.argv = words.into_iter().map(Into::into).collect();
+        command.env("LC_ALL", "C").env("LANGUAGE", "C")
+    }
+
     /// Runs a text in a shell.
     pub fn shell(shell: impl Into<OsString>, text: impl Into<OsString>) -> Self {
         Self::new(shell).arg("-c").arg(text)

@@ -8,9 +8,47 @@ use halite_spec::StateModule;
 
 // gen:begin
 pub mod cmd;
+pub mod cron;
 pub mod environ;
+pub mod file;
+pub mod git;
+pub mod grains;
+pub mod group;
+pub mod host;
+pub mod kmod;
+pub mod locale;
+pub mod module;
+pub mod mount;
+pub mod pkg;
+pub mod service;
+pub mod ssh_auth;
+pub mod ssh_known_hosts;
+pub mod sysctl;
 pub mod test;
+pub mod timezone;
+pub mod user;
 
 /// Every state module of this crate.
-pub static ALL: &[&StateModule] = &[&cmd::STATES, &environ::STATES, &test::STATES];
+pub static ALL: &[&StateModule] = &[
+    &cmd::STATES,
+    &cron::STATES,
+    &environ::STATES,
+    &file::STATES,
+    &git::STATES,
+    &grains::STATES,
+    &group::STATES,
+    &host::STATES,
+    &kmod::STATES,
+    &locale::STATES,
+    &module::STATES,
+    &mount::STATES,
+    &pkg::STATES,
+    &service::STATES,
+    &ssh_auth::STATES,
+    &ssh_known_hosts::STATES,
+    &sysctl::STATES,
+    &test::STATES,
+    &timezone::STATES,
+    &user::STATES,
+];
 // gen:end

@@ -1,7 +1,7 @@
 //! `test`: states that succeed, fail or change as told.
 
 use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Result, State, states};
-use halite_value::{Dict, List, Value, dict, entries};
+use halite_value::{Dict, List, Value, dict, entries, lookup};
 
 states! {
     /// Succeed, fail or change as told.
@@ -12,6 +12,7 @@ states! {
     "fail_with_changes" => FailWithChanges,
     "show_notification" => ShowNotification,
     "configurable_test_state" => Configurable,
+    "check_pillar" => CheckPillar,
 }
 
 /// What the states here pretend to change.
@@ -265,7 +266,7 @@ impl Configurable {
             Value::Bool(flag) => Ok(*flag),
             Value::Str(word) if word.eq_ignore_ascii_case("random") => {
                 let now = cx.host.now().duration_since(std::time::UNIX_EPOCH);
-                Ok(now.is_ok_and(|now| now.subsec_nanos() / 1000 % 2 == 0))
+                Ok(now.is_ok_and(|now| now.subsec_micros() % 2 == 0))
             }
             other => Err(Error::invalid(format!(
                 "You have specified the state option '{what}' with invalid arguments. It must be \
@@ -305,6 +306,91 @@ impl State for Configurable {
     fn apply(&self, _: &Cx, (changes, result): (bool, bool)) -> Result<Applied> {
         let changes = if changes { pretended() } else { Dict::new() };
         Ok(Applied { changes: Some(changes), result: Some(result), ..Applied::default() })
+    }
+
+    fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
+        Ok(watched(cx))
+    }
+}
+
+/// Check that pillar values are there and have the right type.
+#[derive(Args)]
+pub struct CheckPillar {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// Paths that must be there.
+    #[default(Vec::new())]
+    present: Vec<String>,
+    /// Paths of booleans.
+    #[default(Vec::new())]
+    boolean: Vec<String>,
+    /// Paths of whole numbers.
+    #[default(Vec::new())]
+    integer: Vec<String>,
+    /// Paths of texts.
+    #[default(Vec::new())]
+    string: Vec<String>,
+    /// Paths of lists.
+    #[default(Vec::new())]
+    listing: Vec<String>,
+    /// Paths of dicts.
+    #[default(Vec::new())]
+    dictionary: Vec<String>,
+    /// Also name those that are right.
+    #[default(false)]
+    verbose: bool,
+}
+
+impl State for CheckPillar {
+    /// Whether it is right, and the comment.
+    type Seen = (bool, String);
+    const WATCHES: bool = true;
+
+    fn observe(&self, cx: &Cx) -> Result<(bool, String)> {
+        type Fits = fn(&Value) -> bool;
+        let checks: [(&[String], &str, Fits); 6] = [
+            (&self.present, "None", |_| true),
+            (&self.boolean, "<class 'bool'>", |value| matches!(value, Value::Bool(_))),
+            (&self.integer, "<class 'int'>", |value| {
+                matches!(value, Value::Int(_) | Value::BigInt(_) | Value::Bool(_))
+            }),
+            (&self.string, "(<class 'str'>,)", |value| matches!(value, Value::Str(_))),
+            (&self.listing, "<class 'list'>", |value| matches!(value, Value::List(_))),
+            (&self.dictionary, "<class 'dict'>", |value| matches!(value, Value::Dict(_))),
+        ];
+        if checks.iter().all(|(paths, _, _)| paths.is_empty()) {
+            return Err(Error::invalid("Missing required argument text."));
+        }
+        let (failed, fine) = (Dict::new(), Dict::new());
+        for (paths, class, fits) in checks {
+            for path in paths {
+                match lookup::traverse(&Value::from(&cx.pillar), path, ":") {
+                    None => failed.insert(path, "is missing.".to_owned()),
+                    Some(value) if fits(&value) => fine.insert(path, class),
+                    Some(_) => failed.insert(path, format!("is not {class}.")),
+                };
+            }
+        }
+        let mut comment = String::new();
+        for (path, problem) in &failed {
+            comment += &format!("Pillar key \"{path}\" {problem}\n");
+        }
+        if self.verbose && !fine.is_empty() {
+            comment += "Those keys passed the check:\n";
+            for (path, class) in &fine {
+                comment += &format!("- {path} ({class})\n");
+            }
+        }
+        Ok((failed.is_empty(), comment))
+    }
+
+    fn plan(&self, (right, comment): &(bool, String)) -> Result<Plan> {
+        if *right { Ok(Plan::nothing(comment)) } else { Err(Error::failed(comment)) }
+    }
+
+    fn apply(&self, _: &Cx, _: (bool, String)) -> Result<Applied> {
+        Ok(Applied::as_planned())
     }
 
     fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {

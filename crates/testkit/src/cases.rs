@@ -29,8 +29,9 @@
 //! must be those of `expect` unless `test` says otherwise), for real, and once more for real
 //! (nothing may change). A call case compares the return with `expect`, or its `error` text.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
+use halite_host::Failing;
 use halite_spec::{Call, host::Output};
 use halite_value::{Dict, Value, entries, yaml};
 
@@ -59,6 +60,80 @@ pub fn run_all(folder: &Path) -> usize {
     }
     assert!(failures.is_empty(), "{} of {count} cases:\n{}", failures.len(), failures.join("\n"));
     count
+}
+
+/// Runs every state case again with each of its host calls failing in turn: the state must not
+/// panic, must not report success while the machine is wrong, and a second run must repair.
+/// Returns how many runs that were.
+pub fn run_faults(folder: &Path) -> usize {
+    let mut failures = Vec::new();
+    let mut runs = 0;
+    for file in files_below(folder) {
+        let shown = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let Ok(Value::Dict(case)) = yaml::load_str(&text) else { panic!("{shown}: not a case") };
+        let fails = dict_of(&case, "expect").get("result") == Some(Value::Bool(false));
+        if !case.contains("state") || fails {
+            continue;
+        }
+        let calls = count_calls(&case);
+        for n in 1..=calls.min(MOST_FAULTS) {
+            runs += 1;
+            let outcome =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fault(&case, n)));
+            match outcome {
+                Ok(problems) => failures.extend(
+                    problems
+                        .into_iter()
+                        .map(|problem| format!("{shown}, call {n} failing: {problem}")),
+                ),
+                Err(_) => failures.push(format!("{shown}, call {n} failing: panicked")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} problems:\n{}", failures.len(), failures.join("\n"));
+    runs
+}
+
+/// Faults tried per case: enough for every step of a state, bounded for those that read trees.
+const MOST_FAULTS: usize = 60;
+
+fn count_calls(case: &Dict) -> usize {
+    let kit = machine(case);
+    let counting = Arc::new(Failing::counting(Arc::new(kit.fake.clone())));
+    run_on(&kit, case, counting.clone());
+    counting.calls()
+}
+
+fn run_on(kit: &Kit, case: &Dict, host: Arc<dyn halite_spec::Host>) -> Dict {
+    let mut kit = kit.clone();
+    kit.cx.host = host;
+    let state = case.get("state").unwrap_or_default().to_str();
+    kit.state(&state, &dict_of(case, "args"), false)
+}
+
+fn fault(case: &Dict, n: usize) -> Vec<String> {
+    let kit = machine(case);
+    let failing = Arc::new(Failing::new(Arc::new(kit.fake.clone()), n));
+    let ret = run_on(&kit, case, failing);
+    let mut problems = Vec::new();
+    let claims = ret.get("result") == Some(Value::Bool(true));
+    // Commands that were run are not compared: a fault changes them.
+    let without_ran = case.shallow_copy();
+    without_ran.remove("ran");
+    if claims {
+        let wrong = check_machine(&without_ran, &kit);
+        problems.extend(wrong.into_iter().map(|wrong| format!("claims success, but {wrong}")));
+    }
+    let repeats = case.get("repeats").is_some_and(|repeats| repeats.truthy());
+    if !repeats {
+        run_on(&kit, case, Arc::new(kit.fake.clone()));
+        let wrong = check_machine(&without_ran, &kit);
+        problems.extend(
+            wrong.into_iter().map(|wrong| format!("a second run does not repair: {wrong}")),
+        );
+    }
+    problems
 }
 
 fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {

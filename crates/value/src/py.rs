@@ -160,6 +160,18 @@ impl PartialEq for Value {
     }
 }
 
+impl PartialEq for Dict {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || equal_dicts(self, other, 0)
+    }
+}
+
+impl PartialEq for List {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || equal_lists(self, other, 0)
+    }
+}
+
 impl PartialEq<str> for Value {
     fn eq(&self, other: &str) -> bool {
         self.as_str() == Some(other)

@@ -29,6 +29,7 @@ const LAYERS: [(Layer, &[&str]); 6] = [
         &[
             "host",
             "crypt",
+            "keys",
             "transport",
             "client",
             "renderers",
@@ -38,6 +39,7 @@ const LAYERS: [(Layer, &[&str]); 6] = [
             "bridge",
             "grains",
             "store",
+            "client",
         ],
     ),
     (Content, &["modules", "states", "runners", "beacons", "returners"]),

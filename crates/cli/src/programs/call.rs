@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use halite_config::Machine as _;
 use halite_host::Os;
-use halite_minion::{Alone, Caller, Masterless, Pipes, caller::Setup, registry};
+use halite_minion::{
+    Alone, Caller, Masterless, Pipes,
+    caller::{Outcome, Setup},
+    daemon::call::{self, CallError, Connected},
+    registry,
+};
 use halite_spec::{Call, Error, Host, Job};
-use halite_value::{Value, dict};
+use halite_value::{Dict, Value, dict};
 
 use crate::{
     args::Args,
@@ -235,7 +240,20 @@ pub fn arguments(cx: &Context) -> Args {
 
 /// Runs the function and prints its result.
 pub fn run(cx: &mut Context) -> u8 {
-    let caller = match caller(cx) {
+    let host: Arc<dyn Host> = Arc::new(Os::new());
+    let opts = cx.opts.values().clone();
+    opts.insert("__cli", "salt-call");
+    let has_master = opts.get("file_client") != Some("local".into())
+        && opts.get("master_type") != Some("disable".into());
+    let master = match has_master.then(|| Connected::new(&host, &opts)).transpose() {
+        Ok(master) => master,
+        Err(error @ CallError::NotAccepted) => {
+            terminal::out(&format!("{error}\n"));
+            return error.exit_code();
+        }
+        Err(error) => return cx.report(&Report::error(error.to_string()).exit(error.exit_code())),
+    };
+    let caller = match caller(host, opts, master.as_ref()) {
         Ok(caller) => caller,
         Err(error) => return failed(cx, "", &error),
     };
@@ -248,7 +266,11 @@ pub fn run(cx: &mut Context) -> u8 {
     }
     let function = cx.parsed.args.first().cloned().unwrap_or_default();
     let Args { args, kwargs } = arguments(cx);
-    let outcome = caller.call(&function, Call { args, kwargs });
+    let call = Call { args, kwargs };
+    let outcome = caller.call(&function, call.clone());
+    if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
+        report(cx, &master, &function, call, &outcome);
+    }
     match outcome {
         Ok(outcome) => {
             let retcode = outcome.retcode;
@@ -268,23 +290,62 @@ pub fn run(cx: &mut Context) -> u8 {
     }
 }
 
-/// Builds the minion that answers: this machine, alone.
-fn caller(cx: &Context) -> Result<Caller, Error> {
-    let opts = cx.opts.values().clone();
-    let host: Arc<dyn Host> = Arc::new(Os::new());
+/// Builds the minion that answers: this machine, alone or with a master.
+fn caller(host: Arc<dyn Host>, opts: Dict, master: Option<&Connected>) -> Result<Caller, Error> {
     let jid = halite_wire::Jid::now();
     let user = opts.get("user").unwrap_or_default().to_str();
     let fun = opts.get("fun").unwrap_or_default().to_str();
     let pipes = Arc::new(Pipes::new(&opts));
-    Caller::new(Setup {
-        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
-        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
-        rendering: pipes,
-        link: Arc::new(Alone::new(Arc::clone(&host), &opts)),
-        job: Job::new(jid.as_str(), fun, user),
-        host,
-        opts,
-    })
+    let job = Job::new(jid.as_str(), fun, user);
+    let setup = match master {
+        Some(master) => Setup {
+            files: Arc::clone(&master.files),
+            sources: Arc::clone(&master.sources),
+            rendering: pipes,
+            link: Arc::clone(&master.link),
+            job,
+            host,
+            opts,
+        },
+        None => Setup {
+            files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
+            sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
+            rendering: pipes,
+            link: Arc::new(Alone::new(Arc::clone(&host), &opts)),
+            job,
+            host,
+            opts,
+        },
+    };
+    Caller::new(setup)
+}
+
+/// Tells the master what came out; that it cannot be told is no reason to fail.
+fn report(
+    cx: &Context,
+    master: &Connected,
+    function: &str,
+    call: Call,
+    outcome: &Result<Outcome, Error>,
+) {
+    let (ret, retcode) = match outcome {
+        Ok(outcome) => (outcome.ret.clone(), outcome.retcode),
+        Err(error) => {
+            let text = halite_minion::failure::text(function, registry::function(function), error);
+            (text.into(), 1)
+        }
+    };
+    let done = call::Report {
+        fun: function.into(),
+        call,
+        ret,
+        retcode,
+        user: cx.opts.str("user"),
+        metadata: Some(cx.opts.get("metadata").unwrap_or_default()).filter(Value::truthy),
+    };
+    if let Err(error) = master.report(&done) {
+        tracing::error!("Could not send the return to the master: {error}");
+    }
 }
 
 fn shown(cx: &Context, ret: &Value, fun: &str, retcode: i64) -> u8 {

@@ -1,8 +1,18 @@
 //! `salt-key`: accept, reject and list the keys of minions.
 
+use std::path::{Path, PathBuf};
+
+use halite_client::{Client, Request};
+use halite_crypt::KeyOptions;
+use halite_keys::{Include, Keys, Match, Signature};
+use halite_value::{Dict, Value, dict};
+
 use crate::{
+    diagnostics::Report,
+    display,
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_output, shared},
+    terminal,
 };
 
 static LOGGING: Group = Group {
@@ -170,7 +180,278 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
     }
 }
 
-/// Does what was asked with the keys.
+/// What was asked for, in the order Salt looks at its options.
+enum Command {
+    MakeKeys,
+    MakeSignature,
+    List(String),
+    Print(String),
+    Change(Verb, String),
+    Finger(String),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Accept,
+    Reject,
+    Delete,
+}
+
+impl Verb {
+    /// «accepted», «rejected», «deleted»
+    fn done(self) -> &'static str {
+        match self {
+            Self::Accept => "accepted",
+            Self::Reject => "rejected",
+            Self::Delete => "deleted",
+        }
+    }
+}
+
+fn command(cx: &Context) -> Command {
+    let given = |dest: &str| cx.parsed.str(dest).filter(|text| !text.is_empty());
+    // `-a x` before `-A`: the pattern wins.
+    let pattern =
+        |one: &str, all: &str| given(one).or_else(|| cx.parsed.bool(all).then(|| "*".to_owned()));
+    if given("gen_keys").is_some() {
+        return Command::MakeKeys;
+    }
+    if cx.parsed.bool("gen_signature") {
+        return Command::MakeSignature;
+    }
+    if let Some(status) = given("list") {
+        return Command::List(status);
+    }
+    if cx.parsed.bool("list_all") {
+        return Command::List("all".into());
+    }
+    if let Some(globs) = pattern("print", "print_all") {
+        return Command::Print(globs);
+    }
+    let verbs = [
+        (Verb::Accept, "accept", "accept_all"),
+        (Verb::Reject, "reject", "reject_all"),
+        (Verb::Delete, "delete", "delete_all"),
+    ];
+    for (verb, one, all) in verbs {
+        if let Some(globs) = pattern(one, all) {
+            return Command::Change(verb, globs);
+        }
+    }
+    match pattern("finger", "finger_all") {
+        Some(globs) => Command::Finger(globs),
+        None => Command::List("all".into()),
+    }
+}
+
+/// Does what was asked with the keys. A failure is shown and ends with 1; everything else, also
+/// «no such key», ends with 0 as in Salt.
 pub fn run(cx: &mut Context) -> u8 {
-    cx.missing("salt-key")
+    if cx.parsed.str("eauth").is_some_and(|eauth| !eauth.is_empty()) {
+        return cx.missing("external authentication for salt-key");
+    }
+    if cx.parsed.bool("delete_all") && !cx.parsed.args.is_empty() {
+        terminal::err("Error: Delete all takes no arguments. Use -d to delete specified keys\n");
+        return 0;
+    }
+    let keys = Keys::from_opts(cx.opts.values());
+    let done = match command(cx) {
+        Command::MakeKeys => make_keys(cx, &keys),
+        Command::MakeSignature => make_signature(cx, &keys),
+        Command::List(status) => keys.list_status(&status).map(|lists| {
+            lists.remove("local");
+            show(cx, &lists.into());
+        }),
+        Command::Print(globs) => {
+            keys.texts(&Match::of(&globs.into())).map(|texts| show(cx, &texts.into()))
+        }
+        Command::Finger(globs) => {
+            keys.fingers(&Match::of(&globs.into()), None).map(|fingers| show(cx, &fingers.into()))
+        }
+        Command::Change(verb, globs) => change(cx, &keys, verb, &globs),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(error) => cx.report(&Report::error(error.to_string()).exit(1)),
+    }
+}
+
+fn show(cx: &Context, ret: &Value) {
+    // Nothing matched: nothing is said, whatever the outputter.
+    if ret.as_dict().is_some_and(Dict::is_empty) {
+        return;
+    }
+    if let Err(error) = display::show(cx, ret, "", Some("key"), 0) {
+        cx.report(&Report::error(format!("cannot write the result: {error}")).exit(1));
+    }
+}
+
+fn change(cx: &Context, keys: &Keys, verb: Verb, globs: &str) -> Result<(), halite_keys::Error> {
+    let flag = |name: &str| cx.parsed.bool(name);
+    let include = Include {
+        accepted: verb == Verb::Reject && (flag("include_all") || flag("include_accepted")),
+        rejected: verb == Verb::Accept && (flag("include_all") || flag("include_rejected")),
+        denied: flag("include_denied"),
+    };
+    let meant = keys.matching(&Match::of(&globs.into()))?;
+    if verb != Verb::Delete {
+        for (status, wanted) in [
+            ("minions", include.accepted),
+            ("minions_rejected", include.rejected),
+            ("minions_denied", include.denied),
+        ] {
+            if !wanted {
+                meant.remove(status);
+            }
+        }
+    }
+    if meant.is_empty() {
+        terminal::out(&no_match(globs, include));
+        return Ok(());
+    }
+    terminal::out(&format!("The following keys are going to be {}:\n", verb.done()));
+    show(cx, &meant.clone().into());
+    if !cx.opts.bool("yes") && !confirmed(verb) {
+        return Ok(());
+    }
+    let listed = Match::Dict(meant.clone());
+    let changed = match verb {
+        Verb::Accept => keys.accept(&listed, include)?,
+        Verb::Reject => keys.reject(&listed, include)?,
+        Verb::Delete => keys.delete(&listed)?,
+    };
+    for id in &changed.invalid {
+        terminal::err(&format!("Unable to accept invalid key for {id}.\n"));
+    }
+    // differs: Salt says «accepted» of a file that holds no key, and leaves it pending.
+    let done = if verb == Verb::Delete { &meant } else { &changed.keys };
+    for id in done.values().iter().flat_map(|ids| ids.items_of_sequence().unwrap_or_default()) {
+        let id = id.to_str();
+        if !changed.invalid.iter().any(|invalid| **invalid == *id) {
+            terminal::out(&format!("Key for minion {id} {}.\n", verb.done()));
+        }
+    }
+    tell_master(cx, &changed.events);
+    if verb != Verb::Accept && cx.opts.bool("rotate_aes_key") {
+        let cachedir = cx.opts.str("cachedir");
+        halite_keys::request_rotation(Path::new(&*cachedir), &cx.opts.str("id"), owner(cx))?;
+    }
+    Ok(())
+}
+
+fn no_match(globs: &str, include: Include) -> String {
+    let mut states = vec!["unaccepted"];
+    let more = [
+        ("accepted", include.accepted),
+        ("rejected", include.rejected),
+        ("denied", include.denied),
+    ];
+    states.extend(more.iter().filter(|(_, asked)| *asked).map(|(state, _)| *state));
+    let states = match states.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        all => all.concat(),
+    };
+    format!("The key glob '{globs}' does not match any {states} keys.\n")
+}
+
+/// Asks the user. No answer at all (no input) is no.
+fn confirmed(verb: Verb) -> bool {
+    let (question, silence) = match verb {
+        Verb::Delete => ("Proceed? [N/y] ", false),
+        _ => ("Proceed? [n/Y] ", true),
+    };
+    terminal::out(question);
+    let mut answer = String::new();
+    match std::io::stdin().read_line(&mut answer) {
+        Ok(0) | Err(_) => false,
+        Ok(_) => match answer.trim_end_matches('\n') {
+            "" => silence,
+            answer => answer.to_lowercase().starts_with('y'),
+        },
+    }
+}
+
+/// Fires `salt/key` events, if a master runs.
+fn tell_master(cx: &Context, events: &[Dict]) {
+    if events.is_empty() {
+        return;
+    }
+    let Ok(mut master) = Client::connect(Path::new(&*cx.opts.str("sock_dir"))) else { return };
+    for event in events {
+        let fire = Request::Fire { tag: "salt/key".into(), data: event.clone() };
+        if let Err(error) = master.call(&fire) {
+            tracing::warn!("the master did not take an event: {error}");
+            return;
+        }
+    }
+}
+
+/// Returns the user id of the master's user, when files shall belong to it.
+fn owner(cx: &Context) -> Option<u32> {
+    let user = nix::unistd::User::from_name(&cx.opts.str("user")).ok()??;
+    nix::unistd::geteuid().is_root().then(|| user.uid.as_raw())
+}
+
+fn bits(cx: &Context) -> u32 {
+    cx.parsed.int("keysize").and_then(|bits| u32::try_from(bits).ok()).unwrap_or(2048)
+}
+
+fn make_keys(cx: &Context, keys: &Keys) -> Result<(), halite_keys::Error> {
+    let name = cx.parsed.str("gen_keys").unwrap_or_default();
+    let folder = cx.parsed.str("gen_keys_dir").unwrap_or_else(|| ".".into());
+    let owner = cx.parsed.is_explicit("user").then(|| owner(cx)).flatten();
+    let options = KeyOptions { bits: bits(cx), owner, ..KeyOptions::default() };
+    // differs: 3008 makes a pair for the master beside it, and ends with a traceback.
+    let finger = keys.make_pair(Some(Path::new(&folder)), &name, &options)?;
+    show(cx, &dict! { "return" => finger });
+    Ok(())
+}
+
+fn make_signature(cx: &Context, keys: &Keys) -> Result<(), halite_keys::Error> {
+    let given = |dest: &str| cx.parsed.str(dest).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let (private, public, folder) = (given("priv"), given("pub"), given("signature_path"));
+    let id = cx.opts.str("id");
+    let id = id.strip_suffix("_master").unwrap_or(&id);
+    let file_name = cx.opts.opt_str("master_pubkey_signature").filter(|name| !name.is_empty());
+    // The configured default is the name of old releases; 3008 puts the master's id in front.
+    let file_name = file_name
+        .filter(|name| name != "master_pubkey_signature")
+        .unwrap_or_else(|| format!("{id}_pubkey_signature").into());
+    let sign_name = cx.opts.opt_str("master_sign_key_name").unwrap_or_else(|| "master_sign".into());
+    let passphrase = cx.opts.opt_str("signing_key_pass").filter(|pass| !pass.is_empty());
+    let algo = cx.opts.str("signing_algorithm").parse().unwrap_or_default();
+    let signed = keys.sign(&Signature {
+        private: private.as_deref(),
+        public: public.as_deref(),
+        folder: folder.as_deref(),
+        auto_create: cx.parsed.bool("auto_create"),
+        sign_name: &sign_name,
+        passphrase: passphrase.as_deref(),
+        bits: bits(cx),
+        algo,
+        file_name: &file_name,
+    })?;
+    let ret = match signed {
+        Ok(new) => Value::from(new),
+        Err(why) => why.into(),
+    };
+    show(cx, &dict! { "return" => ret });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_match() {
+        let check = |include: Include, states: &str| {
+            let expected = format!("The key glob 'x' does not match any {states} keys.\n");
+            assert_eq!(no_match("x", include), expected);
+        };
+        check(Include::default(), "unaccepted");
+        check(Include { denied: true, ..Include::default() }, "unaccepted or denied");
+        let all = Include { accepted: true, rejected: true, denied: true };
+        check(all, "unaccepted, accepted, rejected or denied");
+    }
 }

@@ -1,6 +1,20 @@
 //! `salt-master`: the master daemon.
+//!
+//! The master itself is the crate `master`. What it cannot do alone is put together here: pillar is
+//! rendered with the functions of this machine, as Salt's master does it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use halite_host::Os;
+use halite_master::{Parts, PillarRequest, PillarSource};
+use halite_minion::{Alone, Engine, Masterless, Parts as EngineParts, Pipes, registry};
+use halite_pillar::{Compiler, Input, Renderer, Request, Source, unchanged};
+use halite_spec::{Cx, Host, Job, Result};
+use halite_value::{Dict, Value};
+use parking_lot::Mutex;
 
 use crate::{
+    diagnostics::Report,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
 };
@@ -28,5 +42,130 @@ pub static PROGRAM: Program = Program {
 
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
-    cx.missing("salt-master")
+    let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
+    if cx.parsed.bool("daemon")
+        && let Err(error) = nix::unistd::daemon(true, false)
+    {
+        return failed(cx, format!("cannot go to the background: {error}"));
+    }
+    let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
+    let parts = Parts { pillar: Some(pillar), ..Parts::default() };
+    match halite_master::run(&cx.opts, parts, &|| tracing::info!("SIGHUP: nothing to reload")) {
+        Ok(()) => 0,
+        Err(error) => failed(cx, error.to_string()),
+    }
+}
+
+/// Compiled pillars kept; an entry costs about as much as the pillar itself.
+const MOST_KEPT: usize = 20_000;
+
+/// Compiles pillar for minions, with the functions of the master's machine.
+struct MasterPillar {
+    cx: Cx,
+    pipes: Arc<Pipes>,
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+/// A pillar with what it was made from.
+struct Kept {
+    grains: Value,
+    inputs: Vec<Input>,
+    pillar: Dict,
+}
+
+impl MasterPillar {
+    fn new(opts: &Dict) -> Self {
+        let opts = opts.shallow_copy();
+        // Files come from this machine's own roots.
+        opts.insert("file_client", "local");
+        let host: Arc<dyn Host> = Arc::new(Os::new());
+        let pipes = Arc::new(Pipes::new(&opts));
+        let parts = EngineParts {
+            rendering: Arc::clone(&pipes) as _,
+            sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
+            link: Arc::new(Alone::new(Arc::clone(&host), &opts)),
+            states: Arc::new(registry::Native),
+        };
+        let cx = Cx {
+            files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
+            host,
+            opts,
+            grains: Dict::new(),
+            pillar: Dict::new(),
+            context: Dict::new(),
+            low: Dict::new(),
+            job: Arc::new(Job::new("", "", "")),
+            runtime: Arc::new(Engine::new(parts)),
+        };
+        Self { cx, pipes, kept: Mutex::default() }
+    }
+
+    /// The context of a minion's templates: this machine's functions, the minion's grains.
+    fn cx_of(&self, request: &PillarRequest) -> Cx {
+        let opts = self.cx.opts.shallow_copy();
+        opts.insert("id", &request.id);
+        opts.insert("grains", &request.grains);
+        opts.insert("minion_id", &request.id);
+        Cx { opts, grains: request.grains.clone(), context: Dict::new(), ..self.cx.clone() }
+    }
+}
+
+impl PillarSource for MasterPillar {
+    fn compile(&self, request: &PillarRequest) -> Dict {
+        // What was given on the command line is for once.
+        let key = request.overrides.is_empty().then(|| {
+            format!("{}\0{:?}\0{:?}", request.id, request.saltenv, request.pillarenv)
+        });
+        let grains = Value::from(&request.grains);
+        if let Some(key) = &key
+            && let Some(kept) = self.kept.lock().get(key)
+            && kept.grains == grains
+            && unchanged(&kept.inputs, &*self.cx.host)
+        {
+            return kept.pillar.clone();
+        }
+        let cx = self.cx_of(request);
+        let renderer = Arc::new(Templates { cx: cx.clone(), pipes: Arc::clone(&self.pipes) });
+        let wanted = Request {
+            opts: cx.opts.clone(),
+            minion_id: request.id.to_string(),
+            grains: request.grains.clone(),
+            saltenv: request.saltenv.as_ref().map(ToString::to_string),
+            pillarenv: request.pillarenv.as_ref().map(ToString::to_string),
+            pillar_override: request.overrides.clone(),
+            extra_minion_data: request.extra.clone(),
+            ..Request::default()
+        };
+        let compiled = Compiler::new(Arc::clone(&cx.host), renderer).compile(&wanted);
+        for failure in &compiled.failures {
+            tracing::error!(
+                "Rendering SLS '{}' of '{}' for {} failed: {}",
+                failure.sls,
+                failure.saltenv,
+                request.id,
+                failure.error
+            );
+        }
+        if let Some(key) = key {
+            let mut kept = self.kept.lock();
+            if kept.len() >= MOST_KEPT {
+                kept.clear();
+            }
+            let pillar = compiled.pillar.clone();
+            kept.insert(key, Kept { grains, inputs: compiled.inputs, pillar });
+        }
+        compiled.pillar
+    }
+}
+
+/// Renders pillar files.
+struct Templates {
+    cx: Cx,
+    pipes: Arc<Pipes>,
+}
+
+impl Renderer for Templates {
+    fn render(&self, source: &Source<'_>) -> Result<Value> {
+        self.pipes.pillar(&self.cx, source)
+    }
 }

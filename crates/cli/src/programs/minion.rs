@@ -1,6 +1,14 @@
 //! `salt-minion`: the minion daemon.
 
+use std::{path::Path, sync::Arc};
+
+use halite_minion::{
+    Pipes,
+    daemon::{self, Start},
+};
+
 use crate::{
+    diagnostics::Report,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
 };
@@ -28,5 +36,46 @@ pub static PROGRAM: Program = Program {
 
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
-    cx.missing("salt-minion")
+    let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
+    if cx.parsed.bool("daemon")
+        && let Err(error) = nix::unistd::daemon(true, false)
+    {
+        return failed(cx, format!("cannot go to the background: {error}"));
+    }
+    let pid_file = PidFile::write(&cx.opts.str("pidfile"));
+    let opts = cx.opts.values().clone();
+    let rendering = Arc::new(Pipes::new(&opts));
+    let ended = daemon::run(Start { opts, rendering });
+    drop(pid_file);
+    match ended {
+        Ok(code) => code,
+        Err(error) => failed(cx, error.to_string()),
+    }
+}
+
+/// The file that names the running daemon's process, for as long as it runs.
+struct PidFile(String);
+
+impl PidFile {
+    fn write(path: &str) -> Option<Self> {
+        if path.is_empty() {
+            return None;
+        }
+        if let Some(folder) = Path::new(path).parent() {
+            let _ = std::fs::create_dir_all(folder);
+        }
+        match std::fs::write(path, std::process::id().to_string()) {
+            Ok(()) => Some(Self(path.to_owned())),
+            Err(error) => {
+                tracing::warn!("Unable to write the pid file {path}: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

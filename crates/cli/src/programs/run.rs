@@ -1,9 +1,20 @@
 //! `salt-run`: run a runner on the master.
 
+use std::{path::Path, sync::Arc};
+
+use halite_client::{Client, Request};
+use halite_host::Os;
+use halite_minion::{Alone, Engine, Link, Masterless, Parts, Pipes};
+use halite_spec::{Call, Cx, Error, Event, Host, Job, Refresh, Result};
+use halite_value::{Dict, Value};
+
 use crate::{
     args::Args,
+    diagnostics::Report,
+    display, fleet,
     optparse::{Action, Flag, Group, Program, flag},
     programs::{Context, Early, check_jid, check_no_parse, check_output, shared},
+    terminal,
 };
 
 static LOGGING: Group = Group {
@@ -59,7 +70,7 @@ pub static PROGRAM: Program = Program {
 };
 
 /// Looks at the arguments.
-pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
+pub(crate) fn check(cx: &mut Context) -> std::result::Result<(), Early> {
     check_output(cx)?;
     check_no_parse(cx);
     check_jid(cx)?;
@@ -79,5 +90,160 @@ pub fn arguments(cx: &Context) -> Args {
 
 /// Runs the runner and prints its result.
 pub fn run(cx: &mut Context) -> u8 {
-    cx.missing("salt-run")
+    if cx.parsed.bool("doc") {
+        return documentation(cx);
+    }
+    let name = cx.parsed.args.first().cloned().unwrap_or_default();
+    let Some(function) = halite_runners::runner(&name) else {
+        terminal::out(&format!("'{name}' is not available.\n"));
+        return 1;
+    };
+    let jid = cx.parsed.str("jid").unwrap_or_else(|| halite_wire::Jid::now().as_str().to_owned());
+    let Args { args, kwargs } = arguments(cx);
+    if cx.opts.bool("async") {
+        return asynchronous(cx, &name, args, kwargs);
+    }
+    let own = context(cx, &jid, &name);
+    match (function.call)(&own, Call { args, kwargs }) {
+        Ok(ret) => {
+            let code = retcode(&ret);
+            if !cx.parsed.bool("quiet") {
+                let (data, outputter) = halite_output::select::unwrap_runner(&ret);
+                if let Err(error) = display::show(cx, &data, "", outputter.as_deref(), 0) {
+                    return cx.report(
+                        &Report::error(format!("cannot write the result: {error}")).exit(1),
+                    );
+                }
+            }
+            code
+        }
+        Err(Error::Args(wrong)) => {
+            terminal::err(&format!(
+                "Passed invalid arguments: {name}: {wrong}.\n\nUsage:\n{}\n",
+                function.doc
+            ));
+            1
+        }
+        Err(error) => {
+            terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
+            1
+        }
+    }
+}
+
+/// The exit code a runner asks for, in its return or one level below.
+fn retcode(ret: &Value) -> u8 {
+    let own = ret.get("retcode").or_else(|| ret.get("data")?.get("retcode"));
+    let code = own.and_then(|code| code.as_int()).unwrap_or(0);
+    u8::try_from(code & 255).unwrap_or(1)
+}
+
+/// Has the running master do it.
+fn asynchronous(cx: &Context, fun: &str, arg: Vec<Value>, kwarg: Dict) -> u8 {
+    let mut client = match fleet::connect(cx) {
+        Ok(client) => client,
+        Err(code) => return code,
+    };
+    let request = Request::Runner { fun: fun.into(), arg, kwarg, asynchronous: true };
+    match client.call(&request) {
+        Ok(answer) => {
+            let jid = answer.get_str("jid").unwrap_or_default();
+            terminal::out(&format!(
+                "[WARNING ] Running in asynchronous mode. Results of this execution may be collected by attaching to the master event bus or by examining the master job cache, if configured. This execution is running under tag salt/run/{jid}\n"
+            ));
+            0
+        }
+        Err(error) => fleet::refused(cx, &error),
+    }
+}
+
+fn documentation(cx: &Context) -> u8 {
+    let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
+    for (name, function) in halite_runners::runners() {
+        if wanted.is_empty() || name == wanted || name.starts_with(&format!("{wanted}.")) {
+            terminal::out(&format!("{name}:\n{}\n\n", function.doc));
+        }
+    }
+    0
+}
+
+/// Builds what a runner works with: the master's configuration, and the engine for execution
+/// functions and pillar.
+fn context(cx: &Context, jid: &str, fun: &str) -> Cx {
+    let opts = cx.opts.values().clone();
+    opts.insert("file_client", "local");
+    let host: Arc<dyn Host> = Arc::new(Os::new());
+    let pipes = Arc::new(Pipes::new(&opts));
+    let link = Terminal { alone: Alone::new(Arc::clone(&host), &opts), jid: jid.to_owned() };
+    let parts = Parts {
+        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
+        rendering: pipes,
+        link: Arc::new(link),
+        states: Arc::new(halite_minion::registry::Native),
+    };
+    Cx {
+        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
+        job: Arc::new(Job::new(jid, fun, fleet::user())),
+        runtime: Arc::new(Engine::new(parts)),
+        grains: Dict::new(),
+        pillar: Dict::new(),
+        context: Dict::new(),
+        low: Dict::new(),
+        host,
+        opts,
+    }
+}
+
+/// Where the events of a runner go: what it prints to the terminal, the rest to the master.
+struct Terminal {
+    alone: Alone,
+    jid: String,
+}
+
+impl Link for Terminal {
+    fn fire(&self, cx: &Cx, event: Event) -> Result<bool> {
+        if event.tag == halite_runners::PRINT {
+            terminal::out(&format!("{}\n", event.data));
+            return Ok(true);
+        }
+        if event.tag == "progress" {
+            terminal::out(&format!("{}\n", event.data.get("message").unwrap_or_default()));
+        }
+        let tag = format!("salt/run/{}/{}", self.jid, event.tag);
+        let data = event.data.as_dict().cloned().unwrap_or_default();
+        let folder = cx.opt_str("sock_dir").unwrap_or_default();
+        // Without a master nobody listens.
+        let Ok(mut client) = Client::connect(Path::new(folder.as_str())) else { return Ok(false) };
+        Ok(client.call(&Request::Fire { tag: tag.into(), data }).is_ok())
+    }
+
+    fn ask(&self, cx: &Cx, load: Value) -> Result<Value> {
+        self.alone.ask(cx, load)
+    }
+
+    fn running(&self, cx: Option<&Cx>) -> Vec<Value> {
+        self.alone.running(cx)
+    }
+
+    fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
+        self.alone.signal_job(jid, signal)
+    }
+
+    fn refreshed(&self, cx: &Cx, what: Refresh) -> Result<()> {
+        self.alone.refreshed(cx, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::dict;
+
+    use super::*;
+
+    #[test]
+    fn codes_of_runners() {
+        assert_eq!(retcode(&true.into()), 0);
+        assert_eq!(retcode(&dict! { "retcode" => 1 }), 1);
+        assert_eq!(retcode(&dict! { "data" => dict! { "retcode" => 3 } }), 3);
+    }
 }

@@ -1,10 +1,18 @@
 //! `salt`: run a function on many minions.
 
-use halite_value::{Value, yaml};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use halite_client::{Client, Error, Gather, Job, News, Request, Silence, Waited};
+use halite_value::{Dict, SmolStr, Value, dict, yaml};
 
 use crate::{
     args::{Args, share_out},
     diagnostics::Report,
+    display,
+    fleet::{self, batch, interrupt, ticker::Ticker},
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_no_parse, check_output, check_targets, id_list, shared},
     terminal,
@@ -250,5 +258,334 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.parsed.bool("config_dump") {
         return dump_config(cx);
     }
-    cx.missing("salt")
+    let mut client = match fleet::connect(cx) {
+        Ok(client) => client,
+        Err(code) => return code,
+    };
+    let done = match () {
+        () if cx.parsed.bool("preview_target") => preview(cx, &mut client),
+        () if cx.parsed.bool("batch") || cx.parsed.bool("static") => batched(cx, &mut client),
+        () if is_too_many(cx, &mut client) => {
+            terminal::out("\nNOTICE: Too many minions targeted, switching to batch execution.\n");
+            let size = cx.parsed.get("batch_safe_size").to_string();
+            cx.parsed.set("batch", size);
+            batched(cx, &mut client)
+        }
+        () => run_job(cx, &mut client),
+    };
+    done.unwrap_or_else(|error| fleet::refused(cx, &error))
+}
+
+/// Returns the minions a target means, as the master sees it.
+fn targeted(cx: &Context, client: &mut Client) -> Result<Vec<SmolStr>, Error> {
+    let tgt = cx.opts.get("tgt").unwrap_or_default();
+    let request = Request::MinionData { tgt, tgt_type: fleet::target_type(cx) };
+    let data = client.call(&request)?;
+    let mut ids: Vec<SmolStr> = data
+        .as_dict()
+        .map(|data| data.keys().iter().map(|id| id.to_str()).collect())
+        .unwrap_or_default();
+    ids.sort();
+    Ok(ids)
+}
+
+fn preview(cx: &Context, client: &mut Client) -> Result<u8, Error> {
+    let ids = targeted(cx, client)?;
+    if ids.is_empty() {
+        return Ok(no_return());
+    }
+    Ok(shown(cx, &Value::list(&ids), None, 0, false))
+}
+
+fn is_too_many(cx: &Context, client: &mut Client) -> bool {
+    let limit = cx.parsed.int("batch_safe_limit").unwrap_or(0);
+    let limit = usize::try_from(limit).unwrap_or(0);
+    limit > 1 && targeted(cx, client).is_ok_and(|ids| ids.len() >= limit)
+}
+
+fn no_return() -> u8 {
+    terminal::err("ERROR: No return received\n");
+    2
+}
+
+fn shown(cx: &Context, ret: &Value, out: Option<&str>, retcode: i64, all_at_once: bool) -> u8 {
+    let fun = cx.opts.opt_str("fun").unwrap_or_default();
+    match display::show_at_once(cx, ret, &fun, out, retcode, all_at_once) {
+        Ok(()) => 0,
+        Err(error) => {
+            cx.report(&Report::error(format!("cannot write the result: {error}")).exit(1))
+        }
+    }
+}
+
+/// `--batch` and `--static`.
+fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
+    let size = cx.parsed.str("batch").filter(|size| !size.is_empty());
+    if let Some(size) = size.as_deref().filter(|size| !batch::is_size(size)) {
+        let message = "Data must be in the form of %10, 10% or 3";
+        terminal::out(&format!("Invalid batch data sent: {size}\n{message}\n"));
+    }
+    if cx.parsed.bool("static") {
+        let mut screen = batch::Silent::default();
+        batch::run(cx, client, &size.unwrap_or_else(|| "100%".into()), &mut screen)?;
+        if screen.returns.is_empty() {
+            return Ok(no_return());
+        }
+        return Ok(shown(cx, &screen.returns.into(), None, 0, true));
+    }
+    let ended = batch::run(cx, client, &size.unwrap_or_default(), &mut batch::Printed(cx))?;
+    if !ended.any {
+        return Ok(no_return());
+    }
+    Ok(u8::try_from(ended.retcode & 255).unwrap_or(1))
+}
+
+/// The ordinary case: one job, its returns printed as they arrive.
+fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
+    let mut job = fleet::job(cx);
+    if cx.opts.bool("async") {
+        job.follow = false;
+        let (published, _) = client.publish(&job)?;
+        if published.jid.is_empty() {
+            nobody(&published);
+        }
+        let jid = if published.jid.is_empty() { "0" } else { published.jid.as_str() };
+        terminal::out(&format!("Executed command with job ID: {jid}\n"));
+        return Ok(0);
+    }
+    if let Some(count) = cx.parsed.int("subset").filter(|count| *count > 0) {
+        job.tgt = Value::list(&subset(cx, client, &job, count)?);
+        job.tgt_type = "list".into();
+    }
+    let (published, stream) = client.publish(&job)?;
+    if published.jid.is_empty() || (published.minions.is_empty() && !cx.opts.bool("order_masters"))
+    {
+        nobody(&published);
+        return Ok(no_return());
+    }
+    interrupt::names(&published.jid);
+    if cx.parsed.bool("verbose") {
+        terminal::out(&fleet::header(&published.jid));
+    } else if cx.parsed.bool("show_jid") {
+        terminal::out(&format!("jid: {}\n", published.jid));
+    }
+    let mut gather = Gather::new(&published, stream, fleet::patience(cx));
+    let mut book = Book::default();
+    let mut ticker = Ticker::new(published.minions.len());
+    loop {
+        let until = ticker.is_enabled().then(|| Instant::now() + Duration::from_millis(250));
+        match gather.next_until(client, until)? {
+            Waited::News(news) => {
+                ticker.clear();
+                book.take(cx, gather.jid(), news, published.minions.len());
+            }
+            Waited::TimedOut => ticker.show(gather.pending()),
+            Waited::Over => break,
+        }
+    }
+    ticker.clear();
+    Ok(book.close(cx))
+}
+
+/// Says that nobody is meant.
+fn nobody(published: &halite_client::Published) {
+    let usual = "No minions matched the target. No command was sent, no jid was assigned.";
+    terminal::out(&format!("{}\n", published.error.as_deref().unwrap_or(usual)));
+}
+
+/// Chooses at random among the minions that have the function.
+fn subset(cx: &Context, client: &mut Client, job: &Job, count: i64) -> Result<Vec<SmolStr>, Error> {
+    let ask = Job {
+        fun: "sys.list_functions".into(),
+        arg: Vec::new(),
+        ret: SmolStr::default(),
+        ..job.clone()
+    };
+    let outcome = client.run(&ask, fleet::patience(cx))?;
+    let has = |load: &Dict| {
+        let functions = load.get("return").and_then(|ret| ret.items_of_sequence());
+        functions.is_some_and(|functions| functions.contains(&job.fun))
+    };
+    let mut ids: Vec<SmolStr> =
+        outcome.returned.into_iter().filter(|(_, load)| has(load)).map(|(id, _)| id).collect();
+    let mut chosen = Vec::new();
+    while !ids.is_empty() && (chosen.len() as i64) < count {
+        chosen.push(ids.swap_remove(random_below(ids.len())));
+    }
+    Ok(chosen)
+}
+
+/// Good enough to spread work; not for secrets.
+fn random_below(limit: usize) -> usize {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    usize::try_from(random % limit.max(1) as u64).unwrap_or(0)
+}
+
+/// What has been heard, for the summary and the exit code.
+#[derive(Default)]
+struct Book {
+    returned: usize,
+    failed: Vec<SmolStr>,
+    not_connected: Vec<SmolStr>,
+    no_response: Vec<SmolStr>,
+    /// Collected instead of printed: `sys.doc`.
+    docs: Dict,
+    bad: bool,
+}
+
+impl Book {
+    fn take(&mut self, cx: &Context, jid: &str, news: News, all: usize) {
+        match news {
+            News::Returned { id, load } => self.returned(cx, &id, &load, all),
+            News::Missing { id, silence } => self.missing(cx, &id, silence, jid),
+            News::Partial(load) => {
+                // A part of a state run: shown as the whole will be.
+                let data = load.get("data").or_else(|| load.get("return")).unwrap_or_default();
+                let id = load.get("id").unwrap_or_default().to_str();
+                let ret = data.get("ret").unwrap_or(data);
+                if ret.truthy() {
+                    shown(cx, &dict! { id.as_str() => ret }, Some("highstate"), 0, false);
+                }
+            }
+            News::Asking(_) | News::Started(_) => {}
+        }
+    }
+
+    fn returned(&mut self, cx: &Context, id: &SmolStr, load: &Dict, all: usize) {
+        let ret = load.get("return").unwrap_or_default();
+        let code = fleet::retcode(load);
+        self.returned += 1;
+        if code != 0 {
+            self.bad = true;
+            self.failed.push(id.clone());
+        }
+        if is_doc(cx) {
+            self.docs.insert(id.as_str(), ret);
+        } else if cx.parsed.bool("progress") {
+            bar(self.returned, all);
+        } else {
+            let out = load.get("out").map(|out| out.to_str()).filter(|out| !out.is_empty());
+            shown(cx, &dict! { id.as_str() => ret }, out.as_deref(), code, false);
+        }
+    }
+
+    fn missing(&mut self, cx: &Context, id: &SmolStr, silence: Silence, jid: &str) {
+        match silence {
+            Silence::NotConnected => self.not_connected.push(id.clone()),
+            Silence::NoResponse => self.no_response.push(id.clone()),
+        }
+        // differs: 3008.3 prints them in spite of --hide-timeout.
+        if cx.parsed.is_explicit("show_timeout") && !cx.parsed.bool("show_timeout") {
+            return;
+        }
+        self.bad = true;
+        if !is_doc(cx) && !cx.parsed.bool("progress") {
+            let ret = dict! { id.as_str() => silence.text(jid) };
+            shown(cx, &ret, Some("no_return"), 1, false);
+        }
+    }
+
+    /// Prints what comes last, and returns the exit code.
+    fn close(self, cx: &Context) -> u8 {
+        if is_doc(cx) {
+            return print_docs(cx, &self.docs);
+        }
+        let progress = cx.parsed.bool("progress");
+        if progress {
+            terminal::out("\n");
+        }
+        let asked = cx.opts.bool("cli_summary") && cx.parsed.str("output").is_none();
+        if progress || asked {
+            terminal::out(&self.summary(cx.parsed.bool("verbose")));
+        }
+        if self.bad && !progress {
+            terminal::err("ERROR: Minions returned with non-zero exit code\n");
+            return 1;
+        }
+        0
+    }
+
+    fn summary(&self, verbose: bool) -> String {
+        let rule = "-".repeat(43);
+        let silent = self.not_connected.len() + self.no_response.len();
+        let mut text = format!(
+            "\n\n{rule}\nSummary\n{rule}\n# of minions targeted: {}\n# of minions returned: {}\n\
+             # of minions that did not return: {silent}\n# of minions with errors: {}\n",
+            self.returned + silent,
+            self.returned,
+            self.failed.len(),
+        );
+        if verbose {
+            for (title, ids) in [
+                ("Minions not connected", &self.not_connected),
+                ("Minions not responding", &self.no_response),
+                ("Minions with failures", &self.failed),
+            ] {
+                if !ids.is_empty() {
+                    text += &format!("{title}: {}\n", ids.join(" "));
+                }
+            }
+        }
+        text + &rule + "\n"
+    }
+}
+
+fn is_doc(cx: &Context) -> bool {
+    cx.opts.str("fun") == "sys.doc"
+}
+
+/// `--progress`: how many have returned, on one line.
+fn bar(returned: usize, all: usize) {
+    let all = all.max(1);
+    let percent = (returned * 100 / all).min(100);
+    let filled = "#".repeat(percent / 2);
+    terminal::out(&format!("\r{percent:3}% [{filled:50}] {returned}/{all}"));
+}
+
+/// Prints the documentation that minions returned, each function once.
+fn print_docs(cx: &Context, returns: &Dict) -> u8 {
+    if returns.is_empty() {
+        terminal::err("No minions found to gather docs from\n");
+        return 2;
+    }
+    let docs: BTreeMap<SmolStr, Value> = returns
+        .values()
+        .iter()
+        .rev()
+        .filter_map(|ret| ret.as_dict().map(Dict::entries))
+        .flatten()
+        .filter(|(_, doc)| doc.truthy())
+        .map(|(fun, doc)| (fun.to_str(), doc))
+        .collect();
+    for (fun, doc) in docs {
+        if cx.parsed.str("output").is_some() {
+            let _ = display::show(cx, &dict! { fun.as_str() => doc }, "", Some("nested"), 0);
+        } else {
+            terminal::out(&format!("{fun}:\n{doc}\n\n"));
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_counts_everybody() {
+        let book = Book {
+            returned: 2,
+            failed: vec!["b".into()],
+            not_connected: vec!["c".into(), "d".into()],
+            ..Book::default()
+        };
+        let short = book.summary(false);
+        assert!(short.starts_with("\n\n-------------------------------------------\nSummary\n---"));
+        assert!(short.contains("\n# of minions targeted: 4\n# of minions returned: 2\n"));
+        assert!(short.contains("\n# of minions that did not return: 2\n"));
+        assert!(short.contains("\n# of minions with errors: 1\n------"));
+        let long = book.summary(true);
+        assert!(long.contains("\nMinions not connected: c d\nMinions with failures: b\n---"));
+    }
 }

@@ -325,7 +325,8 @@ pub fn default_shell(cx: &Cx) -> String {
 }
 
 fn check_shell(cx: &Cx, shell: &str, options: &Options) -> Result<()> {
-    if shell.is_empty() {
+    // Without a shell at work, only one that somebody asked for has to exist.
+    if shell.is_empty() || (options.shell.is_none() && options.python_shell != Some(true)) {
         return Ok(());
     }
     let is_program = cx

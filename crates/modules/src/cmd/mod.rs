@@ -396,7 +396,7 @@ fn started(cx: &Cx, mut options: Options) -> Result<Value> {
 static SCRATCH: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a path nobody uses, as `mkstemp` would.
-fn scratch_path(cx: &Cx, folder: Option<&str>, suffix: &str) -> PathBuf {
+pub fn scratch_path(cx: &Cx, folder: Option<&str>, suffix: &str) -> PathBuf {
     let folder = match folder {
         Some(folder) => PathBuf::from(folder),
         None => cx.host.env(OsStr::new("TMPDIR")).map_or_else(|| "/tmp".into(), PathBuf::from),

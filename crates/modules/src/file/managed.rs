@@ -169,6 +169,19 @@ impl Request {
         Ok(View { content, target, stat, replaces_link, difference, perms, wanted })
     }
 
+    /// As [`Request::look`], where what stands there now will be gone before.
+    pub fn look_at_nothing(&self, cx: &Cx) -> Result<View> {
+        Ok(View {
+            content: self.origin.content(cx)?,
+            target: PathBuf::from(self.name()),
+            stat: None,
+            replaces_link: false,
+            difference: Some(Difference { text: "New file".into(), counts: true }),
+            perms: Dict::new(),
+            wanted: self.wanted.clone(),
+        })
+    }
+
     fn compare(
         &self,
         cx: &Cx,

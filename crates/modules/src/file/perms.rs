@@ -433,14 +433,16 @@ pub(super) fn stat_of(cx: &Cx, path: &Path, follow: bool) -> Result<Stat> {
         .map_err(|_| Error::failed(format!("Path not found: {}", path.display())))
 }
 
-pub(crate) fn user_name(cx: &Cx, uid: u32) -> Value {
+/// Returns a user's name, or the id if nobody has it.
+pub fn user_name(cx: &Cx, uid: u32) -> Value {
     match cx.host.user_with_id(uid) {
         Ok(Some(user)) => user.name.into(),
         _ => uid.into(),
     }
 }
 
-pub(crate) fn group_name(cx: &Cx, gid: u32) -> Value {
+/// Returns a group's name, or the id if nobody has it.
+pub fn group_name(cx: &Cx, gid: u32) -> Value {
     match cx.host.group_with_id(gid) {
         Ok(Some(group)) => group.name.into(),
         _ => gid.into(),

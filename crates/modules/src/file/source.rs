@@ -56,7 +56,7 @@ pub fn redacted(address: &str) -> String {
 }
 
 /// Checks a signature with the module that can (`gpg.verify` …).
-pub(crate) struct Signature {
+pub struct Signature {
     pub signature: Value,
     pub signed_by_any: Option<Value>,
     pub signed_by_all: Option<Value>,
@@ -66,7 +66,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    pub(crate) fn verify(&self, cx: &Cx, file: &Path, saltenv: &str) -> Result<()> {
+    pub fn verify(&self, cx: &Cx, file: &Path, saltenv: &str) -> Result<()> {
         let function = format!("{}.verify", self.backend);
         if !cx.runtime.has(&function) {
             return Err(Error::failed(format!(

@@ -10,11 +10,9 @@ use std::{io::Read, path::Path};
 
 use halite_spec::{Cx, Error, Result, function, host, module};
 use halite_value::Value;
-use md5::Md5;
-use sha1::Sha1;
-use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use self::mersenne::Mersenne;
+use crate::hashutil;
 
 module! {
     /// Random numbers and texts, and password hashes.
@@ -46,26 +44,12 @@ pub fn below(cx: &Cx, limit: u64) -> Result<u64> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Returns the hash of data as hexadecimal digits.
 pub fn digest(algorithm: &str, data: &[u8]) -> Result<String> {
-    Ok(match algorithm {
-        "md5" => hex(&Md5::digest(data)),
-        "sha1" => hex(&Sha1::digest(data)),
-        "sha224" => hex(&Sha224::digest(data)),
-        "sha256" => hex(&Sha256::digest(data)),
-        "sha384" => hex(&Sha384::digest(data)),
-        "sha512" => hex(&Sha512::digest(data)),
-        _ => {
-            return Err(Error::Raised {
-                class: "SaltException".into(),
-                message: "You must specify a valid algorithm.".into(),
-                traceback: None,
-            });
-        }
+    hashutil::Kind::named(algorithm).map(|kind| kind.of(data)).ok_or_else(|| Error::Raised {
+        class: "SaltException".into(),
+        message: "You must specify a valid algorithm.".into(),
+        traceback: None,
     })
 }
 
@@ -108,24 +92,9 @@ pub fn str_encode(
     encoder: String,
 ) -> Result<String> {
     match (encoder.as_str(), value.as_bytes()) {
-        ("base64", Some(bytes)) => Ok(base64(bytes)),
+        ("base64", Some(bytes)) => Ok(hashutil::base64(bytes)),
         _ => Err(Error::invalid("Value must be an encode-able string")),
     }
-}
-
-/// Returns the base64 of data, with padding.
-pub fn base64(data: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(data.len().div_ceil(3) * 4);
-    for chunk in data.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * at) & 63) as usize];
-            text.push(if at > chunk.len() { '=' } else { char::from(digit) });
-        }
-    }
-    text
 }
 
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
@@ -442,13 +411,6 @@ mod tests {
             "$6$abc$MtSdWSZbhct2oe.SOqOUM2M/GA/uj5.vyVtJgRHgKi9uqXuWuJqOYE7H/YlsYGVg/YYzDV0xt3fEIwYt580.5.",
         );
         check("abc", "sha256", "$5$abc$VcJ0qwGTGkU.2mZ3wz2IGJpPxYgsQhU4OByqLmXIqX0");
-    }
-
-    #[test]
-    fn base64_pads() {
-        assert_eq!(base64(b"x"), "eA==");
-        assert_eq!(base64(b"xy"), "eHk=");
-        assert_eq!(base64(b"xyz"), "eHl6");
     }
 
     #[test]

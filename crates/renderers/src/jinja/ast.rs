@@ -5,7 +5,7 @@
 //! on their own; the evaluator walks what is left. One tree for both, annotated in place, so that
 //! nothing has to be copied.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use halite_value::{SmolStr, Value};
 
@@ -38,8 +38,6 @@ pub(crate) enum Load {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) loads: Vec<(u32, Load)>,
-    /// Names assigned in this scope: what an include or a scoped block sees of it.
-    pub(crate) stores: Vec<(SmolStr, Var)>,
 }
 
 #[derive(Clone, Debug)]
@@ -280,7 +278,6 @@ pub(crate) struct CallBlock {
     pub(crate) signature: Signature,
     pub(crate) body: Vec<Stmt>,
     pub(crate) func: usize,
-    pub(crate) when: When,
 }
 
 #[derive(Clone, Debug)]
@@ -383,8 +380,6 @@ pub(crate) struct Params {
 pub(crate) struct Code {
     pub(crate) funcs: Vec<Func>,
     pub(crate) blocks: Vec<(SmolStr, usize)>,
-    pub(crate) block_index: HashMap<SmolStr, usize>,
-    pub(crate) has_extends: bool,
     pub(crate) source: Arc<str>,
 }
 

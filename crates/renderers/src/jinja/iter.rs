@@ -95,7 +95,7 @@ impl Interp<'_> {
     fn iter_object(&mut self, object: &Arc<dyn Object>, value: &Value) -> Result<PyIter> {
         let any = object.as_any();
         if let Some(undefined) = any.downcast_ref::<Undefined>() {
-            if undefined.strict || undefined.forbidden {
+            if undefined.strict {
                 return Err(self.undefined_error(undefined));
             }
             return Ok(PyIter::empty());
@@ -245,7 +245,7 @@ impl Interp<'_> {
             Value::Object(object) => {
                 let any = object.as_any();
                 if let Some(undefined) = any.downcast_ref::<Undefined>() {
-                    if undefined.strict || undefined.forbidden {
+                    if undefined.strict {
                         return Err(self.undefined_error(undefined));
                     }
                     return Ok(Some(0));

@@ -226,7 +226,11 @@ pub(crate) struct BoundMethod {
 }
 
 impl Object for BoundMethod {
-    object!("builtin_function_or_method");
+    // The sandbox wraps the two that could look into objects.
+    object!(|own| match own.name.as_str() {
+        "format" | "format_map" => "function",
+        _ => "builtin_function_or_method",
+    });
 
     fn repr(&self) -> String {
         let of = self.object.type_name();
@@ -319,12 +323,6 @@ pub trait Lookup: Send + Sync {
 
     /// All keys: for iteration and for hints when a key is misspelt.
     fn keys(&self) -> Vec<String>;
-
-    /// It has the methods of a mapping (`get`, `items` …). Without them every name is an attribute,
-    /// as in `salt.grains.get(…)`.
-    fn is_mapping(&self) -> bool {
-        true
-    }
 
     /// The Python class that messages name.
     fn class(&self) -> &str {

@@ -30,10 +30,18 @@ impl Interp<'_> {
         self.explain(error, undefined)
     }
 
+    /// Notes that an undefined value is behind an error, for hints.
+    pub(crate) fn blame(&self, error: Error, value: &Value) -> Error {
+        match undefined(value) {
+            Some(undefined) => self.explain(error, undefined),
+            None => error,
+        }
+    }
+
     pub(crate) fn truthy(&mut self, value: &Value) -> Result<bool> {
         if let Value::Object(_) = value {
             if let Some(undefined) = undefined(value) {
-                if undefined.strict || undefined.forbidden {
+                if undefined.strict {
                     return Err(self.undefined_error(undefined));
                 }
                 return Ok(false);
@@ -57,7 +65,7 @@ impl Interp<'_> {
             Value::BigInt(int) => big_str(int)?.into(),
             Value::Object(object) => {
                 if let Some(undefined) = undefined(value) {
-                    if undefined.strict || undefined.forbidden {
+                    if undefined.strict {
                         return Err(self.undefined_error(undefined));
                     }
                     return Ok(SmolStr::default());
@@ -65,6 +73,13 @@ impl Interp<'_> {
                 match text_of(value) {
                     Some(text) => text.clone(),
                     None => object.str().into(),
+                }
+            }
+            Value::Dict(dict) if self.ordered.iter().any(|own| own.is_same(dict)) => {
+                let items = View { dict: dict.clone(), kind: ViewKind::Items }.to_vec();
+                match items.is_empty() {
+                    true => "OrderedDict()".into(),
+                    false => format!("OrderedDict({})", Value::from(items).repr()).into(),
                 }
             }
             other => {
@@ -79,7 +94,7 @@ impl Interp<'_> {
         let value = match &value {
             Value::Object(object) => {
                 if let Some(undefined) = undefined(&value)
-                    && (undefined.strict || undefined.forbidden)
+                    && undefined.strict
                 {
                     return Err(self.undefined_error(undefined));
                 }
@@ -136,7 +151,7 @@ impl Interp<'_> {
             (Value::Object(_), _) | (_, Value::Object(_)) => {
                 for side in [a, b] {
                     if let Some(undefined) = undefined(side)
-                        && (undefined.strict || undefined.forbidden)
+                        && undefined.strict
                     {
                         return Err(self.undefined_error(undefined));
                     }
@@ -300,11 +315,6 @@ impl Interp<'_> {
 
     fn contains_object(&mut self, container: &Value, item: &Value) -> Result<bool> {
         if let Some(text) = text_of(container) {
-            if let Some(undefined) = undefined(item)
-                && undefined.forbidden
-            {
-                return Err(self.undefined_error(undefined));
-            }
             let Some(part) = text_of(item) else {
                 let name = item.type_name();
                 return Err(type_error(format!(
@@ -362,7 +372,7 @@ impl Interp<'_> {
         for side in [a, b] {
             if let Some(undefined) = undefined(side) {
                 // `'%s' % undefined` formats it; everything else is an error at once.
-                if op == Op::Mod && text_of(a).is_some() && !undefined.forbidden {
+                if op == Op::Mod && text_of(a).is_some() {
                     break;
                 }
                 return Err(self.undefined_error(undefined));

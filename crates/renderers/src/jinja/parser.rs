@@ -206,7 +206,7 @@ impl Parser {
                 }
                 Tok::VarBegin => {
                     self.next()?;
-                    pieces.push(Piece::Expr(self.tuple(true, &[], false)?));
+                    pieces.push(Piece::Expr(self.tuple(true, false)?));
                     self.expect_tok(&Tok::VarEnd)?;
                 }
                 Tok::BlockBegin => {
@@ -335,7 +335,7 @@ impl Parser {
             "print" => self.print_tag()?,
             "macro" => self.macro_tag()?,
             "include" => self.include_tag()?,
-            "from" => self.from_tag()?,
+            "from" => self.import_names_tag()?,
             "import" => StmtKind::Import(Box::new(self.import_tag()?)),
             "set" => self.set_tag()?,
             "with" => self.with_tag()?,
@@ -346,14 +346,13 @@ impl Parser {
             }
             "call" => self.call_tag(line)?,
             "filter" => {
-                let filter = match self.filters(None, true)? {
-                    Some(filter) => filter,
-                    None => return self.expected("name"),
+                let Some(filter) = self.filters(None, true)? else {
+                    return self.expected("name");
                 };
                 let body = self.block_body_to(&["endfilter"])?;
                 StmtKind::FilterBlock { filter, body, scope: Scope::default() }
             }
-            "do" => StmtKind::Do(self.tuple(true, &[], false)?),
+            "do" => StmtKind::Do(self.tuple(true, false)?),
             "break" => StmtKind::Break,
             "continue" => StmtKind::Continue,
             "load_yaml" | "load_json" | "load_text" => self.load_tag(tag, line)?,
@@ -372,9 +371,9 @@ impl Parser {
     }
 
     fn set_tag(&mut self) -> Result<StmtKind> {
-        let target = self.target(&[], true)?;
+        let target = self.target(true)?;
         if self.skip_op("=")? {
-            let value = self.tuple(true, &[], false)?;
+            let value = self.tuple(true, false)?;
             return Ok(StmtKind::Set { target, value, export: Export::No });
         }
         let filter = self.filters(None, false)?;
@@ -391,7 +390,7 @@ impl Parser {
 
     fn load_tag(&mut self, tag: &str, line: u32) -> Result<StmtKind> {
         self.expect_keyword("as")?;
-        let target = self.target(&[], false)?;
+        let target = self.target(false)?;
         let body = self.block_body_to(&["endload"])?;
         let filter = self.expr(line, filter_call(None, tag))?;
         Ok(StmtKind::SetBlock(Box::new(SetBlock {
@@ -418,9 +417,9 @@ impl Parser {
     }
 
     fn for_tag(&mut self) -> Result<StmtKind> {
-        let target = self.target(&["in"], false)?;
+        let target = self.target(false)?;
         self.expect_keyword("in")?;
-        let iter = self.tuple(false, &["recursive"], false)?;
+        let iter = self.tuple(false, false)?;
         let test = if self.skip_name("if")? { Some(self.expression()?) } else { None };
         let recursive = self.skip_name("recursive")?;
         let body = self.block_body(&["endfor", "else"])?;
@@ -444,7 +443,7 @@ impl Parser {
     fn if_tag(&mut self, mut line: u32) -> Result<StmtKind> {
         let mut branches = Vec::new();
         loop {
-            let test = self.tuple(false, &[], false)?;
+            let test = self.tuple(false, false)?;
             let body = self.block_body(&["elif", "else", "endif"])?;
             branches.push((line, test, body));
             if self.skip_name("elif")? {
@@ -464,7 +463,7 @@ impl Parser {
             if !targets.is_empty() {
                 self.expect_op(",")?;
             }
-            let target = self.target(&[], false)?;
+            let target = self.target(false)?;
             self.expect_op("=")?;
             targets.push((target, self.expression()?));
         }
@@ -567,7 +566,7 @@ impl Parser {
         })
     }
 
-    fn from_tag(&mut self) -> Result<StmtKind> {
+    fn import_names_tag(&mut self) -> Result<StmtKind> {
         let template = self.expression()?;
         self.expect_keyword("import")?;
         let mut names = Vec::new();
@@ -615,7 +614,12 @@ impl Parser {
             if !signature.names.is_empty() {
                 self.expect_op(",")?;
             }
+            let line = self.line();
             let name = self.expect_name()?;
+            if signature.names.contains(&name) {
+                let message = format!("duplicate argument '{name}' in function definition");
+                return Err(Error::syntax(Class::SyntaxError, message, line));
+            }
             if self.skip_op("=")? {
                 signature.defaults.push(self.expression()?);
             } else if !signature.defaults.is_empty() {
@@ -649,27 +653,19 @@ impl Parser {
             return self.fail("expected call", line);
         }
         let body = self.block_body_to(&["endcall"])?;
-        Ok(StmtKind::CallBlock(Box::new(CallBlock {
-            call,
-            signature,
-            body,
-            func: 0,
-            when: When::Always,
-        })))
+        Ok(StmtKind::CallBlock(Box::new(CallBlock { call, signature, body, func: 0 })))
     }
 
     // ---- targets
 
-    fn target(&mut self, ends: &[&str], namespace: bool) -> Result<Target> {
-        let line = self.line();
+    fn target(&mut self, namespace: bool) -> Result<Target> {
         let mut items = Vec::new();
         let mut is_tuple = false;
-        let mut last_line = line;
         loop {
             if !items.is_empty() {
                 self.expect_op(",")?;
             }
-            if self.tuple_ends(ends) {
+            if self.tuple_ends() {
                 break;
             }
             items.push(self.deeper(|parser| parser.target_primary(namespace))?);
@@ -678,7 +674,6 @@ impl Parser {
             } else {
                 break;
             }
-            last_line = self.line();
         }
         if !is_tuple {
             return match items.pop() {
@@ -689,7 +684,6 @@ impl Parser {
                 }
             };
         }
-        let _ = last_line;
         Ok(Target::Tuple(items))
     }
 
@@ -711,7 +705,7 @@ impl Parser {
             Tok::Op("(") => {
                 self.next()?;
                 // Inside brackets Jinja parses any expression and looks afterwards.
-                let inner = self.tuple(true, &[], true)?;
+                let inner = self.tuple(true, true)?;
                 self.expect_op(")")?;
                 self.target_of(inner, line)
             }
@@ -956,7 +950,7 @@ impl Parser {
             }
             Tok::Op("(") => {
                 self.next()?;
-                let inner = self.tuple(true, &[], true)?;
+                let inner = self.tuple(true, true)?;
                 self.expect_op(")")?;
                 return Ok(inner);
             }
@@ -997,13 +991,12 @@ impl Parser {
         self.expr(line, kind)
     }
 
-    fn tuple_ends(&self, ends: &[&str]) -> bool {
+    fn tuple_ends(&self) -> bool {
         matches!(self.tok(), Tok::VarEnd | Tok::BlockEnd | Tok::Op(")"))
-            || ends.iter().any(|end| self.is_name(end))
     }
 
     /// Parses an expression, or several with commas between them as a tuple.
-    fn tuple(&mut self, with_condition: bool, ends: &[&str], brackets: bool) -> Result<Expr> {
+    fn tuple(&mut self, with_condition: bool, brackets: bool) -> Result<Expr> {
         let mut line = self.line();
         let mut items = Vec::new();
         let mut is_tuple = false;
@@ -1011,7 +1004,7 @@ impl Parser {
             if !items.is_empty() {
                 self.expect_op(",")?;
             }
-            if self.tuple_ends(ends) {
+            if self.tuple_ends() {
                 break;
             }
             items.push(if with_condition { self.expression()? } else { self.deeper(Self::or)? });

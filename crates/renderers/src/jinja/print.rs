@@ -31,7 +31,7 @@ impl Interp<'_> {
             Value::Str(text) => out.push_str(text),
             Value::Int(int) => push_int(out, *int),
             Value::List(_) | Value::Dict(_) | Value::Tuple(_) => {
-                self.pretty(value, Mode::Str, 0, out)?
+                self.pretty(value, Mode::Str, 0, out)?;
             }
             Value::Object(object) => {
                 self.refuse_groups(value)?;

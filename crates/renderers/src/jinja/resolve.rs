@@ -41,14 +41,7 @@ pub(crate) fn resolve(body: Vec<Stmt>, source: &str, names: &dyn Names) -> Resul
     };
     resolver.template(body)?;
     let funcs = resolver.funcs.into_iter().map(|func| func.done).collect();
-    let block_index = resolver.blocks.iter().cloned().collect();
-    Ok(Code {
-        funcs,
-        block_index,
-        has_extends: resolver.extends_so_far > 0 || resolver.has_known_extends,
-        blocks: resolver.blocks,
-        source: source.into(),
-    })
+    Ok(Code { funcs, blocks: resolver.blocks, source: source.into() })
 }
 
 /// A variable: the function it belongs to and its slot there.
@@ -229,13 +222,8 @@ impl Resolver<'_> {
         }
     }
 
-    fn scope(&mut self, frame: Frame) -> Scope {
-        let symbols = &self.symbols[frame.symbols];
-        let loads = symbols.loads.clone();
-        let stores = symbols.stores.clone();
-        let stores =
-            stores.into_iter().map(|name| (name.clone(), self.var(frame, &name))).collect();
-        Scope { loads, stores }
+    fn scope(&self, frame: Frame) -> Scope {
+        Scope { loads: self.symbols[frame.symbols].loads.clone() }
     }
 
     /// Returns every variable that was assigned in this or an outer scope.

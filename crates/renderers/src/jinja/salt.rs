@@ -54,10 +54,10 @@ fn set(syntax: &mut Syntax, name: &str, value: &Value) -> bool {
         "comment_start_string" => put(&mut syntax.comment.0),
         "comment_end_string" => put(&mut syntax.comment.1),
         "line_statement_prefix" => {
-            syntax.line_statement_prefix = text().filter(|text| !text.is_empty())
+            syntax.line_statement_prefix = text().filter(|text| !text.is_empty());
         }
         "line_comment_prefix" => {
-            syntax.line_comment_prefix = text().filter(|text| !text.is_empty())
+            syntax.line_comment_prefix = text().filter(|text| !text.is_empty());
         }
         "trim_blocks" => syntax.trim_blocks = value.truthy(),
         "lstrip_blocks" => syntax.lstrip_blocks = value.truthy(),

@@ -1,12 +1,14 @@
 //! Runs recorded cases: the functions, files and variables that the recorder supplied too.
 
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
 use std::sync::Arc;
 
 use halite_renderers::jinja::*;
 use halite_value::{Dict, Value, json, lookup, merge};
 
 /// The files of a case.
-pub struct CaseFiles(pub Dict);
+pub(crate) struct CaseFiles(Dict);
 
 impl Files for CaseFiles {
     fn read(&self, path: &str) -> Result<Option<Source>, Error> {
@@ -35,7 +37,20 @@ impl Lookup for Salt {
                 Some((key.as_str()?.strip_prefix(&prefix)?.to_owned(), value))
             })
             .collect();
-        (!module.is_empty()).then(|| HostLookup::value(Salt(module)))
+        (!module.is_empty()).then(|| HostLookup::value(Module(module)))
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.0.keys().iter().map(ToString::to_string).collect()
+    }
+}
+
+/// `salt.test`, whose attributes are the functions.
+struct Module(Dict);
+
+impl Lookup for Module {
+    fn item(&self, key: &str) -> Option<Value> {
+        self.0.get(key)
     }
 
     fn keys(&self) -> Vec<String> {
@@ -136,23 +151,23 @@ fn salt(pillar: &Value, grains: &Value) -> Value {
 }
 
 /// One recorded case.
-pub struct Case(pub Value);
+pub(crate) struct Case(Value);
 
 impl Case {
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.0.get_str("name").unwrap_or_default().to_string()
     }
 
-    pub fn template(&self) -> String {
+    pub(crate) fn template(&self) -> String {
         self.0.get_str("template").unwrap_or_default().to_string()
     }
 
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         self.0.get("error_type").is_some()
     }
 
     /// Renders the template of the case, or another one in its place.
-    pub fn render(&self, env: &Environment, template: &str) -> Result<Rendered, Error> {
+    pub(crate) fn render(&self, env: &Environment, template: &str) -> Result<Rendered, Error> {
         let dict_of = |key: &str| match self.0.get(key) {
             Some(Value::Dict(dict)) => dict,
             _ => Dict::new(),
@@ -192,7 +207,7 @@ impl Case {
     }
 
     /// Compares with what was recorded; `None` if all is well.
-    pub fn check(&self, env: &Environment) -> Option<String> {
+    pub(crate) fn check(&self, env: &Environment) -> Option<String> {
         let outcome = self.render(env, &self.template());
         let wanted = |key: &str| self.0.get(key).unwrap_or_default();
         match outcome {
@@ -234,7 +249,7 @@ fn expected_text(case: &Value) -> String {
 }
 
 /// Reads a file of cases, given from the root of the repository.
-pub fn cases(path: &str) -> Vec<Case> {
+pub(crate) fn cases(path: &str) -> Vec<Case> {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let Value::List(list) = json::from_str(&text).expect("the cases are JSON") else {

@@ -302,7 +302,7 @@ fn xml(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
     let mut top: Vec<Element> = Vec::new();
     let pairs = xml_pairs(interp, &value)?;
-    elements(interp, pairs, &mut top, true, 0)?;
+    elements(interp, pairs, &mut top, 0)?;
     // Every entry of the outermost dict starts a document; the last one is shown.
     let Some(root) = top.pop() else {
         return Err(type_error("'NoneType' object is not iterable"));
@@ -335,7 +335,6 @@ fn elements(
     interp: &mut Interp<'_>,
     pairs: Vec<Value>,
     into: &mut Vec<Element>,
-    top: bool,
     depth: usize,
 ) -> Result<()> {
     if depth > 100 {
@@ -361,7 +360,7 @@ fn elements(
         };
         if let Value::List(items) = attributes {
             for item in items {
-                elements(interp, vec![Value::tuple([tag.clone(), item])], into, top, depth + 1)?;
+                elements(interp, vec![Value::tuple([tag.clone(), item])], into, depth + 1)?;
             }
             // Salt goes on with the list itself, which adds nothing more if its items are no texts.
             let rest = xml_pairs(interp, attributes)?;
@@ -403,7 +402,7 @@ fn elements(
                     && matches!(items[1], Value::Dict(_) | Value::List(_)))
             })
             .collect();
-        elements(interp, nested, &mut element.children, false, depth + 1)?;
+        elements(interp, nested, &mut element.children, depth + 1)?;
         into.push(element);
     }
     Ok(())

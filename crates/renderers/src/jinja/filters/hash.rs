@@ -48,9 +48,6 @@ pub(crate) const FILTERS: &[Row] = &[
 
 /// Returns the bytes of a text or of bytes.
 pub(crate) fn bytes(interp: &mut Interp<'_>, value: &Value) -> Result<Vec<u8>> {
-    if let Some(undefined) = undefined(value) {
-        return Err(interp.undefined_error(undefined));
-    }
     match value {
         Value::Bytes(bytes) => Ok(bytes.to_vec()),
         other => match text_of(other) {
@@ -58,10 +55,13 @@ pub(crate) fn bytes(interp: &mut Interp<'_>, value: &Value) -> Result<Vec<u8>> {
                 interp.burn(text.len() / 8)?;
                 Ok(text.as_bytes().to_vec())
             }
-            None => Err(type_error(format!(
-                "expected str, bytes, or bytearray not {}",
-                class_of(other)
-            ))),
+            None => {
+                let error = type_error(format!(
+                    "expected str, bytes, or bytearray not {}",
+                    class_of(other)
+                ));
+                Err(interp.blame(error, other))
+            }
         },
     }
 }

@@ -326,10 +326,15 @@ fn hosts(interp: &mut Interp<'_>, network: &Network) -> Result<Value> {
     Ok(Value::list((from..=to).map(|number| network.at(number).to_string())))
 }
 
-fn bracket(value: &Value) -> Value {
+fn bracket(value: &Value) -> Result<Value> {
     match (text_of(value), shown(value, 6, &Value::Null)) {
-        (Some(text), Some(_)) => Value::from(format!("[{}]", text.trim_matches(['[', ']']))),
-        _ => value.clone(),
+        // A network is let in but cannot be wrapped.
+        (Some(text), Some(_)) if text.contains('/') => Err(value_error(format!(
+            "{} does not appear to be an IPv4 or IPv6 address",
+            halite_value::str_repr(text)
+        ))),
+        (Some(text), Some(_)) => Ok(Value::from(format!("[{}]", text.trim_matches(['[', ']'])))),
+        _ => Ok(value.clone()),
     }
 }
 
@@ -337,9 +342,9 @@ fn ipwrap(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let value = args.take(0);
     if matches!(value, Value::List(_) | Value::Tuple(_)) {
         let items = interp.collect(&value)?;
-        return Ok(Value::list(items.iter().map(bracket)));
+        return items.iter().map(bracket).collect::<Result<Vec<Value>>>().map(Value::from);
     }
-    Ok(bracket(&value))
+    bracket(&value)
 }
 
 fn filter_by_networks(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {

@@ -25,13 +25,13 @@ pub(crate) const FILTERS: &[Row] = &[
         let value = args.take(0);
         let size = methods::index(&args.take(1))?;
         let seed = args.opt(2).filter(|seed| !seed.is_null());
-        sample(interp, &value, size, seed)
+        sample(interp, &value, size, seed.as_ref())
     }),
     ("random_shuffle", "shuffle(value, seed=)", |interp, mut args| {
         let value = args.take(0);
         let seed = args.opt(1).filter(|seed| !seed.is_null());
         let size = interp.len(&value)? as i64;
-        sample(interp, &value, size, seed)
+        sample(interp, &value, size, seed.as_ref())
     }),
     ("random_hash", "random_hash(size=, hash_type=)", random_hash),
     ("rand_str", "random_hash(size=, hash_type=)", random_hash),
@@ -113,7 +113,12 @@ fn random_hash(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     })
 }
 
-fn sample(interp: &mut Interp<'_>, value: &Value, size: i64, seed: Option<Value>) -> Result<Value> {
+fn sample(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    size: i64,
+    seed: Option<&Value>,
+) -> Result<Value> {
     let sequence = matches!(value, Value::List(_) | Value::Tuple(_)) || text_of(value).is_some();
     if !sequence && value.as_object::<Range>().is_none() {
         return Err(type_error(
@@ -126,8 +131,8 @@ fn sample(interp: &mut Interp<'_>, value: &Value, size: i64, seed: Option<Value>
         .filter(|size| *size <= items.len())
         .ok_or_else(|| value_error("Sample larger than population or is negative"))?;
     interp.burn(items.len())?;
-    let mut twister = match &seed {
-        Some(seed) => Twister::new(&hash_of(seed)?),
+    let mut twister = match seed {
+        Some(seed) => Twister::new(&seed_number(seed)?),
         None => {
             let mut bytes = [0; 32];
             fill(&mut bytes);
@@ -138,29 +143,18 @@ fn sample(interp: &mut Interp<'_>, value: &Value, size: i64, seed: Option<Value>
     Ok(Value::list(picked.into_iter().map(|at| items[at].clone())))
 }
 
-/// Python's `hash()` of a seed.
-///
-/// differs: Python's hash of a text is another one in every process, so no result can be expected;
-/// ours is the same everywhere, which is what people want from a seed.
-fn hash_of(seed: &Value) -> Result<BigInt> {
-    Ok(match seed {
-        Value::Int(int) => {
-            // -1 is C's sign of failure, so Python never returns it.
-            let modulus = (1i64 << 61) - 1;
-            match int % modulus {
-                -1 => BigInt::from(-2),
-                rest => BigInt::from(rest),
-            }
-        }
-        Value::Bool(flag) => BigInt::from(i64::from(*flag)),
-        Value::List(_) | Value::Dict(_) => {
-            return Err(type_error(format!("unhashable type: '{}'", seed.type_name())));
-        }
-        other => {
-            let text = hash("sha1", other.to_str().as_bytes()).unwrap_or_default();
-            BigInt::parse_bytes(&text.as_bytes()[..15], 16).unwrap_or_default()
-        }
-    })
+/// The number that a text seeds Python's generator with, after Salt has hashed it.
+fn seed_number(seed: &Value) -> Result<BigInt> {
+    use sha2::Digest;
+    let bytes = match (text_of(seed), seed) {
+        (Some(text), _) => text.as_bytes(),
+        (None, Value::Bytes(bytes)) => bytes,
+        _ => return Err(type_error("object supporting the buffer API required")),
+    };
+    let mut key = hash("sha512", bytes).unwrap_or_default().into_bytes();
+    let digest = sha2::Sha512::digest(&key);
+    key.extend_from_slice(&digest);
+    Ok(BigInt::from_bytes_be(num_bigint::Sign::Plus, &key))
 }
 
 /// The Mersenne Twister, as Python's `random.Random`.

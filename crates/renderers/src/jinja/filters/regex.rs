@@ -27,6 +27,7 @@ pub(crate) const FILTERS: &[Row] = &[
     ("regex_replace", "regex_replace(txt, rgx, val, ignorecase=, multiline=)", replace),
 ];
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
 fn failure(error: halite_pyregex::Error) -> Error {
     // `re.error` is called plain `error` in Python.
     Error::other("error", error.to_string())

@@ -65,7 +65,7 @@ fn hint(interp: &Interp<'_>, text: &str) -> Value {
 /// `reversed(value)`, as items.
 fn reversed(interp: &mut Interp<'_>, value: &Value) -> Result<Vec<Value>> {
     if let Some(undefined) = undefined(value) {
-        if undefined.strict || undefined.forbidden {
+        if undefined.strict {
             return Err(interp.undefined_error(undefined));
         }
         return Err(type_error("'Undefined' object is not reversible"));
@@ -181,16 +181,16 @@ fn fold(value: Value) -> Value {
 
 fn join(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let value = args.take(0);
-    let separator = match args.opt(1) {
-        Some(separator) => interp.str_of(&separator)?,
-        None => Default::default(),
-    };
+    let separator_value = args.opt(1).unwrap_or_else(|| Value::str(""));
+    let separator = interp.str_of(&separator_value)?;
     let path = args.opt(2).filter(|path| !path.is_null()).map(|path| Path::new(&path, None, false));
     let escaping = interp.current.as_ref().is_some_and(|context| context.autoescape());
+    if escaping {
+        return join_safe(interp, &value, &separator_value, path.as_ref());
+    }
     let mut iter = interp.iter(&value)?;
     let mut out = String::new();
     let mut first = true;
-    let mut safe = false;
     while let Some(item) = interp.next(&mut iter)? {
         let item = match &path {
             Some(path) => path.get(interp, &item)?,
@@ -200,20 +200,42 @@ fn join(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
             out.push_str(&separator);
         }
         first = false;
-        if escaping {
-            safe |= is_markup(&item);
-            let text = super::text::escape(interp, &item)?;
-            out.push_str(&text);
-        } else {
-            let text = interp.str_of(&item)?;
-            out.push_str(&text);
-        }
+        let text = interp.str_of(&item)?;
+        out.push_str(&text);
         if out.len() > 1 << 16 {
             interp.room(out.len() / 64)?;
         }
     }
     interp.room(out.len())?;
-    Ok(if escaping && safe { markup(out) } else { Value::from(out) })
+    Ok(Value::from(out))
+}
+
+/// Joins where text is escaped: one safe piece makes the whole safe, and the others are escaped.
+fn join_safe(
+    interp: &mut Interp<'_>,
+    value: &Value,
+    separator: &Value,
+    path: Option<&Path>,
+) -> Result<Value> {
+    let mut items = interp.collect(value)?;
+    if let Some(path) = path {
+        for item in &mut items {
+            *item = path.get(interp, item)?;
+        }
+    }
+    let safe = is_markup(separator) || items.iter().any(is_markup);
+    let mut text = |value: &Value| -> Result<String> {
+        if safe {
+            super::text::escape(interp, value)
+        } else {
+            Ok(interp.str_of(value)?.to_string())
+        }
+    };
+    let separator = text(separator)?;
+    let parts: Result<Vec<String>> = items.iter().map(text).collect();
+    let joined = parts?.join(&separator);
+    interp.room(joined.len())?;
+    Ok(if safe { markup(joined) } else { Value::from(joined) })
 }
 
 fn sort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
@@ -250,7 +272,7 @@ fn dictsort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     let case_sensitive = args.take(1).truthy();
     let by = args.opt(2).unwrap_or_else(|| Value::str("key"));
     let reverse = args.take(3).truthy();
-    let by_value = match text_of(&by).map(|by| by.as_str()) {
+    let by_value = match text_of(&by).map(halite_value::SmolStr::as_str) {
         Some("key") => false,
         Some("value") => true,
         _ => return Err(argument_error("You can only sort by either \"key\" or \"value\"")),

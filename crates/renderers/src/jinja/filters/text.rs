@@ -156,9 +156,19 @@ pub(crate) fn escape(interp: &mut Interp<'_>, value: &Value) -> Result<String> {
 
 pub(crate) fn escape_args(interp: &mut Interp<'_>, args: Args) -> Result<Args> {
     let mut one = |value: Value| -> Result<Value> {
-        Ok(match text_of(&value) {
-            Some(_) => Value::from(escape(interp, &value)?),
-            None => value,
+        Ok(match &value {
+            Value::List(_) | Value::Tuple(_) => {
+                let mut items = Vec::new();
+                for item in interp.collect(&value)? {
+                    items.push(match text_of(&item) {
+                        Some(_) => Value::from(escape(interp, &item)?),
+                        None => item,
+                    });
+                }
+                Value::from(items)
+            }
+            other if text_of(other).is_some() => Value::from(escape(interp, other)?),
+            _ => value,
         })
     };
     Ok(Args {
@@ -496,7 +506,7 @@ pub(crate) fn url_quote(text: &[u8], query: bool) -> String {
     for &byte in text {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => {
-                out.push(char::from(byte))
+                out.push(char::from(byte));
             }
             b'/' if !query => out.push('/'),
             b' ' if query => out.push('+'),
@@ -592,16 +602,14 @@ fn urlize(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         };
         let after = &middle[trimmed.len()..];
         let shown = shorten(trimmed);
-        let link = if trimmed.starts_with("http://") || trimmed.starts_with("https://") {
-            Some(format!("<a href=\"{trimmed}\"{rel}{target}>{shown}</a>"))
-        } else if trimmed.starts_with("www.") && trimmed.len() > 4 {
-            Some(format!("<a href=\"https://{trimmed}\"{rel}{target}>{shown}</a>"))
+        let link = if is_web(trimmed) {
+            let scheme = if trimmed.contains("://") { "" } else { "https://" };
+            Some(format!("<a href=\"{scheme}{trimmed}\"{rel}{target}>{shown}</a>"))
         } else if is_mail(trimmed) {
             Some(format!("<a href=\"mailto:{trimmed}\">{trimmed}</a>"))
-        } else if let Some(mail) = trimmed.strip_prefix("mailto:").filter(|mail| is_mail(mail)) {
-            Some(format!("<a href=\"{trimmed}\">{mail}</a>"))
         } else {
-            None
+            let mail = trimmed.strip_prefix("mailto:").filter(|mail| is_mail(mail));
+            mail.map(|mail| format!("<a href=\"{trimmed}\">{mail}</a>"))
         };
         match link {
             Some(link) => out.push_str(&format!("{head}{link}{after}")),
@@ -610,6 +618,38 @@ fn urlize(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
     let escaping = interp.current.as_ref().is_some_and(|context| context.autoescape());
     Ok(if escaping { markup(out) } else { Value::from(out) })
+}
+
+/// Tells whether a word is an address of the web: with a scheme or `www.`, or with a known ending.
+fn is_web(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let bare = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://"));
+    let marked = bare.is_some() || lower.starts_with("www.");
+    let rest = bare.or_else(|| lower.strip_prefix("www.")).unwrap_or(&lower);
+    let end = rest.find(['/', '?', '#', ':']).unwrap_or(rest.len());
+    let (host, tail) = rest.split_at(end);
+    if let Some(port) = tail.strip_prefix(':') {
+        let digits = port.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0
+            || digits > 5
+            || !matches!(port[digits..].chars().next(), None | Some('/' | '?' | '#'))
+        {
+            return false;
+        }
+    }
+    let labels: Vec<&str> = host.split('.').collect();
+    let fine = |label: &&str| {
+        !label.is_empty()
+            && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '%' | '-'))
+    };
+    let Some((last, front)) = labels.split_last() else { return false };
+    if !front.iter().all(fine) {
+        return false;
+    }
+    let letters = last.len() >= 2 && last.chars().all(|c| c.is_ascii_lowercase());
+    let numbers = bare.is_some() && labels.len() == 4 && host.parse::<std::net::Ipv4Addr>().is_ok();
+    let known = matches!(*last, "com" | "net" | "int" | "edu" | "gov" | "org" | "info" | "mil");
+    if marked { letters || last.starts_with("xn--") || numbers } else { !front.is_empty() && known }
 }
 
 fn is_mail(text: &str) -> bool {

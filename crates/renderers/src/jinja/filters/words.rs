@@ -121,13 +121,11 @@ pub(crate) const FILTERS: &[Row] = &[
     ),
 ];
 
-pub(crate) fn text_arg(interp: &mut Interp<'_>, value: &Value, message: &str) -> Result<SmolStr> {
-    if let Some(undefined) = undefined(value) {
-        return Err(interp.undefined_error(undefined));
-    }
-    text_of(value)
-        .cloned()
-        .ok_or_else(|| type_error(format!("{message}, got '{}'", value.type_name())))
+pub(crate) fn text_arg(interp: &Interp<'_>, value: &Value, message: &str) -> Result<SmolStr> {
+    text_of(value).cloned().ok_or_else(|| {
+        let error = type_error(format!("{message}, got '{}'", value.type_name()));
+        interp.blame(error, value)
+    })
 }
 
 // ---- numbers
@@ -407,15 +405,11 @@ fn to_bytes(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
                     .map(Value::bytes)
             }
             None => {
-                if let Some(undefined) = undefined(other)
-                    && undefined.strict
-                {
-                    return Err(interp.undefined_error(undefined));
-                }
-                Err(type_error(format!(
+                let error = type_error(format!(
                     "expected str, bytes, or bytearray not {}",
                     class_of(other)
-                )))
+                ));
+                Err(interp.blame(error, other))
             }
         },
     }
@@ -546,6 +540,7 @@ fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn path_join(interp: &mut Interp<'_>, args: Bound) -> Result<Value> {
     let mut parts = Vec::new();
     for part in &args.rest {

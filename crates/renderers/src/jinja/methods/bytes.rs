@@ -15,44 +15,48 @@ use crate::jinja::{
     objects::text_of,
 };
 
-pub(crate) const NAMES: [&str; 36] = [
-    "decode",
-    "hex",
-    "capitalize",
-    "center",
-    "count",
-    "endswith",
-    "expandtabs",
-    "find",
-    "index",
-    "isalnum",
-    "isalpha",
-    "isascii",
-    "isdigit",
-    "islower",
-    "isspace",
-    "istitle",
-    "isupper",
-    "join",
-    "ljust",
-    "lower",
-    "lstrip",
-    "partition",
-    "removeprefix",
-    "removesuffix",
-    "replace",
-    "rfind",
-    "rindex",
-    "rjust",
-    "rpartition",
-    "rsplit",
-    "rstrip",
-    "split",
-    "splitlines",
-    "startswith",
-    "strip",
-    "upper",
-];
+/// Tells whether the type has this method. A `match`, because constants compare without a call.
+pub(crate) fn is_method(name: &str) -> bool {
+    matches!(
+        name,
+        "decode"
+            | "hex"
+            | "capitalize"
+            | "center"
+            | "count"
+            | "endswith"
+            | "expandtabs"
+            | "find"
+            | "index"
+            | "isalnum"
+            | "isalpha"
+            | "isascii"
+            | "isdigit"
+            | "islower"
+            | "isspace"
+            | "istitle"
+            | "isupper"
+            | "join"
+            | "ljust"
+            | "lower"
+            | "lstrip"
+            | "partition"
+            | "removeprefix"
+            | "removesuffix"
+            | "replace"
+            | "rfind"
+            | "rindex"
+            | "rjust"
+            | "rpartition"
+            | "rsplit"
+            | "rstrip"
+            | "split"
+            | "splitlines"
+            | "startswith"
+            | "strip"
+            | "upper"
+    )
+}
 
 pub(crate) fn call(
     interp: &mut Interp<'_>,
@@ -78,6 +82,15 @@ pub(crate) fn call(
             Ok(Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
         }
         _ => {
+            let prefixed = matches!(name, "startswith" | "endswith");
+            if let Some(first) =
+                args.positional.first().filter(|first| prefixed && text_of(first).is_some())
+            {
+                let got = first.type_name();
+                return Err(type_error(format!(
+                    "{name} first arg must be bytes or a tuple of bytes, not {got}"
+                )));
+            }
             let args = Args {
                 positional: args.positional.iter().map(to_text).collect::<Result<_>>()?,
                 keyword: args.keyword,

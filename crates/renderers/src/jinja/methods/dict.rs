@@ -10,19 +10,23 @@ use crate::jinja::{
     objects::*,
 };
 
-pub(crate) const NAMES: [&str; 11] = [
-    "clear",
-    "copy",
-    "fromkeys",
-    "get",
-    "items",
-    "keys",
-    "pop",
-    "popitem",
-    "setdefault",
-    "update",
-    "values",
-];
+/// Tells whether the type has this method. A `match`, because constants compare without a call.
+pub(crate) fn is_method(name: &str) -> bool {
+    matches!(
+        name,
+        "clear"
+            | "copy"
+            | "fromkeys"
+            | "get"
+            | "items"
+            | "keys"
+            | "pop"
+            | "popitem"
+            | "setdefault"
+            | "update"
+            | "values"
+    )
+}
 
 pub(crate) fn call(interp: &mut Interp<'_>, dict: &Dict, name: &str, args: Args) -> Result<Value> {
     let view = |kind| object(View { dict: dict.clone(), kind });

@@ -19,13 +19,13 @@ use super::{
 /// Tells whether the object's type has this method.
 pub(crate) fn has(object: &Value, name: &str) -> bool {
     match object {
-        Value::Str(_) => str::NAMES.contains(&name),
-        Value::List(_) => list::NAMES.contains(&name),
-        Value::Dict(_) => dict::NAMES.contains(&name),
+        Value::Str(_) => str::is_method(name),
+        Value::List(_) => list::is_method(name),
+        Value::Dict(_) => dict::is_method(name),
         Value::Tuple(_) => matches!(name, "count" | "index"),
         Value::Int(_) | Value::BigInt(_) | Value::Bool(_) => number::INT.contains(&name),
         Value::Float(_) => number::FLOAT.contains(&name),
-        Value::Bytes(_) => bytes::NAMES.contains(&name),
+        Value::Bytes(_) => bytes::is_method(name),
         Value::Timestamp(_) => other::TIME.contains(&name),
         Value::Object(_) => other::has(object, name),
         Value::Null => false,
@@ -87,10 +87,6 @@ impl Pos {
 
     pub(crate) fn take(&mut self) -> Value {
         self.values.next().unwrap_or_default()
-    }
-
-    pub(crate) fn rest(&mut self) -> Vec<Value> {
-        self.values.by_ref().collect()
     }
 
     /// Takes an integer argument; `None` if it is absent or None.

@@ -34,7 +34,7 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     let Value::Object(object) = value else { return false };
     let any = object.as_any();
     if any.is::<Markup>() {
-        return str::NAMES.contains(&name) || matches!(name, "striptags" | "unescape" | "escape");
+        return str::is_method(name) || matches!(name, "striptags" | "unescape" | "escape");
     }
     if any.is::<Loop>() {
         return matches!(name, "cycle" | "changed");
@@ -45,8 +45,9 @@ pub(crate) fn has(value: &Value, name: &str) -> bool {
     if any.is::<Cycler>() {
         return matches!(name, "next" | "reset");
     }
-    if any.downcast_ref::<HostLookup>().is_some_and(|lookup| lookup.0.is_mapping()) {
-        return matches!(name, "get" | "keys");
+    if let Some(lookup) = any.downcast_ref::<HostLookup>() {
+        // A module's own function comes first: `salt.pillar.get`.
+        return matches!(name, "get" | "keys") && lookup.0.attribute(name).is_none();
     }
     if any.is::<Range>() {
         return matches!(name, "count" | "index");
@@ -75,7 +76,7 @@ pub(crate) fn call(
         return interp.loop_method(own, name, args);
     }
     if let Some(own) = any.downcast_ref::<Set>() {
-        return of_set(interp, own, name, args);
+        return of_set(interp, own, name, &args);
     }
     if let Some(own) = any.downcast_ref::<Cycler>() {
         let mut at = own.at.lock();
@@ -138,7 +139,7 @@ fn safe(value: &Value) -> Value {
     }
 }
 
-fn of_set(interp: &mut Interp<'_>, own: &Set, name: &str, args: Args) -> Result<Value> {
+fn of_set(interp: &mut Interp<'_>, own: &Set, name: &str, args: &Args) -> Result<Value> {
     let mut others: Vec<Vec<Key>> = Vec::new();
     let single = matches!(name, "add" | "discard" | "remove");
     for arg in &args.positional {
@@ -214,7 +215,7 @@ pub(crate) fn of_time(time: &DateTime, name: &str, args: Args) -> Result<Value> 
         "isoweekday" => Value::Int(i64::from(time.weekday().to_monday_one_offset())),
         _ => {
             let epoch = jiff::civil::date(1, 1, 1);
-            let days = epoch.until(time.date()).map(|span| span.get_days()).unwrap_or(0);
+            let days = epoch.until(time.date()).map_or(0, |span| span.get_days());
             Value::Int(i64::from(days) + 1)
         }
     })

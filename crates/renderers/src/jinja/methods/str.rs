@@ -13,55 +13,59 @@ use crate::jinja::{
     objects::*,
 };
 
-pub(crate) const NAMES: [&str; 47] = [
-    "capitalize",
-    "casefold",
-    "center",
-    "count",
-    "encode",
-    "endswith",
-    "expandtabs",
-    "find",
-    "format",
-    "format_map",
-    "index",
-    "isalnum",
-    "isalpha",
-    "isascii",
-    "isdecimal",
-    "isdigit",
-    "isidentifier",
-    "islower",
-    "isnumeric",
-    "isprintable",
-    "isspace",
-    "istitle",
-    "isupper",
-    "join",
-    "ljust",
-    "lower",
-    "lstrip",
-    "maketrans",
-    "partition",
-    "removeprefix",
-    "removesuffix",
-    "replace",
-    "rfind",
-    "rindex",
-    "rjust",
-    "rpartition",
-    "rsplit",
-    "rstrip",
-    "split",
-    "splitlines",
-    "startswith",
-    "strip",
-    "swapcase",
-    "title",
-    "translate",
-    "upper",
-    "zfill",
-];
+/// Tells whether the type has this method. A `match`, because constants compare without a call.
+pub(crate) fn is_method(name: &str) -> bool {
+    matches!(
+        name,
+        "capitalize"
+            | "casefold"
+            | "center"
+            | "count"
+            | "encode"
+            | "endswith"
+            | "expandtabs"
+            | "find"
+            | "format"
+            | "format_map"
+            | "index"
+            | "isalnum"
+            | "isalpha"
+            | "isascii"
+            | "isdecimal"
+            | "isdigit"
+            | "isidentifier"
+            | "islower"
+            | "isnumeric"
+            | "isprintable"
+            | "isspace"
+            | "istitle"
+            | "isupper"
+            | "join"
+            | "ljust"
+            | "lower"
+            | "lstrip"
+            | "maketrans"
+            | "partition"
+            | "removeprefix"
+            | "removesuffix"
+            | "replace"
+            | "rfind"
+            | "rindex"
+            | "rjust"
+            | "rpartition"
+            | "rsplit"
+            | "rstrip"
+            | "split"
+            | "splitlines"
+            | "startswith"
+            | "strip"
+            | "swapcase"
+            | "title"
+            | "translate"
+            | "upper"
+            | "zfill"
+    )
+}
 
 pub(crate) fn call(
     interp: &mut Interp<'_>,
@@ -85,7 +89,7 @@ pub(crate) fn call(
         "capitalize" => plain!("capitalize", capitalize(text)),
         "swapcase" => plain!("swapcase", swapcase(text)),
         "casefold" => plain!("casefold", casefold(text)),
-        "isalnum" => plain!("isalnum", all(text, |c| c.is_alphanumeric())),
+        "isalnum" => plain!("isalnum", all(text, char::is_alphanumeric)),
         "isalpha" => plain!("isalpha", all(text, char::is_alphabetic)),
         "isascii" => plain!("isascii", text.is_ascii()),
         "isdecimal" => plain!("isdecimal", all(text, is_decimal)),
@@ -239,9 +243,9 @@ pub(crate) fn title(text: &str) -> String {
     let mut after_cased = false;
     for c in text.chars() {
         if after_cased {
-            out.extend(c.to_lowercase())
+            out.extend(c.to_lowercase());
         } else {
-            out.extend(c.to_uppercase())
+            push_title(&mut out, c);
         }
         after_cased = is_cased(c);
     }
@@ -251,8 +255,27 @@ pub(crate) fn title(text: &str) -> String {
 pub(crate) fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
-        Some(first) => first.to_uppercase().collect::<String>() + &chars.as_str().to_lowercase(),
+        Some(first) => {
+            let mut out = String::with_capacity(text.len());
+            push_title(&mut out, first);
+            out + &chars.as_str().to_lowercase()
+        }
         None => String::new(),
+    }
+}
+
+/// Appends the title case of a letter: of what one letter expands to, only the first is a capital.
+fn push_title(out: &mut String, c: char) {
+    match c {
+        'ǆ' | 'Ǆ' | 'ǅ' => out.push('ǅ'),
+        'ǉ' | 'Ǉ' | 'ǈ' => out.push('ǈ'),
+        'ǌ' | 'Ǌ' | 'ǋ' => out.push('ǋ'),
+        'ǳ' | 'Ǳ' | 'ǲ' => out.push('ǲ'),
+        c => {
+            let mut upper = c.to_uppercase();
+            out.extend(upper.next());
+            upper.for_each(|c| out.extend(c.to_lowercase()));
+        }
     }
 }
 

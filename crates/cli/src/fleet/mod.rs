@@ -1,0 +1,153 @@
+//! Talking to the fleet from a terminal: what `salt`, `salt-cp` and `salt-run` share.
+//!
+//! - [`connect`] finds the master's control socket; [`job`] makes a job from the command line;
+//! - `batch.rs` runs a job on a few minions at a time;
+//! - `interrupt.rs` says how to find a job again when the user presses Ctrl-C;
+//! - `ticker.rs` is the line that tells people on a terminal how far things are.
+
+pub mod batch;
+pub mod interrupt;
+pub mod ticker;
+
+use std::path::Path;
+
+use halite_client::{Client, Error, Job, Patience};
+use halite_value::{Dict, SmolStr, Value};
+
+use crate::{
+    args::yamlify,
+    diagnostics::Report,
+    programs::{Context, not_built},
+    terminal,
+};
+
+/// Connects to the master, or says why not and returns the exit code.
+pub fn connect(cx: &Context) -> Result<Client, u8> {
+    if cx.parsed.str("eauth").is_some_and(|eauth| !eauth.is_empty()) {
+        return Err(cx.report(&not_built("external authentication on the command line")));
+    }
+    Client::connect(Path::new(&*cx.opts.str("sock_dir"))).map_err(|error| unreachable(cx, &error))
+}
+
+fn unreachable(cx: &Context, error: &Error) -> u8 {
+    let report = Report::error(error.to_string()).exit(2);
+    cx.report(&match error {
+        Error::NotRunning { .. } => {
+            report.help("is the salt-master running, with this configuration?")
+        }
+        _ => report,
+    })
+}
+
+/// Shows why the master did not do it, in Salt's way: its words on standard output.
+pub fn refused(cx: &Context, error: &Error) -> u8 {
+    match error {
+        // differs: Salt ends with 0 here.
+        Error::Refused { message, .. } => {
+            terminal::out(&format!("{message}\n"));
+            1
+        }
+        other => cx.report(&Report::error(other.to_string()).exit(2)),
+    }
+}
+
+/// Returns the way of targeting that was chosen.
+pub fn target_type(cx: &Context) -> SmolStr {
+    cx.opts.opt_str("selected_target_option").unwrap_or_else(|| "glob".into())
+}
+
+pub fn patience(cx: &Context) -> Patience {
+    Patience::from_opts(cx.opts.values())
+}
+
+/// Whom a job is filed under: `sudo_ann` when Ann became root. Empty: as the socket tells.
+pub fn user() -> SmolStr {
+    let sudo = terminal::env("SUDO_USER").filter(|user| !user.is_empty() && user != "root");
+    match sudo {
+        Some(user) if nix::unistd::geteuid().is_root() => format!("sudo_{user}").into(),
+        _ => SmolStr::default(),
+    }
+}
+
+/// Makes the job the command line describes.
+pub fn job(cx: &Context) -> Job {
+    let text = |dest: &str| cx.parsed.str(dest).filter(|text| !text.is_empty());
+    let kwargs = Dict::new();
+    if let Some(delimiter) = text("delimiter") {
+        kwargs.insert("delimiter", delimiter);
+    }
+    kwargs.insert("show_timeout", cx.opts.bool("show_timeout"));
+    kwargs.insert("show_jid", cx.opts.bool("show_jid"));
+    if let Some(config) = text("return_config") {
+        kwargs.insert("ret_config", config);
+    }
+    for (dest, name) in [
+        ("return_kwargs", "ret_kwargs"),
+        ("module_executors", "module_executors"),
+        ("executor_opts", "executor_opts"),
+        ("metadata", "metadata"),
+    ] {
+        match cx.parsed.get(dest) {
+            Value::Str(text) if !text.is_empty() => {
+                kwargs.insert(name, yamlify(&text));
+            }
+            value if value.truthy() => {
+                kwargs.insert(name, value);
+            }
+            _ => {}
+        }
+    }
+    if cx.parsed.bool("start_event") {
+        kwargs.insert("start_event", true);
+    }
+    let timeout = cx.opts.opt_int("timeout").filter(|timeout| *timeout > 0);
+    Job {
+        arg: cx.opts.list("arg"),
+        ret: text("return").unwrap_or_default().into(),
+        user: user(),
+        timeout,
+        kwargs,
+        ..Job::new(
+            cx.opts.get("tgt").unwrap_or_default(),
+            &target_type(cx),
+            cx.opts.get("fun").unwrap_or_default(),
+        )
+    }
+}
+
+/// What `-v` prints first.
+pub fn header(jid: &str) -> String {
+    let line = format!("Executing job with jid {jid}");
+    format!("{line}\n{}\n\n", "-".repeat(line.len()))
+}
+
+/// Returns the code of a return: the worst one of a compound command.
+pub fn retcode(load: &Dict) -> i64 {
+    let number = |value: &Value| match value {
+        Value::Bool(flag) => i64::from(*flag),
+        other => other.as_int().unwrap_or(0),
+    };
+    match load.get("retcode") {
+        Some(Value::Dict(codes)) => codes.values().iter().map(number).max().unwrap_or(0),
+        Some(list @ (Value::List(_) | Value::Tuple(_))) => {
+            list.items_of_sequence().unwrap_or_default().iter().map(number).max().unwrap_or(0)
+        }
+        Some(code) => number(&code),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{dict, entries, list};
+
+    use super::*;
+
+    #[test]
+    fn codes_of_returns() {
+        assert_eq!(retcode(&Dict::new()), 0);
+        assert_eq!(retcode(&entries! { "retcode" => 3 }), 3);
+        assert_eq!(retcode(&entries! { "retcode" => dict! { "a.b" => 0, "c.d" => 2 } }), 2);
+        assert_eq!(retcode(&entries! { "retcode" => list![0, 1] }), 1);
+    }
+}

@@ -1,0 +1,357 @@
+//! Waiting for the returns of a job, with exact accounting where the master can give it.
+//!
+//! A Halite minion that is connected is waited for until it returns or its connection ends; one
+//! that is not connected is named at once. What the master cannot tell about (genuine Salt minions)
+//! is asked as Salt asks: after `timeout` without all answers, `saltutil.find_job` goes to the
+//! silent ones, and who does not say within `gather_job_timeout` that it is still at it is given up.
+
+use std::time::{Duration, Instant};
+
+use halite_value::{Dict, SmolStr, Value};
+
+use crate::{Answer, Client, Error, Job, Malformed, Progress, Published};
+
+/// How long minions are waited for that the master knows nothing about.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// `timeout`: until the silent ones are asked.
+    pub timeout: Duration,
+    /// `gather_job_timeout`: until they must have answered that.
+    pub gather_job_timeout: Duration,
+}
+
+impl Patience {
+    /// Reads both options; zero and nonsense mean Salt's defaults.
+    pub fn from_opts(opts: &Dict) -> Self {
+        let seconds = |name: &str, default: f64| {
+            let given = opts.get(name).and_then(|value| value.as_float());
+            Duration::from_secs_f64(given.filter(|s| *s > 0.0 && *s < 1e9).unwrap_or(default))
+        };
+        Self {
+            timeout: seconds("timeout", 5.0),
+            gather_job_timeout: seconds("gather_job_timeout", 10.0),
+        }
+    }
+}
+
+/// What is known about a minion that has not returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// It is not connected, or its connection ended.
+    NotConnected,
+    /// It does not answer.
+    NoResponse,
+}
+
+impl Silence {
+    /// Returns Salt's words, which stand where the return would.
+    pub fn text(self, jid: &str) -> String {
+        match self {
+            Self::NotConnected => "Minion did not return. [Not connected]".into(),
+            Self::NoResponse => format!(
+                "Minion did not return. [No response]\nThe minions may not have all finished \
+                 running and any remaining minions will return upon completion. To look up the \
+                 return data for this job later, run the following command:\n\nsalt-run \
+                 jobs.lookup_jid {jid}"
+            ),
+        }
+    }
+}
+
+/// One piece of news about a job.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// A return, as its event has it.
+    Returned {
+        id: SmolStr,
+        load: Dict,
+    },
+    /// A part of a return.
+    Partial(Dict),
+    /// A minion that will not return, or not in time.
+    Missing {
+        id: SmolStr,
+        silence: Silence,
+    },
+    /// The silent ones are being asked.
+    Asking(Vec<SmolStr>),
+    Started(SmolStr),
+}
+
+/// A job under way.
+pub struct Gather {
+    jid: SmolStr,
+    stream: u64,
+    patience: Patience,
+    /// Who is still to answer, in the order of the publication.
+    pending: Vec<SmolStr>,
+    /// Those of them the master cannot tell about.
+    unsure: Vec<SmolStr>,
+    ready: Vec<News>,
+    returned: Vec<SmolStr>,
+    deadline: Instant,
+    asked: Option<Asked>,
+    done: bool,
+}
+
+/// A round of `saltutil.find_job`.
+struct Asked {
+    stream: u64,
+    until: Instant,
+    open: Vec<SmolStr>,
+    running: Vec<SmolStr>,
+}
+
+impl Gather {
+    /// Begins to wait for a job that was published with `follow`.
+    pub fn new(published: &Published, stream: u64, patience: Patience) -> Self {
+        let absent = &published.absent;
+        let mut ready: Vec<News> =
+            absent.iter().map(|id| missing(id, Silence::NotConnected)).collect();
+        ready.reverse();
+        Self {
+            jid: published.jid.clone(),
+            stream,
+            patience,
+            pending: published.minions.iter().filter(|id| !absent.contains(id)).cloned().collect(),
+            unsure: published.unsure.clone(),
+            ready,
+            returned: Vec::new(),
+            deadline: Instant::now() + patience.timeout,
+            asked: None,
+            done: false,
+        }
+    }
+
+    pub fn jid(&self) -> &str {
+        &self.jid
+    }
+
+    /// Returns who is still to answer.
+    pub fn pending(&self) -> &[SmolStr] {
+        &self.pending
+    }
+
+    /// Tells whether there is nothing more to come.
+    pub fn is_over(&self) -> bool {
+        self.ready.is_empty() && (self.done || self.pending.is_empty())
+    }
+
+    /// Waits for the next news; `None` when there is nothing more to wait for.
+    pub fn next(&mut self, client: &mut Client) -> Result<Option<News>, Error> {
+        loop {
+            match self.next_until(client, None)? {
+                Waited::News(news) => return Ok(Some(news)),
+                Waited::Over => return Ok(None),
+                Waited::TimedOut => {}
+            }
+        }
+    }
+
+    /// As [`Gather::next`], but comes back at the latest at `until`.
+    pub fn next_until(
+        &mut self,
+        client: &mut Client,
+        until: Option<Instant>,
+    ) -> Result<Waited, Error> {
+        loop {
+            if let Some(news) = self.ready.pop() {
+                return Ok(Waited::News(news));
+            }
+            if self.done || self.pending.is_empty() {
+                self.done = true;
+                return Ok(Waited::Over);
+            }
+            let mut streams = vec![self.stream];
+            streams.extend(self.asked.as_ref().map(|asked| asked.stream));
+            // Connected Halite minions need no clock.
+            let clock = match &self.asked {
+                Some(asked) => Some(asked.until),
+                None if self.silent().is_empty() => None,
+                None => Some(self.deadline),
+            };
+            let wake = [clock, until].into_iter().flatten().min();
+            match client.next_of(&streams, wake)? {
+                Some((stream, answer)) if stream == self.stream => self.heard(answer)?,
+                Some((_, answer)) => self.answered(client, answer)?,
+                None if clock.is_some_and(|at| at <= Instant::now()) => self.tick(client)?,
+                None => return Ok(Waited::TimedOut),
+            }
+        }
+    }
+
+    /// Returns those of the pending that must be asked.
+    fn silent(&self) -> Vec<SmolStr> {
+        self.pending.iter().filter(|id| self.unsure.contains(id)).cloned().collect()
+    }
+
+    fn heard(&mut self, answer: Answer) -> Result<(), Error> {
+        let progress = match answer {
+            Answer::End(_) => Progress::Done,
+            Answer::Item(Value::Dict(item)) => Progress::read(&item)?,
+            _ => return Err(Malformed("progress").into()),
+        };
+        match progress {
+            Progress::Returned(load) => {
+                let id = load.get("id").map(|id| id.to_str()).unwrap_or_default();
+                self.pending.retain(|waiting| *waiting != id);
+                // A return may be sent twice; it is one return.
+                if !self.returned.contains(&id) {
+                    self.returned.push(id.clone());
+                    self.ready.push(News::Returned { id, load });
+                }
+            }
+            Progress::Partial(load) => self.ready.push(News::Partial(load)),
+            Progress::Started { id } => self.ready.push(News::Started(id)),
+            Progress::Lost { id, .. } => self.give_up(&id, Silence::NotConnected),
+            Progress::Expect { ids } => {
+                for id in ids {
+                    if !self.pending.contains(&id) && !self.returned.contains(&id) {
+                        self.unsure.push(id.clone());
+                        self.pending.push(id);
+                    }
+                }
+            }
+            Progress::Done => {
+                for id in std::mem::take(&mut self.pending) {
+                    self.ready.push(missing(&id, Silence::NoResponse));
+                }
+                self.done = true;
+            }
+            Progress::Received { .. } | Progress::Back { .. } | Progress::Gap { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self, id: &SmolStr, silence: Silence) {
+        let before = self.pending.len();
+        self.pending.retain(|waiting| waiting != id);
+        if self.pending.len() < before {
+            self.ready.push(missing(id, silence));
+        }
+    }
+
+    /// The clock has run out: time to ask, or to draw the conclusion.
+    fn tick(&mut self, client: &mut Client) -> Result<(), Error> {
+        if self.asked.is_some() {
+            return self.conclude(client);
+        }
+        let silent = self.silent();
+        let job = Job {
+            arg: vec![Value::from(&self.jid)],
+            ..Job::new(Value::list(&silent), "list", "saltutil.find_job")
+        };
+        let until = Instant::now() + self.patience.gather_job_timeout;
+        self.ready.push(News::Asking(silent.clone()));
+        match client.publish(&job) {
+            Ok((published, stream)) if published.error.is_none() => {
+                self.asked = Some(Asked { stream, until, open: silent, running: Vec::new() });
+            }
+            // Nobody to ask.
+            Ok(_) => silent.iter().for_each(|id| self.give_up(id, Silence::NoResponse)),
+            Err(Error::Refused { .. }) => {
+                silent.iter().for_each(|id| self.give_up(id, Silence::NoResponse));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// A minion has said whether it is still at it.
+    fn answered(&mut self, client: &mut Client, answer: Answer) -> Result<(), Error> {
+        let Some(asked) = &mut self.asked else { return Ok(()) };
+        let over = match answer {
+            Answer::Item(Value::Dict(item)) => match Progress::read(&item) {
+                Ok(Progress::Returned(load)) => {
+                    let id = load.get("id").map(|id| id.to_str()).unwrap_or_default();
+                    asked.open.retain(|open| *open != id);
+                    // An answer that is no map (an error, say) comes from a minion that lives.
+                    if load.get("return").is_some_and(|answer| answer.truthy()) {
+                        asked.running.push(id);
+                    }
+                    asked.open.is_empty()
+                }
+                _ => false,
+            },
+            _ => true,
+        };
+        if over { self.conclude(client) } else { Ok(()) }
+    }
+
+    fn conclude(&mut self, client: &mut Client) -> Result<(), Error> {
+        let Some(asked) = self.asked.take() else { return Ok(()) };
+        client.cancel(asked.stream)?;
+        // What has arrived meanwhile counts before anybody is given up.
+        while let Some((_, answer)) =
+            client.next_of(&[self.stream], Some(Instant::now() + MOMENT))?
+        {
+            self.heard(answer)?;
+        }
+        for id in self.silent() {
+            if !asked.running.contains(&id) {
+                self.give_up(&id, Silence::NoResponse);
+            }
+        }
+        self.deadline = Instant::now() + self.patience.timeout;
+        Ok(())
+    }
+}
+
+/// Long enough for what has arrived already to be read.
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// What came of waiting.
+#[derive(Clone, Debug)]
+pub enum Waited {
+    News(News),
+    TimedOut,
+    /// Everybody has answered or is given up.
+    Over,
+}
+
+fn missing(id: &SmolStr, silence: Silence) -> News {
+    News::Missing { id: id.clone(), silence }
+}
+
+impl Client {
+    /// Runs a job to its end and returns who returned and who did not: Salt's `cmd`, for runners.
+    pub fn run(&mut self, job: &Job, patience: Patience) -> Result<Outcome, Error> {
+        let (published, stream) = self.publish(job)?;
+        let mut outcome = Outcome { published, ..Outcome::default() };
+        if outcome.published.error.is_some() || outcome.published.jid.is_empty() {
+            return Ok(outcome);
+        }
+        let mut gather = Gather::new(&outcome.published, stream, patience);
+        while let Some(news) = gather.next(self)? {
+            match news {
+                News::Returned { id, load } => outcome.returned.push((id, load)),
+                News::Missing { id, silence } => outcome.missing.push((id, silence)),
+                News::Partial(_) | News::Asking(_) | News::Started(_) => {}
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// What a whole job gave.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub published: Published,
+    /// The returns, as their events have them.
+    pub returned: Vec<(SmolStr, Dict)>,
+    pub missing: Vec<(SmolStr, Silence)>,
+}
+
+impl Outcome {
+    /// Returns id → return, with False for who did not return, as Salt's `cmd` does.
+    pub fn returns(&self) -> Dict {
+        let returns = Dict::new();
+        for (id, load) in &self.returned {
+            returns.insert(id.as_str(), load.get("return").unwrap_or_default());
+        }
+        for (id, _) in &self.missing {
+            returns.insert(id.as_str(), false);
+        }
+        returns
+    }
+}

@@ -1,0 +1,494 @@
+//! The control socket: what our own programs ask (see the crate `client` for the protocol).
+//!
+//! The kernel tells who is at the other end. The master's user and root may do everything; others
+//! can connect only if `publisher_acl` names anybody, and may then publish what it allows.
+
+use std::{
+    collections::HashMap,
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use halite_client::{Answer, EventItem, Job, Progress, Request, SOCKET, encode, read_frame};
+use halite_store::StoredJob;
+use halite_target::{Search, fnmatch::fnmatch};
+use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_wire::{Event, Jid};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{UnixListener, UnixStream},
+    sync::mpsc,
+    task::{AbortHandle, JoinHandle},
+};
+
+use crate::{
+    Error, Master, acl, blocking,
+    bus::Item,
+    clients::Caller,
+    publish::{self, Refusal, Rights, Wish},
+    runners::{self, Call},
+};
+
+/// Frames waiting to be written to one program.
+const WAITING: usize = 1024;
+/// Events waiting for one program before it gets a gap.
+const EVENTS: usize = 100_000;
+
+/// Listens; the task runs until aborted.
+pub(crate) async fn listen(master: &Arc<Master>) -> Result<JoinHandle<()>, Error> {
+    let path = master.settings.sock_dir.join(SOCKET);
+    if UnixStream::connect(&path).await.is_ok() {
+        return Err(Error::Running(path.display().to_string()));
+    }
+    let _ = fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).map_err(|source| Error::io(&path, source))?;
+    let is_open = !master.settings.opts.dict("publisher_acl").is_empty();
+    let mode = if is_open { 0o666 } else { 0o600 };
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+        .map_err(|source| Error::io(&path, source))?;
+    let master = master.clone();
+    Ok(tokio::spawn(async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    tokio::spawn(serve(master.clone(), stream));
+                }
+                Err(error) => {
+                    tracing::warn!("The control socket cannot accept: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }))
+}
+
+/// Finds out who is at the other end.
+fn caller(master: &Master, stream: &UnixStream) -> Option<Caller> {
+    let uid = stream.peer_cred().ok()?.uid();
+    let name = nix::unistd::User::from_uid(uid.into()).ok().flatten().map(|user| user.name);
+    let name = SmolStr::from(name.unwrap_or_else(|| uid.to_string()));
+    if uid == 0 || uid == nix::unistd::geteuid().as_raw() {
+        return Some(Caller { name, rights: Rights::All, is_master_user: true });
+    }
+    let list = acl::publisher_list(&master.settings.opts.dict("publisher_acl"), &name);
+    let rights = Rights::List(list);
+    Some(Caller { name, rights, is_master_user: false })
+}
+
+type Out = mpsc::Sender<Vec<u8>>;
+
+async fn serve(master: Arc<Master>, stream: UnixStream) {
+    let Some(caller) = caller(&master, &stream) else { return };
+    let (mut reader, mut writer) = stream.into_split();
+    let (out, mut frames) = mpsc::channel::<Vec<u8>>(WAITING);
+    let writing = tokio::spawn(async move {
+        while let Some(frame) = frames.recv().await {
+            if writer.write_all(&frame).await.is_err() {
+                break;
+            }
+        }
+    });
+    let mut streams: HashMap<u64, AbortHandle> = HashMap::new();
+    let mut buffer = Vec::new();
+    'connection: loop {
+        loop {
+            match read_frame(&mut buffer) {
+                Ok(None) => break,
+                Ok(Some(Value::Dict(message))) => match Request::read(&message) {
+                    Ok((_, Request::Cancel { request })) => {
+                        if let Some(task) = streams.remove(&request) {
+                            task.abort();
+                        }
+                    }
+                    Ok((id, request)) => {
+                        streams.retain(|_, task| !task.is_finished());
+                        let (master, caller, out) = (master.clone(), caller.clone(), out.clone());
+                        let task = tokio::spawn(async move {
+                            let answered = answer(&master, &caller, id, request, &out).await;
+                            let last = answered.unwrap_or_else(|refusal| Answer::Refused {
+                                name: refusal.name.into(),
+                                message: refusal.message.into(),
+                            });
+                            send(&out, id, &last).await;
+                        });
+                        streams.insert(id, task.abort_handle());
+                    }
+                    Err(error) => {
+                        let id = message.get("id").and_then(|id| id.as_int()).unwrap_or(0);
+                        let id = u64::try_from(id).unwrap_or(0);
+                        let message = format!("the request is not understood: {error}");
+                        let answer = Answer::Refused {
+                            name: "SaltInvocationError".into(),
+                            message: message.into(),
+                        };
+                        send(&out, id, &answer).await;
+                    }
+                },
+                Ok(Some(_)) | Err(_) => break 'connection,
+            }
+        }
+        let mut chunk = [0; 16 << 10];
+        match reader.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => buffer.extend_from_slice(&chunk[..read]),
+        }
+    }
+    for task in streams.values() {
+        task.abort();
+    }
+    drop(out);
+    writing.abort();
+}
+
+async fn send(out: &Out, id: u64, answer: &Answer) -> bool {
+    let frame = encode(&answer.write(id).into()).or_else(|error| {
+        let refused =
+            Answer::Refused { name: "SaltMasterError".into(), message: error.to_string().into() };
+        encode(&refused.write(id).into())
+    });
+    match frame {
+        Ok(frame) => out.send(frame).await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+async fn item(out: &Out, id: u64, value: Dict) -> bool {
+    send(out, id, &Answer::Item(value.into())).await
+}
+
+fn internal(error: Error) -> Refusal {
+    Refusal::internal(&error)
+}
+
+fn only_master_user(caller: &Caller) -> Result<(), Refusal> {
+    match caller.rights {
+        Rights::All => Ok(()),
+        Rights::List(_) => Err(Refusal::authorization()),
+    }
+}
+
+/// Runs something that blocks.
+async fn off<T: Send + 'static>(
+    master: &Arc<Master>,
+    work: impl FnOnce(&Master) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Refusal> {
+    let owner = master.clone();
+    blocking(move || work(&owner)).await.and_then(|done| done).map_err(internal)
+}
+
+async fn answer(
+    master: &Arc<Master>,
+    caller: &Caller,
+    id: u64,
+    request: Request,
+    out: &Out,
+) -> Result<Answer, Refusal> {
+    if let Request::Publish(job) = request {
+        return publish_job(master, caller, id, *job, out).await;
+    }
+    if matches!(request, Request::Hello) {
+        return Ok(Answer::End(dict! {
+            "version" => 1, "master" => &master.settings.id, "pid" => std::process::id(),
+            "user" => &caller.name,
+        }));
+    }
+    match &request {
+        Request::Runner { fun, arg, kwarg, .. } => may(caller, "runner", fun, arg, kwarg)?,
+        Request::Wheel { fun, arg, kwarg } => may(caller, "wheel", fun, arg, kwarg)?,
+        _ => only_master_user(caller)?,
+    }
+    let end = |value: Value| Ok(Answer::End(value));
+    match request {
+        Request::Follow { jid } => follow(master, id, &jid, out).await,
+        Request::Events { tag, after } => events(master, id, &tag, after, out).await,
+        Request::Fire { tag, data } => {
+            master.bus.fire(tag.to_string(), data);
+            end(true.into())
+        }
+        Request::Keys => end(off(master, Master::key_lists).await?.write().into()),
+        Request::KeyTexts { matching } => {
+            end(off(master, move |master| master.key_texts(&matching)).await?.into())
+        }
+        Request::KeyChange(change) => {
+            end(off(master, move |master| master.change_keys(&change)).await?.write().into())
+        }
+        Request::Jobs { limit, filter } => {
+            end(off(master, move |master| jobs(master, limit, &filter)).await?)
+        }
+        Request::Job { jid } => end(off(master, move |master| job(master, &jid)).await?),
+        Request::ActiveJobs => {
+            let active = master.jobs.active().into_iter().map(|(jid, load, waiting)| {
+                dict! { "jid" => jid, "load" => load, "waiting" => Value::list(waiting) }
+            });
+            end(Value::list(active))
+        }
+        Request::Minions => {
+            let known = off(master, |master| {
+                master.sync_accepted()?;
+                Ok(master.index.read().accepted())
+            });
+            let known = known.await?;
+            let connected: Vec<String> = master.hub.ids().iter().map(|id| id.to_string()).collect();
+            end(dict! { "connected" => connected, "known" => Value::list(known) })
+        }
+        Request::MinionData { tgt, tgt_type } => {
+            end(off(master, move |master| minion_data(master, &tgt, &tgt_type)).await?)
+        }
+        Request::Runner { fun, arg, kwarg, asynchronous } => {
+            let call = call(master, caller, fun, arg, kwarg);
+            if asynchronous {
+                let (owner, jid) = (master.clone(), call.jid.clone());
+                tokio::spawn(async move { runners::run(&owner, call).await });
+                return end(dict! { "tag" => format!("salt/run/{jid}"), "jid" => &jid });
+            }
+            end(runners::run(master, call).await.into())
+        }
+        Request::Wheel { fun, arg, kwarg } => {
+            let call = call(master, caller, fun, arg, kwarg);
+            end(runners::wheel(master, call).await.into())
+        }
+        Request::Statistics => end(statistics(master)),
+        Request::Hello | Request::Publish(_) | Request::Cancel { .. } => end(Value::Null),
+    }
+}
+
+fn call(
+    master: &Master,
+    caller: &Caller,
+    function: SmolStr,
+    args: Vec<Value>,
+    kwargs: Dict,
+) -> Call {
+    Call { function, args, kwargs, user: caller.name.clone(), jid: master.jobs.next_jid() }
+}
+
+fn may(caller: &Caller, form: &str, fun: &str, arg: &[Value], kwarg: &Dict) -> Result<(), Refusal> {
+    match &caller.rights {
+        Rights::All => Ok(()),
+        Rights::List(list) if acl::allows_special(list, form, fun, arg, kwarg) => Ok(()),
+        Rights::List(_) => Err(Refusal::authorization()),
+    }
+}
+
+async fn publish_job(
+    master: &Arc<Master>,
+    caller: &Caller,
+    id: u64,
+    job: Job,
+    out: &Out,
+) -> Result<Answer, Refusal> {
+    // Only root may act under another name (`sudo_ann`).
+    let user = match caller.rights {
+        Rights::All if !job.user.is_empty() => job.user.clone(),
+        _ => caller.name.clone(),
+    };
+    let wish = Wish {
+        tgt: job.tgt,
+        tgt_type: job.tgt_type,
+        fun: job.fun,
+        arg: job.arg,
+        ret: job.ret,
+        jid: job.jid,
+        user,
+        kwargs: job.kwargs,
+        timeout: job.timeout,
+        id: None,
+        on_disk: false,
+    };
+    let (done, queue) = publish::publish(master, wish, caller.rights.clone(), job.follow).await?;
+    let published = done.published.write();
+    let Some(queue) = queue else {
+        if job.follow {
+            item(out, id, published).await;
+            return Ok(Answer::End(Value::Null));
+        }
+        return Ok(Answer::End(published.into()));
+    };
+    if item(out, id, published).await {
+        pass_on(id, &queue, out).await;
+    }
+    Ok(Answer::End(Value::Null))
+}
+
+/// Passes progress on until the job is done or the program gone.
+async fn pass_on(id: u64, queue: &crate::bus::Queue<Progress>, out: &Out) {
+    while let Some(next) = queue.next().await {
+        let progress = match next {
+            Item::One(Progress::Done) => return,
+            Item::One(progress) => progress,
+            Item::Gap(missed) => Progress::Gap { missed },
+        };
+        if !item(out, id, progress.write()).await {
+            return;
+        }
+    }
+}
+
+async fn follow(master: &Arc<Master>, id: u64, jid: &str, out: &Out) -> Result<Answer, Refusal> {
+    let jid = Jid::new(jid).map_err(|error| Refusal::invocation(error.to_string()))?;
+    // First the queue, then what is stored: nothing falls between, something may come twice.
+    let queue = master.jobs.follow(&jid);
+    let wanted = jid.clone();
+    let stored = off(master, move |master| Ok(master.store.returns(&wanted)?)).await?;
+    for (_, load) in stored {
+        if let Value::Dict(load) = load
+            && !item(out, id, Progress::Returned(load).write()).await
+        {
+            return Ok(Answer::End(Value::Null));
+        }
+    }
+    if let Some(queue) = queue {
+        pass_on(id, &queue, out).await;
+    }
+    Ok(Answer::End(Value::Null))
+}
+
+async fn events(
+    master: &Arc<Master>,
+    id: u64,
+    prefix: &str,
+    after: Option<u64>,
+    out: &Out,
+) -> Result<Answer, Refusal> {
+    let subscription = master.bus.subscribe(prefix, EVENTS);
+    let seen = AtomicU64::new(0);
+    if let Some(mut cursor) = after {
+        // The log lags behind the bus by a moment; what it lacks is in the subscription.
+        loop {
+            let page = off(master, move |master| Ok(master.store.events(cursor, 1000)?)).await?;
+            let Some((last, _)) = page.last() else { break };
+            let first = page.first().map_or(0, |(first, _)| *first);
+            if cursor > 0 && first > cursor + 1 && seen.load(Ordering::Relaxed) == 0 {
+                let gap = EventItem::Gap { missed: first - cursor - 1 };
+                item(out, id, gap.write()).await;
+            }
+            cursor = *last;
+            seen.store(cursor, Ordering::Relaxed);
+            for (cursor, bytes) in page {
+                let Ok(event) = Event::decode(&bytes) else { continue };
+                if !event.tag.starts_with(prefix) {
+                    continue;
+                }
+                let one = EventItem::Event { cursor, tag: event.tag.into(), data: event.data };
+                if !item(out, id, one.write()).await {
+                    return Ok(Answer::End(Value::Null));
+                }
+            }
+        }
+    }
+    while let Some(next) = subscription.next().await {
+        let one = match next {
+            Item::One(event) if event.cursor <= seen.load(Ordering::Relaxed) => continue,
+            Item::One(event) => EventItem::Event {
+                cursor: event.cursor,
+                tag: event.tag.as_str().into(),
+                data: event.data.clone(),
+            },
+            Item::Gap(missed) => EventItem::Gap { missed },
+        };
+        if !item(out, id, one.write()).await {
+            break;
+        }
+    }
+    Ok(Answer::End(Value::Null))
+}
+
+fn with_jid(job: StoredJob) -> Value {
+    let load = job.load;
+    if let Value::Dict(load) = &load {
+        load.insert("jid", job.jid);
+    }
+    load
+}
+
+fn jobs(master: &Master, limit: Option<u64>, filter: &Dict) -> Result<Value, Error> {
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let fits = |load: &Value| {
+        filter.into_iter().all(|(name, pattern)| {
+            let field = match name.to_str().as_str() {
+                "function" => "fun",
+                "target" => "tgt",
+                "user" => "user",
+                _ => return true,
+            };
+            let text = load.get(field).unwrap_or_default().to_str();
+            pattern
+                .items_of_sequence()
+                .unwrap_or_else(|| vec![pattern.clone()])
+                .iter()
+                .any(|pattern| fnmatch(&text, &pattern.to_str()))
+        })
+    };
+    let mut found = Vec::new();
+    let mut before: Option<String> = None;
+    while found.len() < limit {
+        let page = master.store.jobs(before.as_deref(), 1000)?;
+        let Some(last) = page.last() else { break };
+        before = Some(last.jid.clone());
+        found.extend(page.into_iter().map(with_jid).filter(|load| fits(load)));
+    }
+    found.truncate(limit);
+    Ok(found.into())
+}
+
+fn job(master: &Master, jid: &str) -> Result<Value, Error> {
+    let jid = Jid::new(jid)?;
+    let stored = master.store.job(&jid)?;
+    let returns: Dict = master.store.returns(&jid)?.into_iter().collect();
+    if stored.is_none() && returns.is_empty() {
+        return Ok(Value::Null);
+    }
+    let states = Dict::new();
+    let load = stored.map(with_jid).unwrap_or_default();
+    for id in load.get("minions").and_then(|ids| ids.items_of_sequence()).unwrap_or_default() {
+        states.insert(id.to_str(), halite_store::State::Queued.name());
+    }
+    for (id, state) in master.store.states(&jid)? {
+        states.insert(id, state.name());
+    }
+    Ok(entries! {
+        "jid" => &jid, "load" => load.clone(), "minions" => load.get("minions"),
+        "returns" => returns, "states" => states,
+    }
+    .into())
+}
+
+fn minion_data(master: &Master, tgt: &Value, tgt_type: &str) -> Result<Value, Error> {
+    let found = master
+        .resolve(tgt, tgt_type, None, Search::default())
+        .map_err(|error| Error::Other(error.to_string()))?;
+    let index = master.index.read();
+    let data: Dict = found
+        .minions
+        .into_iter()
+        .map(|id| {
+            let entry = dict! {
+                "grains" => index.grains(&id).cloned(), "pillar" => index.pillar(&id).cloned(),
+            };
+            (id, entry)
+        })
+        .collect();
+    Ok(data.into())
+}
+
+fn statistics(master: &Master) -> Value {
+    let read = |counter: &AtomicU64| Value::from(counter.load(Ordering::Relaxed));
+    let hub = master.hub.statistics();
+    let sizes = master.store.sizes();
+    let counters = &master.counters;
+    dict! {
+        "connections" => hub.connections, "accepted" => hub.accepted, "requests" => hub.requests,
+        "publications" => hub.publications, "delivered" => hub.delivered, "dropped" => hub.dropped,
+        "jobs_running" => master.jobs.len(), "jobs" => sizes.jobs, "job_bytes" => sizes.job_bytes,
+        "events" => sizes.events, "event_bytes" => sizes.event_bytes, "commits" => sizes.commits,
+        "failed_writes" => sizes.failed, "bad_loads" => read(&counters.bad_loads),
+        "replays" => read(&counters.replays),
+        "unknown_commands" => read(&counters.unknown_commands),
+        "refused_events" => read(&counters.refused_events),
+        "impersonations" => read(&counters.impersonations),
+    }
+}

@@ -1,0 +1,294 @@
+//! Jobs that are under way: who is still to answer, and who wants to know.
+//!
+//! The store remembers jobs; this remembers what is needed while they run. A follower gets every
+//! step in a bounded queue. Ids of jobs grow, whatever the clock does.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use halite_client::Progress;
+use halite_store::State;
+use halite_value::{Dict, SmolStr};
+use halite_wire::Jid;
+use parking_lot::Mutex;
+
+use crate::bus::Queue;
+
+/// Jobs that are watched at most; the oldest are no longer.
+const MOST: usize = 20_000;
+/// How long a job that nobody follows is watched.
+const PATIENCE: Duration = Duration::from_secs(6 * 3600);
+/// Steps waiting for one follower.
+const FOLLOWER: usize = 100_000;
+
+/// The jobs under way.
+#[derive(Default)]
+pub struct Jobs {
+    state: Mutex<Live>,
+    last: Mutex<Option<Jid>>,
+}
+
+#[derive(Default)]
+struct Live {
+    jobs: BTreeMap<SmolStr, Job>,
+    /// Minion → jobs it is still to answer.
+    of: HashMap<SmolStr, HashSet<SmolStr>>,
+}
+
+struct Job {
+    begun: Instant,
+    load: Dict,
+    waiting: HashMap<SmolStr, State>,
+    followers: Vec<Weak<Queue<Progress>>>,
+}
+
+impl Job {
+    fn tell(&mut self, progress: &Progress) {
+        self.followers.retain(|follower| {
+            let Some(queue) = follower.upgrade() else { return false };
+            queue.push(progress.clone());
+            true
+        });
+    }
+}
+
+impl Jobs {
+    /// Returns a new job id, greater than all before.
+    pub fn next_jid(&self) -> Jid {
+        let mut last = self.last.lock();
+        let jid = Jid::after(last.as_ref());
+        *last = Some(jid.clone());
+        jid
+    }
+
+    /// A job is about to be published to these minions.
+    pub fn begin(&self, jid: &str, load: Dict, minions: impl IntoIterator<Item = SmolStr>) {
+        let jid = SmolStr::new(jid);
+        let waiting: HashMap<_, _> = minions.into_iter().map(|id| (id, State::Queued)).collect();
+        let live = &mut *self.state.lock();
+        for id in waiting.keys() {
+            live.of.entry(id.clone()).or_default().insert(jid.clone());
+        }
+        let job = Job { begun: Instant::now(), load, waiting, followers: Vec::new() };
+        live.jobs.insert(jid, job);
+        while live.jobs.len() > MOST {
+            let Some(oldest) = live.jobs.keys().next().cloned() else { break };
+            live.remove(&oldest);
+        }
+    }
+
+    /// Returns a queue with every further step of a job; `None` if it is not under way.
+    pub fn follow(&self, jid: &str) -> Option<Arc<Queue<Progress>>> {
+        let queue = Queue::new(FOLLOWER);
+        let live = &mut *self.state.lock();
+        live.jobs.get_mut(jid)?.followers.push(Arc::downgrade(&queue));
+        Some(queue)
+    }
+
+    /// Returns the minions a job still waits for.
+    pub fn waiting(&self, jid: &str) -> Vec<SmolStr> {
+        let live = self.state.lock();
+        let mut ids: Vec<_> =
+            live.jobs.get(jid).map(|job| job.waiting.keys().cloned().collect()).unwrap_or_default();
+        ids.sort();
+        ids
+    }
+
+    /// Returns all jobs under way: id, load, who is still to answer.
+    pub fn active(&self) -> Vec<(SmolStr, Dict, Vec<SmolStr>)> {
+        let live = self.state.lock();
+        live.jobs
+            .iter()
+            .filter(|(_, job)| !job.waiting.is_empty())
+            .map(|(jid, job)| {
+                let mut ids: Vec<_> = job.waiting.keys().cloned().collect();
+                ids.sort();
+                (jid.clone(), job.load.clone(), ids)
+            })
+            .collect()
+    }
+
+    /// A minion has made a step.
+    pub fn step(&self, jid: &str, id: &str, state: State) {
+        let live = &mut *self.state.lock();
+        let Some(job) = live.jobs.get_mut(jid) else { return };
+        let Some(known) = job.waiting.get_mut(id) else { return };
+        if *known != State::Lost && *known >= state {
+            return;
+        }
+        *known = state;
+        let id = SmolStr::new(id);
+        match state {
+            State::Received => job.tell(&Progress::Received { id }),
+            State::Started => job.tell(&Progress::Started { id }),
+            State::Refused => {
+                job.tell(&Progress::Lost { id: id.clone(), reason: "refused".into() });
+                live.answered(jid, &id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A minion has returned; `load` is the event's.
+    pub fn returned(&self, jid: &str, id: &str, load: &Dict) {
+        let live = &mut *self.state.lock();
+        if let Some(job) = live.jobs.get_mut(jid) {
+            job.tell(&Progress::Returned(load.clone()));
+        }
+        live.answered(jid, id);
+    }
+
+    /// Something else came for a job, such as a part of a return.
+    pub fn tell(&self, jid: &str, progress: &Progress) {
+        if let Some(job) = self.state.lock().jobs.get_mut(jid) {
+            job.tell(progress);
+        }
+    }
+
+    /// More minions are to answer (behind a syndic).
+    pub fn expect(&self, jid: &str, ids: &[SmolStr]) {
+        let live = &mut *self.state.lock();
+        let Some(job) = live.jobs.get_mut(jid) else { return };
+        for id in ids {
+            job.waiting.entry(id.clone()).or_insert(State::Queued);
+            live.of.entry(id.clone()).or_default().insert(jid.into());
+        }
+        job.tell(&Progress::Expect { ids: ids.to_vec() });
+    }
+
+    /// A minion's connection has ended. Returns the jobs it had not answered.
+    pub fn lost(&self, id: &str, reason: &str) -> Vec<SmolStr> {
+        self.each_of(id, |job, id| {
+            if let Some(state) = job.waiting.get_mut(&id) {
+                *state = State::Lost;
+            }
+            job.tell(&Progress::Lost { id, reason: reason.into() });
+        })
+    }
+
+    /// A minion is connected again. Returns the jobs it had not answered.
+    pub fn back(&self, id: &str) -> Vec<SmolStr> {
+        self.each_of(id, |job, id| {
+            if job.waiting.get(&id) == Some(&State::Lost) {
+                job.waiting.insert(id.clone(), State::Delivered);
+                job.tell(&Progress::Back { id });
+            }
+        })
+    }
+
+    fn each_of(&self, id: &str, act: impl Fn(&mut Job, SmolStr)) -> Vec<SmolStr> {
+        let live = &mut *self.state.lock();
+        let jids: Vec<SmolStr> =
+            live.of.get(id).map(|jids| jids.iter().cloned().collect()).unwrap_or_default();
+        for jid in &jids {
+            if let Some(job) = live.jobs.get_mut(jid) {
+                act(job, id.into());
+            }
+        }
+        jids
+    }
+
+    /// Stops watching jobs that nobody follows and that take longer than anybody waits.
+    pub fn tidy(&self) {
+        let live = &mut *self.state.lock();
+        let old: Vec<SmolStr> = live
+            .jobs
+            .iter_mut()
+            .filter_map(|(jid, job)| {
+                job.followers.retain(|follower| follower.strong_count() > 0);
+                let is_old = job.followers.is_empty() && job.begun.elapsed() > PATIENCE;
+                is_old.then(|| jid.clone())
+            })
+            .collect();
+        for jid in old {
+            live.remove(&jid);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.state.lock().jobs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Live {
+    /// A minion has answered a job; the last one ends it.
+    fn answered(&mut self, jid: &str, id: &str) {
+        if let Some(jids) = self.of.get_mut(id) {
+            jids.remove(jid);
+            if jids.is_empty() {
+                self.of.remove(id);
+            }
+        }
+        let Some(job) = self.jobs.get_mut(jid) else { return };
+        job.waiting.remove(id);
+        if job.waiting.is_empty() {
+            self.remove(jid);
+        }
+    }
+
+    fn remove(&mut self, jid: &str) {
+        let Some(mut job) = self.jobs.remove(jid) else { return };
+        job.tell(&Progress::Done);
+        for id in job.waiting.keys() {
+            if let Some(jids) = self.of.get_mut(id) {
+                jids.remove(jid);
+                if jids.is_empty() {
+                    self.of.remove(id);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::Item;
+
+    fn steps(queue: &Queue<Progress>) -> Vec<String> {
+        std::iter::from_fn(|| queue.try_next())
+            .map(|item| match item {
+                Item::One(progress) => {
+                    let map = progress.write();
+                    let id = map.get("id").unwrap_or_default().to_str();
+                    format!("{} {id}", map.get("is").unwrap_or_default().to_str())
+                }
+                Item::Gap(missed) => format!("gap {missed}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_job_ends_with_its_last_answer() {
+        let jobs = Jobs::default();
+        jobs.begin("1", Dict::new(), ["a".into(), "b".into()]);
+        let queue = jobs.follow("1").unwrap();
+        jobs.step("1", "a", State::Received);
+        jobs.step("1", "a", State::Received);
+        jobs.returned("1", "a", &Dict::new());
+        assert_eq!(jobs.lost("b", "gone"), ["1"]);
+        assert!(jobs.lost("a", "gone").is_empty());
+        jobs.back("b");
+        assert_eq!(jobs.waiting("1"), ["b"]);
+        jobs.returned("1", "b", &Dict::new());
+        assert_eq!(
+            steps(&queue),
+            ["received a", "returned ", "lost b", "back b", "returned ", "done "]
+        );
+        assert!(jobs.is_empty() && jobs.follow("1").is_none());
+    }
+
+    #[test]
+    fn ids_grow() {
+        let jobs = Jobs::default();
+        let ids: Vec<_> = (0..1000).map(|_| jobs.next_jid()).collect();
+        assert!(ids.is_sorted() && ids.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -1,0 +1,229 @@
+//! The master: who may talk, what they are told, what they said.
+//!
+//! One process. A connection brings bytes (`transport`), `service.rs` opens them and turns them
+//! into a typed request, a handler answers. Read in this order:
+//! - `settings.rs`, `start.rs`: what runs, and in which order it comes up;
+//! - `secrets.rs`, `keyring.rs`, `admission.rs`, `auth.rs`: keys, and who is let in;
+//! - `service.rs`: opening and sealing; `requests/`: what minions ask; `clients.rs`: what local
+//!   clients of Salt ask; `control.rs`: what our own programs ask;
+//! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `returns.rs`: answers;
+//! - `bus.rs`: events; `upkeep.rs`: what has to be done now and then.
+//!
+//! Who asks is known from the session and from nowhere else. Disk, RSA and rendering happen on
+//! blocking threads; what is awaited is the network and the store.
+
+pub mod acl;
+mod admission;
+mod auth;
+pub mod bus;
+mod clients;
+mod control;
+pub mod eauth;
+mod jobs;
+pub mod keyring;
+mod local_cache;
+mod presence;
+mod publish;
+mod requests;
+mod returns;
+pub mod runners;
+mod secrets;
+mod service;
+pub mod settings;
+mod start;
+mod tokens;
+mod upkeep;
+mod wheel;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, AtomicU64, Ordering},
+    },
+};
+
+use halite_fileserver::FileServer;
+use halite_store::{Op, Store};
+use halite_target::Index;
+use halite_transport::Hub;
+use halite_value::{
+    Dict, Value,
+    msgpack::{self, Dialect},
+};
+use halite_wire::MinionId;
+use parking_lot::{Mutex, RwLock};
+
+pub use jobs::Jobs;
+pub use requests::pillar::{EmptyPillar, PillarRequest, PillarSource};
+pub use settings::Settings;
+pub use start::{Parts, Running, run, start};
+
+/// What can go wrong in a master.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Config(String),
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Crypt(#[from] halite_crypt::Error),
+    #[error(transparent)]
+    Wire(#[from] halite_wire::Error),
+    #[error(transparent)]
+    Codec(#[from] msgpack::Error),
+    #[error(transparent)]
+    Store(#[from] halite_store::Error),
+    #[error(transparent)]
+    Serve(#[from] halite_transport::ServeError),
+    #[error("another master is running here: {0}")]
+    Running(String),
+    /// The request gets no answer on purpose: it was not done, and is to be tried again.
+    #[error("not done, and not answered")]
+    Unanswered,
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Error {
+    pub(crate) fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::Io { path: path.as_ref().to_owned(), source }
+    }
+}
+
+/// Everything a master knows. Shared by all its tasks.
+pub struct Master {
+    pub settings: Settings,
+    pub(crate) secrets: secrets::Secrets,
+    pub keys: keyring::Keyring,
+    pub(crate) admission: admission::Admission,
+    pub bus: bus::Bus,
+    pub hub: Hub,
+    pub store: Arc<dyn Store>,
+    pub(crate) index: RwLock<Index>,
+    pub(crate) presence: presence::Presence,
+    pub jobs: Jobs,
+    pub(crate) files: Arc<FileServer>,
+    pub(crate) pillar: Arc<dyn PillarSource>,
+    pub(crate) runners: Arc<dyn runners::Runners>,
+    pub(crate) tokens: tokens::Tokens,
+    pub(crate) authenticators: eauth::Systems,
+    pub(crate) local_cache: local_cache::LocalCache,
+    /// Held while a publication gets its serial and its place in the order.
+    pub(crate) publishing: Mutex<()>,
+    /// Renderings at a time: more only fight for the processors.
+    pub(crate) rendering: tokio::sync::Semaphore,
+    publish_port: AtomicU16,
+    pub(crate) presence_changed: tokio::sync::Notify,
+    pub counters: Counters,
+}
+
+/// What was refused, and how often.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub bad_loads: AtomicU64,
+    pub replays: AtomicU64,
+    pub unknown_commands: AtomicU64,
+    pub refused_events: AtomicU64,
+    pub impersonations: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Master {
+    pub(crate) fn publish_port(&self) -> u16 {
+        self.publish_port.load(Ordering::Relaxed)
+    }
+
+    /// A key was accepted: the minion can be targeted.
+    pub(crate) fn key_accepted(&self, id: &MinionId) {
+        self.index.write().set_accepted(id, true);
+    }
+
+    /// A key was deleted or rejected: its connections end, its session too. Blocking.
+    pub(crate) fn key_gone(&self, id: &MinionId, forget: bool) {
+        self.secrets.end_session(id);
+        for peer in self.hub.peers_of(id) {
+            peer.unbind();
+            peer.close();
+        }
+        let mut index = self.index.write();
+        index.set_accepted(id, false);
+        if forget {
+            index.remove(id);
+            drop(index);
+            self.presence.forget(id);
+            let _stored_later = self.store.write(vec![Op::Forget { minion: id.to_string() }]);
+        }
+    }
+
+    /// Brings the index of minions up to date with the key files. Blocking, mostly one `stat`.
+    pub(crate) fn sync_accepted(&self) -> Result<(), Error> {
+        let ids = self.keys.accepted_ids()?;
+        let stale = {
+            let index = self.index.read();
+            let known = index.accepted();
+            known.len() != ids.len() || ids.iter().any(|id| !index.is_accepted(id))
+        };
+        if !stale {
+            return Ok(());
+        }
+        let mut gone = Vec::new();
+        {
+            let mut index = self.index.write();
+            for id in index.accepted() {
+                if ids.binary_search_by(|own| own.as_str().cmp(id.as_str())).is_err() {
+                    index.set_accepted(&id, false);
+                    gone.extend(MinionId::new(&id).ok());
+                }
+            }
+            for id in ids.iter() {
+                index.set_accepted(id, true);
+            }
+        }
+        // Somebody removed the file: the connection must not outlive it.
+        for id in gone {
+            tracing::info!("The key of {id} is gone");
+            self.key_gone(&id, false);
+        }
+        Ok(())
+    }
+
+    /// Remembers a minion's grains, and its pillar if given.
+    pub(crate) fn remember(&self, id: &MinionId, grains: Dict, pillar: Option<Dict>) {
+        if !self.settings.opts.bool("minion_data_cache") {
+            return;
+        }
+        let put = |bank, value: Dict| Op::Put { bank, key: id.to_string(), value: value.into() };
+        let mut ops = vec![put("grains", grains.clone())];
+        if let Some(pillar) = &pillar {
+            ops.push(put("pillar", pillar.clone()));
+        }
+        let mut index = self.index.write();
+        index.set_grains(id, Some(grains));
+        if let Some(pillar) = pillar {
+            index.set_pillar(id, Some(pillar));
+        }
+        drop(index);
+        let _stored_later = self.store.write(ops);
+    }
+}
+
+/// Runs blocking work away from the tasks that serve the network.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::Other(format!("a request ended in a panic: {error}")))
+}
+
+/// Writes a value as it goes over the network.
+pub(crate) fn encode(value: &Value) -> Result<Vec<u8>, Error> {
+    Ok(msgpack::to_vec(value, Dialect::Raw)?)
+}

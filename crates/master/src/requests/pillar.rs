@@ -1,0 +1,111 @@
+//! The pillar of a minion: its own, and nobody else's.
+//!
+//! The answer is sealed with a key of its own, which only the holder of the minion's private key can
+//! read, and signed by the master together with the nonce of the question.
+
+use std::sync::Arc;
+
+use halite_crypt::{Crypticle, SessionKey};
+use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_wire::{MinionId, MinionRequest, Tag};
+
+use crate::{
+    Error, Master, blocking, encode,
+    service::Opened,
+    settings::{enc_algo, sig_algo},
+};
+
+/// Whose pillar is wanted, and on what it depends.
+#[derive(Clone, Debug)]
+pub struct PillarRequest {
+    pub id: MinionId,
+    pub grains: Dict,
+    pub saltenv: Option<SmolStr>,
+    pub pillarenv: Option<SmolStr>,
+    /// What the caller adds (`pillar=` of a state run).
+    pub overrides: Dict,
+    pub extra: Dict,
+    pub clean_cache: bool,
+}
+
+/// Compiles pillar. Blocking, and called from many threads.
+pub trait PillarSource: Send + Sync {
+    /// Errors are part of the pillar (`_errors`), as in Salt; the pillar is always usable.
+    fn compile(&self, request: &PillarRequest) -> Dict;
+}
+
+/// A master without pillar.
+pub struct EmptyPillar;
+
+impl PillarSource for EmptyPillar {
+    fn compile(&self, request: &PillarRequest) -> Dict {
+        request.overrides.shallow_copy()
+    }
+}
+
+/// Answers `_pillar`.
+pub(crate) async fn answer(
+    master: &Arc<Master>,
+    opened: Opened,
+    request: MinionRequest,
+) -> Result<Vec<u8>, Error> {
+    let MinionRequest::Pillar { grains, saltenv, pillarenv, overrides, extra, clean_cache } =
+        request
+    else {
+        return opened.seal(&Value::dict());
+    };
+    // Not proven (version 2): the answer is sealed for the id it names all the same.
+    let is_proven = opened.id.is_some();
+    let named = opened.load.get("id").map(|id| id.to_str()).unwrap_or_default();
+    let Ok(id) = opened.id.clone().map_or_else(|| MinionId::new(&named), Ok) else {
+        return opened.seal(&Value::dict());
+    };
+    grains.insert("id", &id);
+    let wanted = PillarRequest { id, grains, saltenv, pillarenv, overrides, extra, clean_cache };
+    let permit = master.rendering.acquire().await;
+    let owner = master.clone();
+    let reply = blocking(move || {
+        let _one_of_few = &wanted;
+        compile(&owner, &opened, &wanted, is_proven)
+    })
+    .await?;
+    drop(permit);
+    reply
+}
+
+fn compile(
+    master: &Master,
+    opened: &Opened,
+    request: &PillarRequest,
+    is_proven: bool,
+) -> Result<Vec<u8>, Error> {
+    let Some(accepted) = master.keys.accepted(&request.id) else {
+        return opened.seal(&Value::dict());
+    };
+    let (Some(enc), Some(sig)) =
+        (enc_algo(opened.enc_algo.as_ref()), sig_algo(opened.sig_algo.as_ref()))
+    else {
+        return opened.seal(&Value::dict());
+    };
+    let pillar = master.pillar.compile(request);
+    if is_proven {
+        master.remember(&request.id, request.grains.clone(), Some(pillar.clone()));
+        if master.settings.opts.bool("minion_data_cache_events") {
+            let data = entries! { "Minion data cache refresh" => &request.id };
+            master.fire(&Tag::MinionRefresh(request.id.to_string()), data);
+        }
+    }
+    let key = SessionKey::generate();
+    let wrapped = Value::bytes(key.wrap(&accepted.key, enc)?);
+    let crypticle = Crypticle::new(&key);
+    let sealed = if opened.version < 2 {
+        crypticle.seal(&encode(&pillar.into())?, None)
+    } else {
+        let nonce = opened.nonce.map(|nonce| SmolStr::new(nonce.as_str()));
+        let data = encode(&dict! { "key" => &wrapped, "pillar" => pillar, "nonce" => nonce })?;
+        let signature = Value::bytes(master.secrets.master.sign(sig, &data)?);
+        let signed = dict! { "data" => Value::bytes(data), "sig" => signature };
+        crypticle.seal(&encode(&signed)?, None)
+    };
+    encode(&dict! { "key" => wrapped, "pillar" => Value::bytes(sealed) })
+}

@@ -1,0 +1,226 @@
+//! What minions answer: stored first, then shown.
+//!
+//! A return that was acknowledged is on disk; a return that anybody sees is, too. A second return of
+//! the same minion for the same job is not stored, but its event is fired again, as in Salt.
+
+use std::sync::Arc;
+
+use halite_client::Progress;
+use halite_store::Op;
+use halite_value::{Dict, SmolStr, Value, entries};
+use halite_wire::{Jid, MinionId, Return, Tag};
+
+use crate::{Error, Master, blocking};
+
+/// How far ahead of the clock a job id may be.
+const AHEAD: i64 = 86_400;
+
+/// Takes a return from the minion `id`. True if it may be acknowledged.
+pub(crate) async fn take(
+    master: &Arc<Master>,
+    id: &MinionId,
+    ret: &Return,
+    load: Dict,
+) -> Result<bool, Error> {
+    if ret.id != *id {
+        return Ok(false);
+    }
+    // A resource's return is filed under the resource, which its minion speaks for.
+    let filed = match load.get("resource_id") {
+        Some(Value::Str(resource)) => MinionId::new(&resource)?,
+        _ => id.clone(),
+    };
+    if filed != *id && !master.manages(id, &filed) {
+        tracing::warn!("{id} returned for {filed}, which it does not manage");
+        return Ok(false);
+    }
+    let (jid, is_new) = match ret.jid.as_str() {
+        "req" | "nocache" => (master.jobs.next_jid(), true),
+        known => (Jid::new(known)?, false),
+    };
+    if !is_new && is_ahead(&jid) {
+        tracing::warn!("{id} returned the job {jid}, which is in the future");
+        return Ok(false);
+    }
+    load.insert("jid", &jid);
+    if filed != *id {
+        load.insert("id", &filed);
+    }
+    let mut ops = Vec::with_capacity(2);
+    let is_kept = master.settings.opts.bool("job_cache") && ret.jid != "nocache";
+    if is_kept {
+        if is_new {
+            let job = own_job(&load, &jid);
+            ops.push(Op::Job { jid: jid.to_string(), load: job.into() });
+        }
+        let kept = load.shallow_copy();
+        kept.remove("cmd");
+        let ret = Op::Return { jid: jid.to_string(), minion: filed.to_string(), load: kept.into() };
+        ops.push(ret);
+        match master.store.write(ops).await {
+            Ok(receipt) if receipt.duplicates > 0 => {
+                tracing::info!("Duplicate return of {filed} for the job {jid}");
+            }
+            Ok(_) => tracing::info!("Got return from {filed} for job {jid}"),
+            Err(error) => {
+                // Not acknowledged: the minion tries again. Who waits for it sees it anyway.
+                tracing::error!("The return of {filed} for {jid} was not stored: {error}");
+                show(master, &jid, &filed, load.shallow_copy());
+                return Err(Error::Unanswered);
+            }
+        }
+        keep_for_salt(master, &jid, &filed, &load).await?;
+    }
+    show(master, &jid, &filed, load);
+    Ok(true)
+}
+
+/// Fires the event and tells the followers.
+pub(crate) fn show(master: &Master, jid: &Jid, id: &MinionId, load: Dict) {
+    failed_states(master, jid, id, &load);
+    let fired = master.bus.fire(Tag::JobReturn(jid.to_string(), id.to_string()).to_string(), load);
+    master.jobs.returned(jid, id, &fired.data);
+}
+
+/// For a failed state run, an event per failed state, as Salt fires them.
+fn failed_states(master: &Master, jid: &Jid, id: &MinionId, load: &Dict) {
+    let Some(Value::Str(fun)) = load.get("fun") else { return };
+    if !matches!(fun.as_str(), "state.highstate" | "state.sls" | "state.apply") {
+        return;
+    }
+    let failed = load.get("retcode").is_some_and(|code| code.truthy());
+    let Some(Value::Dict(states)) = load.get("return").filter(|_| failed) else { return };
+    for (tag, state) in &states {
+        let Value::Dict(state) = state else { continue };
+        if state.get("result") != Some(Value::Bool(false)) {
+            continue;
+        }
+        let tag = tag.to_str();
+        let parts: Vec<&str> = tag.split("_|-").collect();
+        let (Some(kind), Some(name)) = (parts.first(), parts.last()) else { continue };
+        let function = format!("{kind}.{name}");
+        let data = state.shallow_copy();
+        data.update(&entries! {
+            "jid" => jid, "id" => id, "success" => false, "return" => format!("Error: {function}"),
+            "fun" => &function, "retcode" => load.get("retcode"),
+        });
+        master.bus.fire(format!("salt/job/{jid}/sub/{id}/error/{fun}"), data);
+    }
+}
+
+/// The job of a return that no master published: a schedule's, or `salt-call`.
+fn own_job(load: &Dict, jid: &Jid) -> Dict {
+    entries! {
+        "cmd" => "_return", "jid" => jid, "fun" => load.get("fun"),
+        "arg" => load.get("fun_args"), "tgt" => load.get("id"), "tgt_type" => "list",
+        "id" => load.get("id"), "user" => load.get("user"), "schedule" => load.get("schedule"),
+        "minions" => Value::list([load.get("id").unwrap_or_default()]),
+    }
+}
+
+async fn keep_for_salt(
+    master: &Arc<Master>,
+    jid: &Jid,
+    id: &MinionId,
+    load: &Dict,
+) -> Result<(), Error> {
+    let (owner, jid, id, load) = (master.clone(), jid.clone(), id.clone(), load.clone());
+    let saved = blocking(move || owner.local_cache.save_return(&jid, &id, &load)).await?;
+    if let Err(error) = saved {
+        tracing::warn!("A return was not written to Salt's job cache: {error}");
+    }
+    Ok(())
+}
+
+fn is_ahead(jid: &Jid) -> bool {
+    let now = jiff::Timestamp::now();
+    let latest = now + jiff::SignedDuration::from_secs(AHEAD);
+    let latest = latest.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S").to_string();
+    jid.as_str().get(..14).is_some_and(|time| time > latest.as_str())
+}
+
+/// Takes what a syndic collected: returns of the minions below it.
+pub(crate) async fn take_syndic(
+    master: &Arc<Master>,
+    syndic: &MinionId,
+    load: &Value,
+) -> Result<(), Error> {
+    if !master.settings.order_masters {
+        tracing::warn!("{syndic} sent returns of others, but order_masters is off");
+        return Ok(());
+    }
+    let each = load.items_of_sequence().unwrap_or_else(|| vec![load.clone()]);
+    for entry in each {
+        let Value::Dict(entry) = entry else { continue };
+        let Some(Value::Str(jid)) = entry.get("jid") else { continue };
+        let Ok(jid) = Jid::new(&jid) else { continue };
+        let Some(Value::Dict(returns)) = entry.get("return") else { continue };
+        master.mark_syndic(syndic);
+        if let Some(Value::Dict(job)) = entry.get("load").filter(|job| job.truthy()) {
+            let ids: Vec<SmolStr> = job
+                .get("Minions")
+                .and_then(|ids| ids.items_of_sequence())
+                .unwrap_or_default()
+                .iter()
+                .map(Value::to_str)
+                .collect();
+            master.jobs.expect(&jid, &ids);
+        }
+        for (id, ret) in &returns {
+            let Ok(id) = MinionId::new(&id.to_str()) else { continue };
+            let each = match ret {
+                Value::Dict(ret) => ret.shallow_copy(),
+                other => entries! { "return" => other },
+            };
+            each.update(&entries! { "jid" => &jid, "id" => &id, "fun" => entry.get("fun") });
+            for name in ["master_id", "out"] {
+                if let Some(value) = entry.get(name) {
+                    each.insert(name, value);
+                }
+            }
+            let op = Op::Return {
+                jid: jid.to_string(),
+                minion: id.to_string(),
+                load: each.shallow_copy().into(),
+            };
+            master.store.write(vec![op]).await?;
+            keep_for_salt(master, &jid, &id, &each).await?;
+            show(master, &jid, &id, each);
+        }
+    }
+    Ok(())
+}
+
+impl Master {
+    /// Tells whether a minion manages a resource.
+    fn manages(&self, id: &MinionId, resource: &MinionId) -> bool {
+        let Ok(Some(Value::Dict(resources))) = self.store.get("resources", id) else {
+            return false;
+        };
+        resources.into_iter().any(|(_, ids)| {
+            let ids = ids.items_of_sequence().unwrap_or_default();
+            ids.iter().any(|own| *own == *resource.as_str())
+        })
+    }
+
+    /// Notes that an id is a syndic's, as clients of Salt look for it.
+    pub(crate) fn mark_syndic(&self, id: &MinionId) {
+        let folder = self.settings.cachedir.join("syndics");
+        let made = std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(folder.join(id.as_str()), b""));
+        if let Err(error) = made {
+            tracing::warn!("Unable to note the syndic {id}: {error}");
+        }
+    }
+
+    /// A part of a return, or a start, came as an event.
+    pub(crate) fn progress(&self, tag: &Tag, data: &Dict) {
+        match tag {
+            Tag::JobProgress(jid, _, _) => {
+                self.jobs.tell(jid, &Progress::Partial(data.clone()));
+            }
+            Tag::JobStart(jid, id) => self.jobs.step(jid, id, halite_store::State::Started),
+            _ => {}
+        }
+    }
+}

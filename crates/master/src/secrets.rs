@@ -1,0 +1,373 @@
+//! The master's own keys: RSA, the shared key of publications, one session key per minion, and the
+//! keys of local users.
+//!
+//! Unlike Salt we keep the shared key over a restart (0600, beside the session keys): no minion has
+//! to sign in again because its master was restarted. A minion drops what does not carry a growing
+//! `serial` under one key, so ours starts at the clock's microseconds instead of 1 and grows from
+//! there.
+//!
+//! Salt's requests can be recorded and played back. Ours remember the nonces of each session; what
+//! is too old to be remembered is recognised by its `ts`, compared with the newest one this minion
+//! has sent (its clock against its own clock: no common time is needed). A minion whose clock was
+//! put back is refused once and gets a new session key when it signs in again.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::ErrorKind,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use halite_crypt::{Crypticle, KeyOptions, PkiDir, PrivateKey, SessionKey, file, pki};
+use halite_value::SmolStr;
+use halite_wire::MinionId;
+use parking_lot::{Mutex, RwLock};
+
+use crate::{Error, Settings};
+
+/// How far behind the newest a request's `ts` may be.
+const BEHIND: i64 = 120;
+/// Nonces remembered per session.
+const NONCES: usize = 1 << 16;
+
+/// The key that all minions share, for publications.
+pub(crate) struct Shared {
+    pub(crate) key: SessionKey,
+    pub(crate) crypticle: Crypticle,
+    /// The inner signature of every sign-in reply: the same for all, so made once.
+    pub(crate) proof: Vec<u8>,
+    serial: AtomicI64,
+    pub(crate) seen: Mutex<Seen>,
+}
+
+impl Shared {
+    fn new(key: SessionKey, master: &PrivateKey, first: i64) -> Result<Self, Error> {
+        Ok(Self {
+            crypticle: Crypticle::new(&key),
+            proof: key.proof(master)?,
+            key,
+            serial: AtomicI64::new(first),
+            seen: Mutex::default(),
+        })
+    }
+
+    /// Returns the number of the next publication.
+    pub(crate) fn next_serial(&self) -> i64 {
+        self.serial.fetch_add(1, Ordering::AcqRel)
+    }
+}
+
+/// What a session has seen already.
+#[derive(Default)]
+pub(crate) struct Seen {
+    nonces: HashMap<SmolStr, i64>,
+    newest: i64,
+    floor: i64,
+}
+
+/// Whether a request is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    Fresh,
+    Replayed,
+    /// Older than what is remembered: refused, but perhaps its clock was put back.
+    Stale,
+}
+
+impl Seen {
+    /// Judges a request, and remembers it.
+    pub(crate) fn judge(&mut self, nonce: &str, ts: Option<i64>) -> Freshness {
+        let ts = ts.unwrap_or(self.newest);
+        if self.nonces.contains_key(nonce) {
+            return Freshness::Replayed;
+        }
+        if self.nonces.len() >= NONCES {
+            self.forget();
+        }
+        if ts < self.floor || self.nonces.len() >= NONCES {
+            return Freshness::Stale;
+        }
+        self.newest = self.newest.max(ts);
+        self.floor = self.floor.max(self.newest - BEHIND);
+        self.nonces.insert(nonce.into(), ts);
+        Freshness::Fresh
+    }
+
+    /// Makes room. A burst gives up the right to be old; a flood is refused.
+    fn forget(&mut self) {
+        for behind in [BEHIND, 30, 5] {
+            self.floor = self.floor.max(self.newest - behind);
+            let floor = self.floor;
+            self.nonces.retain(|_, ts| *ts >= floor);
+            if self.nonces.len() <= NONCES / 2 {
+                break;
+            }
+        }
+    }
+}
+
+/// A minion's own key.
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    pub(crate) crypticle: Crypticle,
+    made: SystemTime,
+    seen: Mutex<Seen>,
+    /// A stale request came in: the next sign-in gets a new key.
+    doubted: AtomicBool,
+    /// The token that was verified last, with the key file's identity it was verified against.
+    pub(crate) token: Mutex<Option<(Vec<u8>, u64)>>,
+}
+
+impl Session {
+    fn new(key: SessionKey, made: SystemTime) -> Self {
+        Self {
+            crypticle: Crypticle::new(&key),
+            key,
+            made,
+            seen: Mutex::default(),
+            doubted: AtomicBool::new(false),
+            token: Mutex::default(),
+        }
+    }
+
+    fn is_older_than(&self, age: Duration) -> bool {
+        self.made.elapsed().is_ok_and(|elapsed| elapsed > age)
+    }
+
+    /// Judges a request, and remembers it.
+    pub(crate) fn judge(&self, nonce: &str, ts: Option<i64>) -> Freshness {
+        let freshness = self.seen.lock().judge(nonce, ts);
+        if freshness == Freshness::Stale {
+            self.doubted.store(true, Ordering::Release);
+        }
+        freshness
+    }
+}
+
+/// All keys of the master.
+pub(crate) struct Secrets {
+    pub(crate) master: PrivateKey,
+    /// `pub_sig`, if `master_sign_pubkey`.
+    pub(crate) signed_public: Option<String>,
+    shared: RwLock<Arc<Shared>>,
+    shared_file: PathBuf,
+    sessions: RwLock<HashMap<MinionId, Arc<Session>>>,
+    sessions_dir: PathBuf,
+    lifetime: Duration,
+    /// Login name → key string.
+    users: RwLock<HashMap<SmolStr, SmolStr>>,
+}
+
+impl Secrets {
+    /// Reads or makes everything. Blocking.
+    pub(crate) fn load(settings: &Settings, owner: Option<u32>) -> Result<Self, Error> {
+        let opts = &settings.opts;
+        let pass = opts.opt_str("key_pass");
+        let bits = u32::try_from(opts.int("keysize")).unwrap_or(2048);
+        let options = KeyOptions { bits, passphrase: pass.as_deref(), owner };
+        let dir = PkiDir::new(&settings.pki_dir);
+        let master = dir.master(&settings.id, &options)?;
+        let signed_public = if opts.bool("master_sign_pubkey") {
+            Some(signature(settings, &dir, &master)?)
+        } else {
+            None
+        };
+        let shared_file = settings.cachedir.join(".halite_shared_key");
+        let shared = load_shared(&shared_file, settings.publish_session, &master)?;
+        Ok(Self {
+            master,
+            signed_public,
+            shared: RwLock::new(Arc::new(shared)),
+            shared_file,
+            sessions: RwLock::default(),
+            sessions_dir: settings.cachedir.join("sessions"),
+            lifetime: settings.publish_session,
+            users: RwLock::default(),
+        })
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.shared.read().clone()
+    }
+
+    /// Replaces the shared key: from now on, minions have to sign in to read publications.
+    pub(crate) fn rotate(&self) -> Result<(), Error> {
+        let shared = make_shared(&self.shared_file, &self.master)?;
+        *self.shared.write() = Arc::new(shared);
+        Ok(())
+    }
+
+    /// Returns the session of a minion if it is in memory and young enough.
+    pub(crate) fn session(&self, id: &str) -> Option<Arc<Session>> {
+        let session = self.sessions.read().get(id).cloned()?;
+        (!session.is_older_than(self.lifetime)).then_some(session)
+    }
+
+    /// As [`Secrets::session`], looking at the disk as well. Blocking.
+    pub(crate) fn stored_session(&self, id: &MinionId) -> Option<Arc<Session>> {
+        if let Some(session) = self.session(id) {
+            return Some(session);
+        }
+        let (key, made) = read_key(&self.sessions_dir.join(id.as_str())).ok()??;
+        let session = Arc::new(Session::new(key, made));
+        if session.is_older_than(self.lifetime) {
+            return None;
+        }
+        Some(self.sessions.write().entry(id.clone()).or_insert(session).clone())
+    }
+
+    /// Returns the session for a sign-in, a new one if need be. Blocking.
+    pub(crate) fn open_session(&self, id: &MinionId) -> Result<Arc<Session>, Error> {
+        if let Some(session) = self.stored_session(id)
+            && !session.doubted.load(Ordering::Acquire)
+        {
+            return Ok(session);
+        }
+        let key = SessionKey::generate();
+        file::write(&self.sessions_dir.join(id.as_str()), key.text().expose(), 0o600, None)?;
+        let session = Arc::new(Session::new(key, SystemTime::now()));
+        self.sessions.write().insert(id.clone(), session.clone());
+        Ok(session)
+    }
+
+    /// Ends a minion's session: its key was deleted or rejected. Blocking.
+    pub(crate) fn end_session(&self, id: &MinionId) {
+        self.sessions.write().remove(id);
+        if let Err(error) = fs::remove_file(self.sessions_dir.join(id.as_str()))
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::error!("Unable to remove the session of {id}: {error}");
+        }
+    }
+
+    /// Makes the key files of local users who may publish. Blocking.
+    pub(crate) fn make_user_keys(
+        &self,
+        cachedir: &Path,
+        users: &[(SmolStr, Option<u32>)],
+    ) -> Result<(), Error> {
+        let mut keys = HashMap::new();
+        for (user, uid) in users {
+            // A domain user's name has a backslash.
+            let name = user.replace('\\', "_");
+            if MinionId::new(&name).is_err() {
+                continue;
+            }
+            let path = cachedir.join(format!(".{name}_key"));
+            let kept = match read_key(&path) {
+                Ok(Some((key, _))) => key.text().expose_str().map(SmolStr::from),
+                _ => None,
+            };
+            let text = match kept {
+                Some(text) => text,
+                None => {
+                    let key = SessionKey::generate();
+                    file::write(&path, key.text().expose(), 0o600, *uid)?;
+                    key.text().expose_str().unwrap_or_default().into()
+                }
+            };
+            keys.insert(user.clone(), text);
+        }
+        *self.users.write() = keys;
+        Ok(())
+    }
+
+    /// Returns the users whose key this is.
+    pub(crate) fn users_of_key(&self, key: &str) -> Vec<SmolStr> {
+        let users = self.users.read();
+        let is_own =
+            |(_, own): &(&SmolStr, &SmolStr)| halite_crypt::same(own.as_bytes(), key.as_bytes());
+        users.iter().filter(is_own).map(|(user, _)| user.clone()).collect()
+    }
+}
+
+fn signature(settings: &Settings, dir: &PkiDir, master: &PrivateKey) -> Result<String, Error> {
+    let opts = &settings.opts;
+    if opts.bool("master_use_pubkey_signature") {
+        let file = opts
+            .opt_str("master_pubkey_signature")
+            .unwrap_or_else(|| format!("{}_pubkey_signature", settings.id).into());
+        if let Some(signature) = dir.pubkey_signature(&file)? {
+            return Ok(signature);
+        }
+        tracing::error!("The signature file {file} was not found; the key is signed at once");
+    }
+    let name = opts.opt_str("master_sign_key_name").unwrap_or_else(|| "master_sign".into());
+    let pass = opts.opt_str("signing_key_pass");
+    let options = KeyOptions { passphrase: pass.as_deref(), ..KeyOptions::default() };
+    let signing = dir.load_or_create(&name, &options)?;
+    Ok(pki::sign_pubkey(&signing, settings.master_signing, master.public().text())?)
+}
+
+/// Reads a key file with the time it was made; `None` if there is none, or it is none of ours.
+fn read_key(path: &Path) -> Result<Option<(SessionKey, SystemTime)>, Error> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::io(path, source)),
+    };
+    // Readable by others, or a link somebody planted: not a secret any more.
+    if !metadata.is_file() || metadata.mode() & 0o077 != 0 {
+        return Ok(None);
+    }
+    let Some(text) = file::read(path)? else { return Ok(None) };
+    let made = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Ok(SessionKey::parse(text.trim_ascii()).ok().map(|key| (key, made)))
+}
+
+fn first_serial() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_micros()).unwrap_or(1).max(1)
+}
+
+fn load_shared(path: &Path, lifetime: Duration, master: &PrivateKey) -> Result<Shared, Error> {
+    match read_key(path)? {
+        // The clock before the key was made: it was put back, and serials would repeat.
+        Some((key, made)) if made.elapsed().is_ok_and(|age| age < lifetime) => {
+            Shared::new(key, master, first_serial())
+        }
+        _ => make_shared(path, master),
+    }
+}
+
+fn make_shared(path: &Path, master: &PrivateKey) -> Result<Shared, Error> {
+    let key = SessionKey::generate();
+    file::write(path, key.text().expose(), 0o600, None)?;
+    Shared::new(key, master, first_serial())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_taken_twice() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.judge("a", Some(1000)), Freshness::Fresh);
+        assert_eq!(seen.judge("a", Some(1000)), Freshness::Replayed);
+        assert_eq!(seen.judge("b", Some(900)), Freshness::Fresh);
+        assert_eq!(seen.judge("c", Some(2000)), Freshness::Fresh);
+        assert_eq!(seen.judge("d", Some(1879)), Freshness::Stale);
+        assert_eq!(seen.judge("e", Some(1880)), Freshness::Fresh);
+        assert_eq!(seen.judge("f", None), Freshness::Fresh);
+        assert_eq!(seen.judge("f", None), Freshness::Replayed);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_refused_as_too_old() {
+        let mut seen = Seen::default();
+        for n in 0..3 * NONCES as i64 {
+            assert_eq!(seen.judge(&n.to_string(), Some(10_000 + n / 1000)), Freshness::Fresh);
+            assert!(seen.nonces.len() <= NONCES);
+        }
+        for n in 0..3 * NONCES as i64 {
+            assert_ne!(seen.judge(&n.to_string(), Some(10_000 + n / 1000)), Freshness::Fresh);
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! How a master comes up and goes down.
+//!
+//! First what others could trip over (folders, keys, the store), then the sockets, local ones
+//! last: who sees them may use them. Going down is the reverse; what was acknowledged is on disk
+//! at any moment, so nothing has to be saved.
+
+use std::{
+    fs,
+    os::unix::fs::{
+        DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    },
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use halite_config::Opts;
+use halite_fileserver::{FileServer, Options as FileOptions, Roots};
+use halite_store::{Embedded, Op, Options as StoreOptions, Retention, Store};
+use halite_target::Index;
+use halite_transport::{Hub, Kind as Wire, Server, ipc, tcp, ws, zeromq};
+use halite_value::{SmolStr, Value};
+use halite_wire::{Event, MinionId};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::task::JoinHandle;
+
+use crate::{
+    Counters, EmptyPillar, Error, Jobs, Master, PillarSource, Settings,
+    admission::Admission,
+    blocking,
+    bus::{Bus, Fired, Log},
+    control, eauth,
+    keyring::Keyring,
+    local_cache::LocalCache,
+    presence::{Kind, Presence},
+    runners::{NoRunners, Runners},
+    secrets::Secrets,
+    service::Door,
+    tokens::Tokens,
+    upkeep,
+};
+
+/// What others provide.
+#[derive(Default)]
+pub struct Parts {
+    pub pillar: Option<Arc<dyn PillarSource>>,
+    pub runners: Option<Arc<dyn Runners>>,
+    /// Further ways of external authentication, by name.
+    pub authenticators: eauth::Systems,
+}
+
+/// A master that runs. Dropping it stops it.
+pub struct Running {
+    pub master: Arc<Master>,
+    server: Server,
+    tasks: Vec<JoinHandle<()>>,
+    files: Vec<PathBuf>,
+}
+
+impl Running {
+    pub fn request_addr(&self) -> std::net::SocketAddr {
+        self.server.request_addr()
+    }
+
+    pub fn publish_addr(&self) -> std::net::SocketAddr {
+        self.server.publish_addr()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.server.stop();
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.master.bus.close();
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// Runs a master until it is told to end (SIGTERM, SIGINT). `hangup` is called on SIGHUP.
+pub fn run(opts: &Opts, parts: Parts, hangup: &dyn Fn()) -> Result<(), Error> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let settings = Settings::from_opts(opts)?;
+    // What has no mode of its own is for the master's user alone.
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    raise_descriptors(&settings);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("master")
+        .max_blocking_threads(128)
+        .build()
+        .map_err(|source| Error::io("tokio", source))?;
+    let ended = runtime.block_on(async {
+        let of = |kind| signal(kind).map_err(|source| Error::io("signals", source));
+        let (mut term, mut int) = (of(SignalKind::terminate())?, of(SignalKind::interrupt())?);
+        let mut hup = of(SignalKind::hangup())?;
+        let running = start(settings, parts).await?;
+        tracing::info!(
+            "The Salt master is listening on {} and {}",
+            running.request_addr(),
+            running.publish_addr()
+        );
+        loop {
+            tokio::select! {
+                _ = term.recv() => break,
+                _ = int.recv() => break,
+                _ = hup.recv() => hangup(),
+            }
+        }
+        tracing::info!("The Salt Master is shutting down");
+        drop(running);
+        Ok(())
+    });
+    // Requests in the middle of their work get a moment.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    ended
+}
+
+/// Asks the system for as many descriptors as it gives.
+fn raise_descriptors(settings: &Settings) {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < hard {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+    let wanted = u64::try_from(settings.max_minions).unwrap_or(0);
+    if hard < wanted {
+        tracing::warn!(
+            "The number of open files is limited to {hard}, fewer than the {wanted} minions of max_minions"
+        );
+    }
+}
+
+/// Brings a master up.
+pub async fn start(settings: Settings, parts: Parts) -> Result<Running, Error> {
+    let hub = Hub::new();
+    let made = hub.clone();
+    let master = blocking(move || prepare(settings, parts, made)).await??;
+    let master = Arc::new(master);
+    let settings = &master.settings;
+    let publisher = {
+        let address = settings.ipc("master_event_pub.ipc", "tcp_master_pub_port");
+        let prefix = settings.own("event_prefix").is_some_and(|flag| flag.truthy());
+        let options = ipc::PublisherOptions { prefix, ..ipc::PublisherOptions::default() };
+        let bound = ipc::Publisher::bind(&address, options).await;
+        bound.map_err(|source| Error::Running(format!("{address}: {source}")))?
+    };
+    let puller = {
+        let address = settings.ipc("master_event_pull.ipc", "tcp_master_pull_port");
+        let bound = ipc::Puller::bind(&address, 0o600).await;
+        bound.map_err(|source| Error::Running(format!("{address}: {source}")))?
+    };
+    master.bus.feed(Arc::new(publisher));
+    let door = Arc::new(Door(master.clone()));
+    let server = match settings.transport {
+        Wire::ZeroMq => zeromq::serve(&settings.server, &hub, door).await?,
+        Wire::Tcp => tcp::serve(&settings.server, &hub, door).await?,
+        Wire::Ws => ws::serve(&settings.server, &hub, door).await?,
+    };
+    master.publish_port.store(server.publish_addr().port(), Ordering::Relaxed);
+    let control = control::listen(&master).await?;
+    let mut files = vec![settings.sock_dir.join(halite_client::SOCKET)];
+    // Clients of Salt look for these, and only whether they are there.
+    for marker in ["publish_pull.ipc", "workers.ipc"] {
+        let path = settings.sock_dir.join(marker);
+        let _ = fs::remove_file(&path);
+        let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        made.map_err(|source| Error::io(&path, source))?;
+        files.push(path);
+    }
+    files.extend(write_pid(settings)?);
+    let tasks = vec![
+        tokio::spawn(pull(master.clone(), puller)),
+        tokio::spawn(upkeep::run(master.clone())),
+        control,
+    ];
+    Ok(Running { master, server, tasks, files })
+}
+
+/// Brings events from local programs to the bus.
+async fn pull(master: Arc<Master>, mut puller: ipc::Puller) {
+    while let Some(bytes) = puller.next().await {
+        match Event::decode(&bytes) {
+            Ok(event) => {
+                master.bus.fire_event(event);
+            }
+            Err(error) => tracing::warn!("A local program sent an event that is none: {error}"),
+        }
+    }
+}
+
+fn write_pid(settings: &Settings) -> Result<Option<PathBuf>, Error> {
+    let Some(path) = &settings.pidfile else { return Ok(None) };
+    if let Some(folder) = path.parent() {
+        make_folder(folder, 0o755)?;
+    }
+    fs::write(path, std::process::id().to_string()).map_err(|source| Error::io(path, source))?;
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o644));
+    Ok(Some(path.clone()))
+}
+
+fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path)
+        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
+        .map_err(|source| Error::io(path, source))
+}
+
+/// Does everything that needs no network. Blocking.
+fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> {
+    let cache = &settings.cachedir;
+    make_folder(&settings.pki_dir, 0o700)?;
+    let group = settings.opts.bool("permissive_pki_access");
+    let mode = if group { 0o750 } else { 0o700 };
+    // Somebody else's folder stays as it is; that shows when a key is written.
+    let _ = fs::set_permissions(&settings.pki_dir, fs::Permissions::from_mode(mode));
+    make_folder(cache, 0o755)?;
+    make_folder(&settings.sock_dir, 0o755)?;
+    for folder in ["jobs", "sessions", "minions", "syndics", "tokens"] {
+        make_folder(&cache.join(folder), 0o700)?;
+    }
+    let opts = &settings.opts;
+    let keys = Keyring::open(&settings.pki_dir, opts.bool("permissive_pki_access"))?;
+    let secrets = Secrets::load(&settings, None)?;
+    secrets.make_user_keys(cache, &local_users(&settings))?;
+    let local_cache = LocalCache::new(
+        cache,
+        settings.hash_type,
+        settings.own("salt_job_cache").is_some_and(|on| on.truthy()),
+    );
+    let store: Arc<dyn Store> = Arc::new(open_store(&settings)?);
+    let bus = Bus::new(store.last_event()? + 1, settings.max_event_size);
+    bus.log_to(Arc::new(EventLog(store.clone())));
+    let presence = Presence::new(hub.clone());
+    let index = load_index(&keys, &*store, &presence)?;
+    let token_dir = opts
+        .opt_str("token_dir")
+        .map_or_else(|| cache.join("tokens"), |dir| PathBuf::from(dir.as_str()));
+    let mut authenticators = eauth::built_in();
+    authenticators.extend(parts.authenticators);
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let file_options = FileOptions::from_opts(opts.values());
+    let buffer = file_options.buffer_size;
+    let host = Arc::new(halite_host::Os::new());
+    let roots = Roots::new(host, file_options);
+    Ok(Master {
+        admission: Admission::new(opts, keys.autosign_dir()),
+        files: Arc::new(FileServer::new(vec![Arc::new(roots)], buffer)),
+        pillar: parts.pillar.unwrap_or_else(|| Arc::new(EmptyPillar)),
+        runners: parts.runners.unwrap_or_else(|| Arc::new(NoRunners)),
+        tokens: Tokens::new(token_dir),
+        authenticators,
+        index: index.into(),
+        jobs: Jobs::default(),
+        publishing: parking_lot::Mutex::default(),
+        rendering: tokio::sync::Semaphore::new(cores.max(2)),
+        publish_port: settings.server.publish_port.into(),
+        presence_changed: tokio::sync::Notify::new(),
+        counters: Counters::default(),
+        secrets,
+        keys,
+        bus,
+        hub,
+        store,
+        presence,
+        local_cache,
+        settings,
+    })
+}
+
+struct EventLog(Arc<dyn Store>);
+
+impl Log for EventLog {
+    fn append(&self, event: &Fired) {
+        let op = Op::Event { cursor: event.cursor, bytes: event.bytes.to_vec() };
+        drop(self.0.write(vec![op]));
+    }
+}
+
+fn open_store(settings: &Settings) -> Result<Embedded, Error> {
+    let limits = match settings.own("store") {
+        Some(Value::Dict(limits)) => limits,
+        _ => halite_value::Dict::new(),
+    };
+    let usual = Retention::default();
+    let limit = |name: &str, default: u64| {
+        limits
+            .get(name)
+            .and_then(|value| value.to_int())
+            .and_then(|n| u64::try_from(n).ok())
+            .unwrap_or(default)
+    };
+    let retention = Retention {
+        job_age: settings.keep_jobs,
+        jobs: limit("max_jobs", usual.jobs),
+        job_bytes: limit("max_job_bytes", usual.job_bytes),
+        events: limit("max_events", usual.events),
+        event_bytes: limit("max_event_bytes", usual.event_bytes),
+    };
+    let cache = LocalCache::new(&settings.cachedir, settings.hash_type, false);
+    let on_expired = Box::new(move |jids: &[String]| {
+        for jid in jids {
+            cache.remove(jid);
+        }
+    });
+    let options = StoreOptions { retention, on_expired: Some(on_expired) };
+    Ok(Embedded::open(&settings.cachedir.join("halite"), options)?)
+}
+
+/// Brings back what is known of minions.
+fn load_index(keys: &Keyring, store: &dyn Store, presence: &Presence) -> Result<Index, Error> {
+    let mut index = Index::new();
+    for id in keys.accepted_ids()?.iter() {
+        index.set_accepted(id, true);
+    }
+    for (bank, set) in [
+        ("grains", Index::set_grains as fn(&mut Index, &str, Option<halite_value::Dict>)),
+        ("pillar", Index::set_pillar),
+        ("resources", Index::set_resources),
+    ] {
+        for (id, value) in store.all(bank)? {
+            if let Value::Dict(data) = value {
+                set(&mut index, &id, Some(data));
+            }
+        }
+    }
+    for (id, _) in store.all("kind")? {
+        if let Ok(id) = MinionId::new(&id) {
+            presence.learn(&id, Kind::Named);
+        }
+    }
+    Ok(index)
+}
+
+/// Returns who gets a key: the master's user, root, and everybody `publisher_acl` names.
+fn local_users(settings: &Settings) -> Vec<(SmolStr, Option<u32>)> {
+    let uid = |name: &str| nix::unistd::User::from_name(name).ok().flatten().map(|user| user.uid);
+    let us = nix::unistd::geteuid();
+    // Only root can give files away.
+    let owner = |name: &str| uid(name).filter(|_| us.is_root()).map(nix::unistd::Uid::as_raw);
+    let mut users = vec![(settings.user.clone(), owner(&settings.user))];
+    if settings.user != "root" && us.is_root() {
+        users.push(("root".into(), Some(0)));
+    }
+    let acl = settings.opts.dict("publisher_acl");
+    for (name, _) in &acl {
+        let pattern = name.to_str();
+        let names: Vec<SmolStr> = if uid(&pattern).is_some() {
+            vec![pattern]
+        } else {
+            system_users()
+                .into_iter()
+                .filter(|name| crate::admission::fits(name, &pattern))
+                .collect()
+        };
+        for name in names {
+            if !users.iter().any(|(known, _)| *known == name) {
+                let owner = owner(&name);
+                users.push((name, owner));
+            }
+        }
+    }
+    users
+}
+
+fn system_users() -> Vec<SmolStr> {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    passwd.lines().filter_map(|line| line.split(':').next()).map(SmolStr::new).collect()
+}
+
+/// Tells whether `cachedir/.dfn` asks for a new shared key; uses it up. Blocking.
+pub(crate) fn takes_drop_file(settings: &Settings) -> bool {
+    let path = settings.cachedir.join(".dfn");
+    let Ok(metadata) = fs::symlink_metadata(&path) else { return false };
+    if !metadata.is_file() || metadata.mode() & 0o7777 != 0o400 {
+        tracing::error!("Found dropfile with incorrect permissions, ignoring...");
+        let _ = fs::remove_file(&path);
+        return false;
+    }
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let _ = fs::remove_file(&path);
+    // Before 3007 it was empty.
+    let bare = settings.id.strip_suffix("_master").unwrap_or(&settings.id);
+    let text = text.trim();
+    text.is_empty() || text == settings.id || text == bare
+}

@@ -1,0 +1,291 @@
+//! Jobs: out to minions, back into the store, seen by whoever asks.
+
+mod common;
+
+use std::{fs, time::Duration};
+
+use common::{TestMaster, key, until};
+use halite_client::{Client, Error as ClientError, Job, KeyAction, KeyChange, KeyLists, KeyMatch, Progress, Request};
+use halite_transport::ipc;
+use halite_value::{Dict, Value, dict, entries, list};
+use halite_wire::{Event, Notice, Jid};
+
+/// Runs a client, which blocks, beside the test.
+async fn with_client<T: Send + 'static>(
+    master: &TestMaster,
+    work: impl FnOnce(&mut Client) -> T + Send + 'static,
+) -> T {
+    let dir = master.sock_dir();
+    tokio::task::spawn_blocking(move || work(&mut Client::connect(&dir).expect("a master")))
+        .await
+        .expect("no panic")
+}
+
+fn soon() -> Option<std::time::Instant> {
+    Some(std::time::Instant::now() + common::PATIENCE)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_goes_out_and_comes_back() {
+    let master = TestMaster::new(Dict::new()).await;
+    let minion = master.signed_in("web1", 0).await;
+    minion.subscribe();
+    until("it subscribed", || master.master().hub.statistics().connections >= 2).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let client = tokio::spawn({
+        let dir = master.sock_dir();
+        async move {
+            tokio::task::spawn_blocking(move || {
+                let mut client = Client::connect(&dir).unwrap();
+                let mut job = Job::new("web*", "glob", "test.echo");
+                job.arg = vec!["hi".into()];
+                let (published, id) = client.publish(&job).unwrap();
+                assert_eq!(published.minions, ["web1"]);
+                assert_eq!(published.unsure, ["web1"], "a genuine one: who knows");
+                let mut steps = Vec::new();
+                loop {
+                    match client.progress(id, soon()).unwrap().expect("in time") {
+                        Progress::Done => break,
+                        step => steps.push(step),
+                    }
+                }
+                (published.jid, steps)
+            })
+            .await
+            .unwrap()
+        }
+    });
+    let job = minion.next_job().await;
+    assert_eq!(job.get("fun"), Some("test.echo".into()));
+    assert_eq!(job.get("arg"), Some(list!["hi"]));
+    assert_eq!(job.get("tgt_type"), Some("glob".into()));
+    let jid = job.get("jid").unwrap().to_str();
+    assert_eq!(minion.give_back(&jid, "hi").await, Ok(Value::Null));
+    let (published, steps) = client.await.unwrap();
+    assert_eq!(published, jid);
+    let [Progress::Returned(load)] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!(load.get("return"), Some("hi".into()));
+    assert_eq!(load.get("id"), Some("web1".into()));
+    assert!(!load.contains("tok") && !load.contains("nonce"));
+    // A second time: acknowledged, and not stored.
+    assert_eq!(minion.give_back(&jid, "other").await, Ok(Value::Null));
+    let wanted = jid.clone();
+    let found = with_client(&master, move |client| {
+        client.call(&Request::Job { jid: wanted }).unwrap()
+    })
+    .await;
+    assert_eq!(found.get("returns").and_then(|r| r.get("web1")).and_then(|r| r.get("return")), Some("hi".into()));
+    assert_eq!(found.get("states"), Some(dict! { "web1" => "returned" }));
+    let serial = job.get("serial").unwrap().as_int().unwrap();
+    with_client(&master, |client| {
+        let mut job = Job::new("web1", "glob", "test.ping");
+        job.follow = false;
+        client.publish(&job).unwrap()
+    })
+    .await;
+    assert!(minion.next_job().await.get("serial").unwrap().as_int().unwrap() > serial);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_halite_minion_is_accounted_for() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut here = master.halite_minion("here", key(0));
+    here.sign_in().await.unwrap();
+    here.subscribe();
+    until("it is connected", || master.master().hub.is_connected("here")).await;
+    let mut gone = master.halite_minion("gone", key(1));
+    gone.sign_in().await.unwrap();
+    gone.subscribe();
+    until("it is connected", || master.master().hub.is_connected("gone")).await;
+    gone.link.close();
+    until("it is gone", || !master.master().hub.is_connected("gone")).await;
+    let dir = master.sock_dir();
+    let client = tokio::task::spawn_blocking(move || {
+        let mut client = Client::connect(&dir).unwrap();
+        let (published, id) = client.publish(&Job::new("*", "glob", "test.ping")).unwrap();
+        let mut steps = Vec::new();
+        loop {
+            match client.progress(id, soon()).unwrap().expect("in time") {
+                Progress::Done => break,
+                step => steps.push(step.write().get("is").unwrap().to_str().to_string()),
+            }
+        }
+        (published, steps)
+    });
+    let job = here.next_job().await;
+    let jid = Jid::new(&job.get("jid").unwrap().to_str()).unwrap();
+    assert!(here.link.notice(Notice::Received(jid.clone()).encode().unwrap().into()));
+    assert!(here.link.notice(Notice::Started(jid.clone()).encode().unwrap().into()));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    here.link.close();
+    until("it is gone", || !master.master().hub.is_connected("here")).await;
+    let mut back = master.halite_minion("here", key(0));
+    back.sign_in().await.unwrap();
+    back.subscribe();
+    until("it is back", || master.master().hub.is_connected("here")).await;
+    assert_eq!(back.give_back(&jid, true).await, Ok(Value::Null));
+    let (published, steps) = client.await.unwrap();
+    assert_eq!(published.connected, ["here"]);
+    assert_eq!(published.absent, ["gone"], "named at once");
+    assert!(published.unsure.is_empty());
+    assert_eq!(steps, ["received", "started", "lost", "back", "returned"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_salts_own_clients_are_on_disk() {
+    let master = TestMaster::new(Dict::new()).await;
+    let minion = master.signed_in("web1", 0).await;
+    let root_key = fs::read_to_string(master.path().join("cache/.root_key")).unwrap();
+    let reply = master
+        .clear(entries! {
+            "cmd" => "publish", "fun" => "test.ping", "tgt" => list!["web1", "nobody"],
+            "arg" => list![], "tgt_type" => "list", "ret" => "", "jid" => "", "user" => "root",
+            "key" => root_key.as_str(), "kwargs" => dict! { "show_timeout" => true },
+        })
+        .await;
+    let load = reply.get("load").unwrap();
+    assert_eq!(load.get("minions"), Some(list!["web1"]));
+    assert_eq!(load.get("missing"), Some(list!["nobody"]));
+    let jid = load.get("jid").unwrap().to_str();
+    let digits = halite_crypt::Hash::Sha256.hex(jid.as_bytes());
+    let folder = master.path().join("cache/jobs").join(&digits[..2]).join(&digits[2..]);
+    assert_eq!(fs::read_to_string(folder.join("jid")).unwrap(), jid);
+    let stored = halite_value::msgpack::from_slice(
+        &fs::read(folder.join(".load.p")).unwrap(),
+        halite_value::msgpack::Text::Typed,
+    )
+    .unwrap();
+    assert_eq!(stored.get("fun"), Some("test.ping".into()));
+    assert!(!stored.to_str().contains(root_key.as_str()), "no credentials on disk");
+    minion.give_back(&jid, true).await.unwrap();
+    until("the return is there", || folder.join("web1/return.p").exists()).await;
+    let nothing = master
+        .clear(entries! {
+            "cmd" => "publish", "fun" => "test.ping", "tgt" => "none*", "arg" => list![],
+            "tgt_type" => "glob", "user" => "root", "key" => root_key.as_str(),
+        })
+        .await;
+    let load = nothing.get("load").unwrap();
+    assert_eq!(load.get("jid"), Some(Value::Null));
+    assert_eq!(
+        load.get("error"),
+        Some("Master could not resolve minions for target none*".into())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_reach_salts_listeners_and_come_from_its_programs() {
+    let master = TestMaster::new(Dict::new()).await;
+    let address = ipc::Address::Unix(master.sock_dir().join("master_event_pub.ipc"));
+    let mut listener = ipc::Listener::connect(&address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let pull = ipc::Address::Unix(master.sock_dir().join("master_event_pull.ipc"));
+    for prefix in [false, true] {
+        let mut pusher = ipc::Pusher::connect(&pull, prefix).await.unwrap();
+        let event = Event::new("my/tag", entries! { "n" => prefix });
+        pusher.send(&event.encode().unwrap()).await.unwrap();
+        let heard = listener.next().await.unwrap().unwrap();
+        let heard = Event::decode(&heard).unwrap();
+        assert_eq!((heard.tag.as_str(), heard.data.get("n")), ("my/tag", Some(prefix.into())));
+    }
+    // Our own programs see them too, from the beginning if they like.
+    let tags = with_client(&master, |client| {
+        let stream = client.send(&Request::Events { tag: "my/".into(), after: Some(0) }).unwrap();
+        let mut tags = Vec::new();
+        while tags.len() < 2 {
+            match client.event(stream, soon()).unwrap().expect("in time") {
+                halite_client::EventItem::Event { tag, cursor, .. } => tags.push((tag, cursor)),
+                halite_client::EventItem::Gap { missed } => panic!("a gap of {missed}"),
+            }
+        }
+        client.cancel(stream).unwrap();
+        client.call(&Request::Fire { tag: "x".into(), data: Dict::new() }).unwrap();
+        tags
+    })
+    .await;
+    assert!(tags[0].1 < tags[1].1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_change_hands() {
+    let master = TestMaster::new(Dict::new()).await;
+    let mut minion = master.halite_minion("web1", key(0));
+    minion.sign_in().await.unwrap_err();
+    master.minion("web2", key(1)).sign_in().await.unwrap_err();
+    let events = master.master().bus.subscribe("", 100);
+    let lists = with_client(&master, |client| {
+        let lists = KeyLists::read(client.call(&Request::Keys).unwrap().as_dict().unwrap());
+        assert_eq!(lists.pending, ["web1", "web2"]);
+        let accept = KeyChange {
+            action: KeyAction::Accept,
+            matching: KeyMatch::Glob("web1".into()),
+            accepted: false,
+            rejected: false,
+            denied: false,
+            dry_run: false,
+        };
+        client.call(&Request::KeyChange(accept)).unwrap()
+    })
+    .await;
+    assert_eq!(KeyLists::read(lists.as_dict().unwrap()).accepted, ["web1"]);
+    minion.sign_in().await.unwrap();
+    minion.subscribe();
+    until("it is connected", || master.master().hub.is_connected("web1")).await;
+    let before = minion.shared.clone();
+    with_client(&master, |client| {
+        let wheel = |fun: &str| Request::Wheel {
+            fun: fun.into(),
+            arg: vec!["web1".into()],
+            kwarg: Dict::new(),
+        };
+        let done = client.call(&wheel("key.delete")).unwrap();
+        assert_eq!(done.get("success"), Some(true.into()));
+        let unknown = client.call(&wheel("no.such")).unwrap();
+        assert_eq!(unknown.get("success"), Some(false.into()));
+    })
+    .await;
+    until("its connection ended", || !master.master().hub.is_connected("web1")).await;
+    assert!(minion.sign_in().await.is_err(), "pending again");
+    let mut tags = Vec::new();
+    while let Ok(Some(halite_master::bus::Item::One(event))) =
+        tokio::time::timeout(Duration::from_millis(100), events.next()).await
+    {
+        tags.push(event.tag.clone());
+    }
+    assert!(tags.contains(&"salt/key".to_owned()) && tags.contains(&"key".to_owned()), "{tags:?}");
+    let other = master.signed_in("web3", 1).await;
+    assert!(other.shared != before, "the shared key was changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drop_file_rotates_the_key() {
+    let master = TestMaster::new(Dict::new()).await;
+    let minion = master.signed_in("web1", 0).await;
+    let dfn = master.path().join("cache/.dfn");
+    halite_crypt::file::write(&dfn, b"test_master", 0o400, None).unwrap();
+    until("it was used up", || !dfn.exists()).await;
+    let mut again = master.minion("web1", key(0));
+    until("the key changed", || true).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    again.sign_in().await.unwrap();
+    assert!(again.shared != minion.shared);
+    assert!(again.session == minion.session, "its own key stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scheduled_returns_get_a_job() {
+    let master = TestMaster::new(Dict::new()).await;
+    let minion = master.signed_in("web1", 0).await;
+    let events = master.master().bus.subscribe("salt/job/", 10);
+    assert_eq!(minion.give_back("req", 5).await, Ok(Value::Null));
+    let Some(halite_master::bus::Item::One(event)) = events.next().await else { panic!() };
+    let jid = event.data.get("jid").unwrap().to_str();
+    assert!(Jid::new(&jid).is_ok() && event.tag.ends_with("/ret/web1"));
+    let stored = master.master().store.job(&jid).unwrap().expect("a job of its own");
+    assert_eq!(stored.load.get("fun"), Some("test.ping".into()));
+    let error = with_client(&master, |client| {
+        client.call(&Request::Job { jid: "../x".into() }).unwrap_err()
+    })
+    .await;
+    assert!(matches!(error, ClientError::Refused { .. }));
+}

@@ -1,0 +1,164 @@
+//! What the daemon does of its own accord: it listens to the local bus, pings, updates the mine,
+//! and looks at its grains now and then.
+
+use std::{sync::Arc, time::Duration};
+
+use halite_host::Os;
+use halite_transport::ipc::Puller;
+use halite_value::{Dict, Value};
+use halite_wire::Event;
+use tokio::time::sleep;
+
+use super::{
+    link::{SIGNAL, event_load},
+    node::Node,
+    options::Reader,
+    pillar,
+    tie::{self, Tie},
+};
+use crate::registry;
+
+/// Hands on what local programs send, and acts on what is meant for the daemon.
+pub(crate) async fn listen(node: Arc<Node>, mut puller: Puller) {
+    while let Some(bytes) = puller.next().await {
+        node.bus.pass_on(&bytes);
+        match Event::decode(&bytes) {
+            Ok(event) => act(&node, event),
+            Err(error) => tracing::debug!("a local program sent no event: {error}"),
+        }
+    }
+}
+
+fn act(node: &Arc<Node>, event: Event) {
+    let data = event.data;
+    match event.tag.as_str() {
+        "pillar_refresh" => refresh_pillar(node),
+        "grains_refresh" => refresh_grains(node, false),
+        "fire_master" => {
+            for tie in node.ties() {
+                pass_to_master(&tie, &data);
+            }
+        }
+        "_minion_mine" => {
+            for tie in node.ties() {
+                send(&tie, data.shallow_copy(), "mine data");
+            }
+        }
+        SIGNAL => {
+            let jid = data.get("jid").unwrap_or_default().to_str();
+            let signal = data.get("signal").and_then(|signal| signal.to_int()).unwrap_or(15);
+            node.jobs.end(&jid, i32::try_from(signal).unwrap_or(15));
+        }
+        _ => {}
+    }
+}
+
+fn pass_to_master(tie: &Arc<Tie>, data: &Dict) {
+    let text = |name: &str| data.get(name).filter(Value::truthy).map(|value| value.to_str());
+    let pretag = text("pretag");
+    let load = match data.get("events").filter(Value::truthy) {
+        Some(events) => {
+            let load = Dict::new();
+            load.insert("cmd", "_minion_event");
+            load.insert("events", events);
+            load.insert("pretag", pretag.map_or(Value::Null, Value::from));
+            load
+        }
+        None => {
+            let tag = text("tag").unwrap_or_default();
+            event_load(&tag, data.get("data").unwrap_or_default(), pretag.as_deref())
+        }
+    };
+    send(tie, load, "an event");
+}
+
+fn send(tie: &Arc<Tie>, load: Dict, what: &'static str) {
+    let tie = Arc::clone(tie);
+    tie.node.handle.clone().spawn(async move {
+        if let Err(error) = tie.master.ask(&load).await {
+            tracing::warn!("{what} did not reach {}: {error}", tie::name_of(&tie));
+        }
+    });
+}
+
+fn refresh_pillar(node: &Arc<Node>) {
+    for tie in node.ties() {
+        node.handle.spawn(async move {
+            if let Err(error) = tie.load_pillar().await {
+                tracing::error!("Pillar data could not be refreshed: {error}");
+                return;
+            }
+            let tag = "salt/minion/minion_pillar_refresh_complete";
+            tie.node.bus.fire(tag, &halite_value::entries! { "complete" => true });
+        });
+    }
+}
+
+fn refresh_grains(node: &Arc<Node>, only_if_changed: bool) {
+    let node = Arc::clone(node);
+    node.handle.clone().spawn(async move {
+        let (opts, own) = (node.opts.clone(), Arc::clone(&node));
+        let collect = move || {
+            let configured = match opts.get(pillar::CONFIGURED) {
+                Some(Value::Dict(configured)) => configured,
+                _ => Dict::new(),
+            };
+            pillar::grains(&Os::new(), &opts, &configured)
+        };
+        let Ok(grains) = tokio::task::spawn_blocking(collect).await else { return };
+        let changed = Value::from(&grains) != Value::from(&own.grains);
+        if changed || !only_if_changed {
+            tie::replace(&own.grains, &grains);
+            // The master learns of grains with the question for the pillar.
+            refresh_pillar(&own);
+        }
+    });
+}
+
+/// Collects the grains again every `grains_refresh_every` minutes.
+pub(crate) async fn watch_grains(node: Arc<Node>) {
+    let minutes = Reader(node.opts.clone()).number("grains_refresh_every", 0.0);
+    let Ok(every) = Duration::try_from_secs_f64(minutes * 60.0) else { return };
+    if every.is_zero() {
+        return;
+    }
+    loop {
+        sleep(every).await;
+        refresh_grains(&node, true);
+    }
+}
+
+/// Fires `minion_ping` every `ping_interval` minutes.
+pub(crate) async fn ping(tie: Arc<Tie>) {
+    let Some(every) = tie.node.settings.ping_interval else { return };
+    loop {
+        sleep(every).await;
+        tie.fire_later("minion_ping", "ping".into());
+    }
+}
+
+/// Tells a Halite master now and then which jobs still run. Nothing is sent while none does.
+pub(crate) async fn tell_running(tie: Arc<Tie>) {
+    const EVERY: Duration = Duration::from_secs(30);
+    loop {
+        sleep(EVERY).await;
+        tie.tell_running();
+    }
+}
+
+/// Updates the mine at start and every `mine_interval` minutes.
+pub(crate) async fn update_mine(tie: Arc<Tie>) {
+    let reader = Reader(tie.node.opts.clone());
+    let minutes = reader.number("mine_interval", 60.0);
+    if !reader.flag("mine_enabled", true) || registry::function("mine.update").is_none() {
+        return;
+    }
+    let Ok(every) = Duration::try_from_secs_f64(minutes * 60.0) else { return };
+    loop {
+        tie.run_quietly("mine.update");
+        if every.is_zero() {
+            return;
+        }
+        sleep(every).await;
+    }
+}

@@ -1,0 +1,251 @@
+//! Doing a job: from a publication to a return.
+//!
+//! Nothing here touches the network: a job's functions reach the master through their `Cx`. Whatever
+//! happens inside a function, a panic included, ends as a return.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use halite_spec::{Call, Cx, Error, Result};
+use halite_value::{Dict, SmolStr, Value, entries};
+use halite_wire::{Args, Publication};
+
+use super::jobs::Ticket;
+use crate::{failure, registry};
+
+/// What one function gave.
+pub(crate) struct Done {
+    ret: Value,
+    retcode: i64,
+    success: bool,
+    out: Option<&'static str>,
+}
+
+impl Done {
+    fn failed(text: impl Into<Value>) -> Self {
+        Self { ret: text.into(), retcode: 1, success: false, out: Some("nested") }
+    }
+}
+
+/// Does a job; returns the load of its return, without `cmd`.
+pub(crate) fn run(cx: &Cx, publication: &Publication, ticket: &Ticket) -> Dict {
+    let ret = match &publication.fun {
+        Value::Str(fun) => {
+            let args = Args::read(&publication.arg);
+            let done = one(cx, fun, args, publication, ticket);
+            let ret = entries! {
+                "success" => done.success, "return" => done.ret, "retcode" => done.retcode,
+            };
+            if let Some(out) = done.out {
+                ret.insert("out", out);
+            }
+            ret
+        }
+        _ => several(cx, publication, ticket),
+    };
+    describe(&ret, publication, &cx.id());
+    ret
+}
+
+/// Adds to a return what is the same for every job.
+pub(crate) fn describe(ret: &Dict, publication: &Publication, id: &str) {
+    ret.insert("id", id);
+    ret.insert("jid", &publication.jid);
+    ret.insert("fun", &publication.fun);
+    ret.insert("fun_args", publication.arg.clone());
+    ret.insert("user", &publication.user);
+    if let Some(master) = publication.extra.get("master_id") {
+        ret.insert("master_id", master);
+    }
+    match publication.extra.get("metadata") {
+        Some(metadata @ Value::Dict(_)) => {
+            ret.insert("metadata", metadata);
+        }
+        Some(_) => tracing::warn!("The metadata parameter must be a dictionary. Ignoring."),
+        None => {}
+    }
+}
+
+/// The load of a return for a job that a crash of the minion ended.
+pub(crate) fn interrupted(publication: &Publication, id: &str) -> Dict {
+    let text = format!(
+        "ERROR: the minion stopped while job {} was running; what it had done by then stays done, \
+         and it is not run again",
+        publication.jid
+    );
+    let ret = entries! {
+        "success" => false, "return" => text, "retcode" => 1, "out" => "nested",
+        "interrupted" => true,
+    };
+    describe(&ret, publication, id);
+    ret
+}
+
+fn several(cx: &Cx, publication: &Publication, ticket: &Ticket) -> Dict {
+    let ordered = cx.opt_bool("multifunc_ordered");
+    let calls = publication.calls();
+    let (returns, retcodes, successes) = (Dict::new(), Dict::new(), Dict::new());
+    let (mut in_order, mut codes, mut flags) = (Vec::new(), Vec::new(), Vec::new());
+    for (fun, args) in calls {
+        let done = one(cx, &fun, args, publication, ticket);
+        if ordered {
+            in_order.push(done.ret);
+            codes.push(Value::from(done.retcode));
+            flags.push(Value::from(done.success));
+        } else {
+            returns.insert(fun.clone(), done.ret);
+            retcodes.insert(fun.clone(), done.retcode);
+            successes.insert(fun, done.success);
+        }
+    }
+    if ordered {
+        entries! { "return" => in_order, "retcode" => codes, "success" => flags }
+    } else {
+        entries! { "return" => returns, "retcode" => retcodes, "success" => successes }
+    }
+}
+
+fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &Ticket) -> Done {
+    cx.job.set_retcode(0);
+    let outcome = catch_unwind(AssertUnwindSafe(|| call(cx, fun, args, publication)));
+    match outcome {
+        _ if ticket.cancel.is_cancelled() => {
+            let signal = ticket.signal().unwrap_or(15);
+            Done::failed(format!("ERROR: the job was ended by signal {signal}"))
+        }
+        Ok(Ok(ret)) => {
+            let mut retcode = cx.job.retcode();
+            if retcode == 0 && failure::says_failed(&ret) {
+                retcode = 1;
+            }
+            Done { ret, retcode, success: retcode == 0, out: outputter(fun) }
+        }
+        Ok(Err(Refused::Told(text))) => Done::failed(text),
+        Ok(Err(Refused::Error(Error::NotFound(_) | Error::Unavailable { .. })))
+            if registry::function(fun).is_none() && !cx.runtime.has(fun) =>
+        {
+            Done::failed(missing(fun))
+        }
+        Ok(Err(Refused::Error(error))) => {
+            tracing::error!("Problem executing '{fun}': {error}");
+            let code = cx.job.retcode();
+            let mut done = Done::failed(failure::text(fun, registry::function(fun), &error));
+            if code != 0 {
+                done.retcode = code;
+            }
+            done
+        }
+        Err(panic) => {
+            let why = failure::panic_text(&*panic);
+            tracing::error!("{fun} panicked: {why}");
+            Done::failed(format!(
+                "The minion function caused an exception: {fun} panicked, which is a mistake in \
+                 Halite: {why}"
+            ))
+        }
+    }
+}
+
+/// Why a function gave nothing.
+enum Refused {
+    Error(Error),
+    /// In words of its own.
+    Told(String),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+fn call(cx: &Cx, fun: &str, args: Args, publication: &Publication) -> Result<Value, Refused> {
+    blackout(cx, fun)?;
+    executors(cx, publication)?;
+    let call = failure::with_keywords(Call { args: args.args, kwargs: args.kwargs });
+    if let Some(function) = registry::function(fun) {
+        let unknown = failure::unknown_keywords(function, &call);
+        if !unknown.is_empty() {
+            return Err(failure::refused_keywords(&unknown).into());
+        }
+        if let Some(why) = failure::misfit(function, &call) {
+            let text = format!("Passed invalid arguments to {fun}: {why}\n{}", function.doc);
+            return Err(Refused::Told(text));
+        }
+        if function.params.iter().any(|param| param.rest) {
+            add_publication(&call.kwargs, publication);
+        }
+    }
+    Ok(cx.call(fun, call)?)
+}
+
+/// Functions that take anything are told what was published, as in Salt.
+fn add_publication(kwargs: &Dict, publication: &Publication) {
+    for (key, value) in &publication.write() {
+        kwargs.insert(format!("__pub_{key}"), value);
+    }
+}
+
+/// Refuses almost everything while pillar or grains say `minion_blackout`.
+fn blackout(cx: &Cx, fun: &str) -> Result<()> {
+    let forbids = |data: &Dict| {
+        let allowed = data.get("minion_blackout_whitelist").unwrap_or_default();
+        let allowed = allowed.items_of_sequence().unwrap_or_default();
+        data.get("minion_blackout").is_some_and(|on| on.truthy())
+            && fun != "saltutil.refresh_pillar"
+            && !allowed.iter().any(|name| *name == *fun)
+    };
+    if forbids(&cx.pillar) || forbids(&cx.grains) {
+        return Err(Error::invalid(
+            "Minion in blackout mode. Set 'minion_blackout' to False in pillar or grains to resume \
+             operations. Only saltutil.refresh_pillar allowed in blackout mode.",
+        ));
+    }
+    Ok(())
+}
+
+/// Only the plain executor exists; any other is refused by name.
+fn executors(cx: &Cx, publication: &Publication) -> Result<()> {
+    let wanted = publication.extra.get("module_executors").filter(Value::truthy);
+    let wanted = wanted.or_else(|| cx.opt("module_executors").filter(Value::truthy));
+    let Some(wanted) = wanted else { return Ok(()) };
+    let names = wanted.items_of_sequence().unwrap_or_else(|| vec![wanted]);
+    match names.iter().find(|name| **name != *"direct_call") {
+        Some(other) => Err(Error::invalid(format!("Executor '{other}' is not available"))),
+        None => Ok(()),
+    }
+}
+
+/// What a minion says about a function it does not have: the documentation of those whose names
+/// begin with it, if there are any.
+fn missing(fun: &str) -> Value {
+    let docs = Dict::new();
+    for name in registry::function_names() {
+        if name.starts_with(fun)
+            && let Some(function) = registry::function(&name)
+        {
+            docs.insert(name, function.doc);
+        }
+    }
+    if docs.is_empty() {
+        return failure::missing(fun).into();
+    }
+    docs.insert(fun, failure::missing(fun));
+    docs.into()
+}
+
+/// Returns the outputter a function asks for.
+pub fn outputter(fun: &str) -> Option<&'static str> {
+    let (module, name) = fun.split_once('.')?;
+    match (module, name) {
+        (
+            "state",
+            "sls" | "sls_id" | "pkg" | "top" | "single" | "highstate" | "template" | "template_str"
+            | "apply" | "test" | "request" | "check_request" | "run_request",
+        ) => Some("highstate"),
+        ("grains", "items" | "item" | "setval") => Some("nested"),
+        ("aliases", "list_aliases") => Some("yaml"),
+        ("aliases", "rm_alias" | "has_target" | "get_target" | "set_target")
+        | ("alternatives", "display" | "install" | "remove") => Some("txt"),
+        _ => None,
+    }
+}

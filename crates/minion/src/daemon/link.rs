@@ -1,0 +1,167 @@
+//! The way to the master as a job sees it: `Link` over a session.
+//!
+//! Behind `salt-minion` it knows the daemon's jobs and bus; behind `salt-call` it knows the records
+//! other processes leave in `cachedir/proc`, and reaches the daemon, if one runs, over the local bus.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
+
+use halite_spec::{Cx, Error, Event, Host, Refresh, Result};
+use halite_transport::ipc::Address;
+use halite_value::{Dict, Value, entries};
+
+use super::{
+    bus::{self, Bus},
+    jobs::Jobs,
+    session::{AskError, Master},
+};
+use crate::{Link, proc};
+
+/// Told what a job loaded anew.
+pub(crate) trait Follow: Send + Sync {
+    fn refreshed(&self, cx: &Cx, what: Refresh);
+}
+
+/// A link to one master.
+pub struct MasterLink {
+    master: Arc<Master>,
+    host: Arc<dyn Host>,
+    proc: PathBuf,
+    side: Side,
+}
+
+enum Side {
+    Daemon { jobs: Arc<Jobs>, bus: Arc<Bus>, follow: Weak<dyn Follow> },
+    Caller { handle: tokio::runtime::Handle, daemon: Address },
+}
+
+impl MasterLink {
+    pub(crate) fn of_daemon(
+        master: Arc<Master>,
+        host: Arc<dyn Host>,
+        proc: PathBuf,
+        jobs: Arc<Jobs>,
+        bus: Arc<Bus>,
+        follow: Weak<dyn Follow>,
+    ) -> Self {
+        Self { master, host, proc, side: Side::Daemon { jobs, bus, follow } }
+    }
+
+    /// The link of `salt-call`; `daemon` is where a running daemon takes events.
+    pub fn of_caller(
+        master: Arc<Master>,
+        host: Arc<dyn Host>,
+        proc: PathBuf,
+        handle: tokio::runtime::Handle,
+        daemon: Address,
+    ) -> Self {
+        Self { master, host, proc, side: Side::Caller { handle, daemon } }
+    }
+
+    fn fire_here(&self, tag: &str, data: &Dict) -> bool {
+        match &self.side {
+            Side::Daemon { bus, .. } => bus.fire(tag, data),
+            Side::Caller { handle, daemon } => {
+                let told = handle.block_on(bus::tell_daemon(daemon, tag, data));
+                told.inspect_err(|error| tracing::debug!("no daemon to tell of {tag}: {error}"))
+                    .is_ok()
+            }
+        }
+    }
+}
+
+/// Builds the load of an event for the master.
+pub(crate) fn event_load(tag: &str, data: Value, pretag: Option<&str>) -> Dict {
+    entries! { "cmd" => "_minion_event", "pretag" => pretag, "tag" => tag, "data" => data }
+}
+
+impl Link for MasterLink {
+    fn fire(&self, cx: &Cx, event: Event) -> Result<bool> {
+        if event.local {
+            let data = match &event.data {
+                Value::Dict(data) => data.clone(),
+                other => entries! { "data" => other },
+            };
+            return Ok(self.fire_here(&event.tag, &data));
+        }
+        let load = event_load(&event.tag, event.data, event.pretag.as_deref());
+        match self.master.ask_now(&load, &|| cx.host.cancelled()) {
+            Ok(_) => Ok(true),
+            Err(AskError::Cancelled) => Err(Error::Cancelled),
+            Err(error) => {
+                tracing::error!("the event {} did not reach the master: {error}", event.tag);
+                Ok(false)
+            }
+        }
+    }
+
+    fn ask(&self, cx: &Cx, load: Value) -> Result<Value> {
+        let Value::Dict(load) = load else {
+            return Err(Error::invalid("a request to the master must be a dict"));
+        };
+        self.master.ask_now(&load, &|| cx.host.cancelled()).map_err(of_ask)
+    }
+
+    fn running(&self, _: Option<&Cx>) -> Vec<Value> {
+        let mut jobs = match &self.side {
+            Side::Daemon { jobs, .. } => jobs.list(),
+            Side::Caller { .. } => Vec::new(),
+        };
+        for job in proc::running(&*self.host, &self.proc) {
+            if !jobs.iter().any(|own| own.get("jid") == job.get("jid")) {
+                jobs.push(job);
+            }
+        }
+        jobs
+    }
+
+    fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
+        if let Side::Daemon { jobs, .. } = &self.side
+            && let Some(thread) = jobs.end(jid, signal)
+        {
+            return Ok(format!("Signal {signal} sent to job {jid} at pid {thread}").into());
+        }
+        proc::signal(&*self.host, &self.proc, jid, signal, || {
+            self.fire_here(SIGNAL, &entries! { "jid" => jid, "signal" => signal })
+        })
+    }
+
+    fn refreshed(&self, cx: &Cx, what: Refresh) -> Result<()> {
+        match &self.side {
+            Side::Daemon { follow, .. } => {
+                if let Some(follow) = follow.upgrade() {
+                    follow.refreshed(cx, what);
+                }
+            }
+            Side::Caller { .. } => {
+                self.fire_here(refresh_tag(what), &Dict::new());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A program asks the daemon to end one of its jobs: a thread takes no signals.
+pub(crate) const SIGNAL: &str = "halite/signal_job";
+
+/// The tag by which a daemon is told to load something anew.
+pub(crate) fn refresh_tag(what: Refresh) -> &'static str {
+    match what {
+        Refresh::Grains => "grains_refresh",
+        Refresh::Pillar => "pillar_refresh",
+        Refresh::Modules => "module_refresh",
+        Refresh::Beacons => "beacons_refresh",
+        Refresh::Schedule => "manage_schedule",
+        Refresh::Matchers => "matchers_refresh",
+    }
+}
+
+/// Turns a failed question into a function's error.
+pub(crate) fn of_ask(error: AskError) -> Error {
+    match error {
+        AskError::Cancelled => Error::Cancelled,
+        other => Error::failed(other.to_string()),
+    }
+}

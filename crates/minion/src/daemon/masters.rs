@@ -1,0 +1,400 @@
+//! Staying connected: to one master, to all of a list, or to one of a list at a time.
+//!
+//! Signing in waits as long as it must: a key that is not accepted yet, a master that is not there,
+//! are conditions, not errors. Only a rejected key and a wrong fingerprint end the minion.
+
+use std::{sync::Arc, time::Duration};
+
+use halite_transport::{Event, Kind, Linked, Subscription};
+use halite_value::{Dict, entries};
+use halite_wire::Notice;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    EX_GENERIC,
+    auth::SignInError,
+    fatal,
+    link::event_load,
+    node::{Node, random_part},
+    options::{MasterAddress, MasterType},
+    session::AskError,
+    tie::Tie,
+};
+
+/// How long a master of several may be away before the next one is tried.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Keeps the minion connected, as configured, for ever.
+pub(crate) async fn keep(node: Arc<Node>) {
+    let settings = Arc::clone(&node.settings);
+    let delay = settings.startup_delay.mul_f64(random_part());
+    if !delay.is_zero() {
+        tracing::info!("Minion sleeping for {} seconds before sign-in", delay.as_secs());
+        sleep(delay).await;
+    }
+    let mut masters = settings.masters.clone();
+    if masters.is_empty() {
+        tracing::error!("no master is configured");
+        node.exit(EX_GENERIC);
+        return;
+    }
+    if settings.random_master {
+        shuffle(&mut masters);
+    }
+    match settings.master_type {
+        MasterType::Disable => {}
+        MasterType::Failover => one_of(&node, masters).await,
+        MasterType::Distributed => {
+            let number = crc(node.settings.id.as_bytes()) as usize % masters.len();
+            let chosen = masters.swap_remove(number);
+            always(&node, chosen).await;
+        }
+        MasterType::Hot => {
+            for master in masters {
+                let node = Arc::clone(&node);
+                tokio::spawn(async move { always(&node, master).await });
+            }
+        }
+    }
+}
+
+fn shuffle(masters: &mut [MasterAddress]) {
+    for last in (1..masters.len()).rev() {
+        let other = (random_part() * (last + 1) as f64) as usize;
+        masters.swap(last, other.min(last));
+    }
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+/// One master, for ever.
+async fn always(node: &Arc<Node>, address: MasterAddress) {
+    let tie = Tie::new(node, &address);
+    if sign_in(&tie, None).await.is_err() {
+        return;
+    }
+    node.add(&tie);
+    serve(&tie, None).await;
+    node.remove(&tie);
+}
+
+/// One of several masters at a time.
+async fn one_of(node: &Arc<Node>, mut list: Vec<MasterAddress>) {
+    let first = list.first().cloned();
+    let mut rounds = 0;
+    loop {
+        let mut lost = None;
+        for (index, address) in list.clone().into_iter().enumerate() {
+            let tie = Tie::new(node, &address);
+            if let Err(error) = sign_in(&tie, Some(1)).await {
+                tracing::error!("Master {} could not be reached: {error}", address.name);
+                tie.master.transport.close();
+                continue;
+            }
+            tracing::info!("Connected to master {}", address.name);
+            rounds = 0;
+            node.add(&tie);
+            let home = first.as_ref().filter(|first| **first != address);
+            let why = serve(&tie, Some(home.cloned())).await;
+            node.remove(&tie);
+            tie.master.transport.close();
+            lost = Some((index, why));
+            break;
+        }
+        match lost {
+            Some((_, Ended::Home)) => {
+                if let Some(home) = &first
+                    && let Some(at) = list.iter().position(|master| master == home)
+                {
+                    list.rotate_left(at);
+                }
+            }
+            Some((index, Ended::Lost)) => {
+                // The one that went away is tried last.
+                let dead = list.remove(index);
+                list.push(dead);
+            }
+            None => {
+                rounds += 1;
+                let tries = node.settings.master_tries;
+                if tries >= 0 && rounds >= tries.max(1) {
+                    tracing::error!(
+                        "No master could be reached or all masters denied the minion's connection attempt."
+                    );
+                    node.exit(EX_GENERIC);
+                    return;
+                }
+                sleep(node.settings.acceptance_wait.max(Duration::from_secs(1))).await;
+            }
+        }
+    }
+}
+
+/// Signs in; waits for acceptance. `tries` limits the attempts at a master that does not answer.
+async fn sign_in(tie: &Tie, tries: Option<u32>) -> Result<(), SignInError> {
+    let settings = &tie.node.settings;
+    let mut wait = settings.acceptance_wait;
+    let mut attempts = 0;
+    loop {
+        let error = match tie.master.sign_in().await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        attempts += 1;
+        if told(tie, &error).await {
+            return Err(error);
+        }
+        if tries.is_some_and(|tries| attempts >= tries && !matches!(error, SignInError::Pending)) {
+            return Err(error);
+        }
+        if settings.auth_retries > 0 && attempts >= settings.auth_retries {
+            tracing::error!("Failed to authenticate with the master after {attempts} attempts");
+            tie.node.exit(EX_GENERIC);
+            return Err(error);
+        }
+        if !wait.is_zero() {
+            tracing::info!("Waiting {} seconds before retry.", wait.as_secs());
+        }
+        sleep(wait.max(Duration::from_millis(100))).await;
+        if wait < settings.acceptance_wait_max {
+            wait *= 2;
+        }
+    }
+}
+
+/// Says what a failed sign-in means to the operator; true if it ends the minion.
+async fn told(tie: &Tie, error: &SignInError) -> bool {
+    let settings = &tie.node.settings;
+    match error {
+        SignInError::Pending => tracing::error!(
+            "The Salt Master has cached the public key for this node, this salt minion will wait for {} seconds before attempting to re-authenticate",
+            settings.acceptance_wait.as_secs()
+        ),
+        SignInError::Rejected if settings.rejected_retry => tracing::error!(
+            "The Salt Master has rejected this minion's public key.\nTo repair this issue, delete the public key for this minion on the Salt Master.\nThe Salt Minion will attempt to re-authenticate."
+        ),
+        SignInError::Rejected => {
+            tracing::error!(
+                "The Salt Master has rejected this minion's public key!\nTo repair this issue, delete the public key for this minion on the Salt Master and restart this minion.\nOr restart the Salt Master in open mode to clean out the keys. The Salt Minion will now exit."
+            );
+            // A service manager that starts us again at once must not make a storm of it.
+            sleep(Duration::from_secs(10) + Duration::from_secs(10).mul_f64(random_part())).await;
+        }
+        SignInError::MasterKey(_) => tracing::error!(
+            "{error}\nThe Salt Master server's public key did not authenticate!\nIf you are confident that you are connecting to a valid Salt Master, then remove the master public key and restart the Salt Minion.\nThe master public key can be found at:\n{}",
+            settings.pki_dir.join("minion_master.pub").display()
+        ),
+        _ => tracing::error!(
+            "Error while bringing up minion for master {}: {error}",
+            tie.master.address.name
+        ),
+    }
+    let retried = matches!(error, SignInError::Rejected) && settings.rejected_retry;
+    match fatal(error).filter(|_| !retried) {
+        Some(code) => {
+            tie.node.exit(code);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Why a master is not served any more.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    /// It went away for too long.
+    Lost,
+    /// The first of the list is back.
+    Home,
+}
+
+/// Serves one master that we are signed in to. `several`: there are others (and which one to go
+/// back to, unless this is it); then it ends when this one is lost.
+async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended {
+    let subscription = subscription(tie);
+    tie.master.transport.subscribe(subscription);
+    prepare(tie).await;
+    announce(tie);
+    tie.run_startup_states();
+    let mut state = Serving { tie, up: None, identified: false, was_up: false };
+    let settings = &tie.node.settings;
+    let mine = tokio::spawn(super::events::update_mine(Arc::clone(tie)));
+    let ping = tokio::spawn(super::events::ping(Arc::clone(tie)));
+    let alive = tokio::spawn(super::events::tell_running(Arc::clone(tie)));
+    let mut down_since = None;
+    let patience = if settings.alive_interval.is_zero() {
+        PATIENCE
+    } else {
+        settings.alive_interval.max(Duration::from_secs(1))
+    };
+    let home = several.as_ref().and_then(Clone::clone).filter(|_| settings.failback.is_some());
+    let mut look_home = Instant::now() + settings.failback.unwrap_or(PATIENCE);
+    let ended = loop {
+        let lost_at = down_since.map(|since: Instant| since + patience);
+        tokio::select! {
+            biased;
+            event = tie.master.transport.next() => match event {
+                None => break Ended::Lost,
+                Some(event) => {
+                    match &event {
+                        Event::Connected(_) => down_since = None,
+                        Event::Disconnected(_) => {
+                            down_since.get_or_insert_with(Instant::now);
+                        }
+                        _ => {}
+                    }
+                    state.handle(event).await;
+                }
+            },
+            () = until(lost_at), if several.is_some() => break Ended::Lost,
+            () = tokio::time::sleep_until(look_home), if home.is_some() => {
+                if let Some(home) = &home && is_back(&tie.node, home).await {
+                    break Ended::Home;
+                }
+                look_home = Instant::now() + settings.failback.unwrap_or(PATIENCE);
+            }
+        }
+    };
+    mine.abort();
+    ping.abort();
+    alive.abort();
+    ended
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells whether another master takes us.
+async fn is_back(node: &Arc<Node>, address: &MasterAddress) -> bool {
+    let tie = Tie::new(node, address);
+    let back = tie.master.sign_in().await.is_ok();
+    tie.master.transport.close();
+    back
+}
+
+fn subscription(tie: &Tie) -> Subscription {
+    let settings = &tie.node.settings;
+    let announced = tie.master.keys().map_or(4505, |keys| keys.publish_port);
+    let mut subscription = Subscription::everything(settings.publish_port(announced));
+    if settings.zmq_filtering && settings.kind == Kind::ZeroMq {
+        let own = halite_crypt::Hash::Sha1.hex(settings.id.as_bytes());
+        subscription.topics = vec!["broadcast".into(), own.into()];
+    }
+    subscription
+}
+
+/// Brings the pillar; without one no job would be right.
+async fn prepare(tie: &Tie) {
+    loop {
+        match tie.load_pillar().await {
+            Ok(()) => return,
+            Err(AskError::SignIn(error)) if told(tie, &error).await => {
+                return std::future::pending().await;
+            }
+            Err(error) => tracing::error!("no pillar from {}: {error}", tie.master.address.name),
+        }
+        sleep(Duration::from_secs(1) + Duration::from_secs(4).mul_f64(random_part())).await;
+    }
+}
+
+/// Fires the start events.
+fn announce(tie: &Arc<Tie>) {
+    let tie = Arc::clone(tie);
+    tie.node.handle.clone().spawn(async move {
+        let settings = &tie.node.settings;
+        let id = &settings.id;
+        let now = jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
+        let text = format!("Minion {id} started at {now}");
+        let tags = [
+            settings.legacy_start_events.then(|| "minion_start".to_owned()),
+            Some(format!("salt/minion/{id}/start")),
+        ];
+        for tag in tags.into_iter().flatten() {
+            let load = event_load(&tag, text.as_str().into(), None);
+            let wanted = &settings.start_event_grains;
+            if !wanted.is_empty() {
+                let grains = &tie.node.grains;
+                let pick =
+                    |name: &halite_value::SmolStr| Some((name.clone(), grains.get(name.as_str())?));
+                let picked: Dict = wanted.iter().filter_map(pick).collect();
+                load.insert("grains", picked);
+            }
+            if let Err(error) = tie.master.ask(&load).await {
+                tracing::warn!("the event {tag} did not reach the master: {error}");
+            }
+        }
+    });
+}
+
+struct Serving<'a> {
+    tie: &'a Arc<Tie>,
+    up: Option<Linked>,
+    identified: bool,
+    was_up: bool,
+}
+
+impl Serving<'_> {
+    async fn handle(&mut self, event: Event) {
+        let tie = self.tie;
+        match event {
+            Event::Publication(sealed) => match tie.master.open(&sealed).await {
+                Ok(Some(load)) => tie.receive(&load),
+                Ok(None) => {}
+                Err(AskError::SignIn(error)) => {
+                    told(tie, &error).await;
+                }
+                Err(error) => tracing::warn!("a publication cannot be read: {error}"),
+            },
+            Event::Connected(linked) => self.connected(linked).await,
+            Event::Disconnected(why) => {
+                tracing::warn!("the connection to {} was lost: {why}", tie.master.address.name);
+                self.up = None;
+                self.identified = false;
+                let data = entries! { "master" => &tie.master.address.name };
+                tie.node.bus.fire("__master_disconnected", &data);
+            }
+            Event::Notice(body) => {
+                if let Ok(Notice::SignIn) = Notice::decode(&body)
+                    && let Err(error) = tie.master.sign_in().await
+                {
+                    told(tie, &error).await;
+                }
+            }
+        }
+    }
+
+    async fn connected(&mut self, linked: Linked) {
+        let tie = self.tie;
+        let again = std::mem::replace(&mut self.was_up, true);
+        self.up = Some(linked);
+        let settings = &tie.node.settings;
+        let needs_sign_in = match settings.kind {
+            _ if linked.extended => tie.master.connection() != linked.connection,
+            Kind::Tcp => again,
+            _ => false,
+        };
+        if needs_sign_in && let Err(error) = tie.master.sign_in().await {
+            told(tie, &error).await;
+        }
+        if settings.kind == Kind::Tcp
+            && let Some(frame) = tie.master.identification()
+        {
+            self.identified = tie.master.transport.identify(frame);
+        }
+        tie.node.reachable.notify_waiters();
+        let data = entries! { "master" => &tie.master.address.name };
+        tie.node.bus.fire("__master_connected", &data);
+        if again {
+            tracing::info!("connected to {} again", tie.master.address.name);
+            announce(tie);
+        }
+    }
+}

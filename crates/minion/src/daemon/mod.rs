@@ -1,0 +1,236 @@
+//! `salt-minion`: a process that waits for its masters' jobs and does them.
+//!
+//! Read in this order: [`auth`] and [`session`] (one master: sign-in, sealed requests), [`files`],
+//! [`pillar`] and [`link`] (what a job sees of the master), [`journal`] and [`jobs`] (what runs, and
+//! what must not be lost), `tie` (one master's publications become jobs and returns), `node` (what
+//! all masters share), `masters` (staying connected to one, to all, or to one of several).
+//!
+//! One thread runs everything that waits (a current-thread runtime); each job has a thread of its
+//! own. Nothing here depends on a master being there: jobs go on without it and their returns wait
+//! on disk.
+
+pub mod auth;
+pub mod bus;
+pub mod call;
+mod events;
+mod execute;
+pub mod files;
+pub mod jobs;
+pub mod journal;
+pub mod link;
+mod masters;
+mod node;
+pub mod options;
+pub mod pillar;
+pub mod session;
+mod tie;
+
+use std::{sync::Arc, time::Duration};
+
+pub use execute::outputter;
+use halite_host::Os;
+use halite_value::{Dict, Value};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use self::{
+    auth::{Identity, SignInError},
+    bus::Bus,
+    journal::{Journal, Leftovers},
+    node::{Node, NodeParts},
+    options::{MasterType, Settings},
+};
+use crate::Rendering;
+
+/// The key was rejected.
+pub const EX_NOPERM: u8 = 77;
+/// The master's fingerprint is not the configured one.
+pub const EX_FINGER: u8 = 42;
+const EX_GENERIC: u8 = 1;
+
+/// What the daemon is started with.
+pub struct Start {
+    /// The minion's configuration, complete.
+    pub opts: Dict,
+    pub rendering: Arc<dyn Rendering>,
+}
+
+/// Why the daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Options(#[from] options::Problem),
+    #[error(transparent)]
+    Key(#[from] SignInError),
+    #[error("{what}: {source}")]
+    Io { what: String, source: std::io::Error },
+}
+
+impl StartError {
+    fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        |source| Self::Io { what, source }
+    }
+}
+
+/// Runs the minion until it is told to end; returns the exit code.
+pub fn run(start: Start) -> Result<u8, StartError> {
+    run_until(start, std::future::pending())
+}
+
+/// As [`run`]; ends, too, when `stop` does.
+pub fn run_until(start: Start, stop: impl Future<Output = ()>) -> Result<u8, StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::io("cannot start"))?;
+    let code = runtime.block_on(daemon(start, runtime.handle().clone(), stop))?;
+    // Threads of jobs that did not want to end must not keep the process.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+async fn daemon(
+    start: Start,
+    handle: tokio::runtime::Handle,
+    stop: impl Future<Output = ()>,
+) -> Result<u8, StartError> {
+    let settings = Arc::new(Settings::read(&start.opts)?);
+    let mut signals = Signals::new()?;
+    let opts = start.opts;
+    let configured = match opts.get("grains") {
+        Some(Value::Dict(configured)) => configured,
+        _ => Dict::new(),
+    };
+    opts.insert(pillar::CONFIGURED, &configured);
+    opts.insert("__role", "minion");
+    let identity = Arc::new(Identity::open(&settings)?);
+    let path = settings.cachedir.join("journal");
+    let (journal, leftovers) = Journal::open(&path, settings.jid_queue.max(1000))
+        .map_err(StartError::io(format!("cannot open the journal {}", path.display())))?;
+    let grains = {
+        let opts = opts.clone();
+        let collect = move || pillar::grains(&Os::new(), &opts, &configured);
+        tokio::task::spawn_blocking(collect).await.unwrap_or_default()
+    };
+    opts.insert("grains", &grains);
+    let (bus, puller) = Bus::open(&settings.bus()).await;
+    let node = Node::new(NodeParts {
+        settings: Arc::clone(&settings),
+        opts,
+        grains,
+        identity,
+        rendering: start.rendering,
+        journal,
+        bus,
+        handle,
+    });
+    take_up(&node, leftovers);
+    if let Some(puller) = puller {
+        tokio::spawn(events::listen(Arc::clone(&node), puller));
+    }
+    if settings.master_type == MasterType::Disable {
+        tracing::warn!("Master is set to disable, skipping connection");
+    } else {
+        tokio::spawn(masters::keep(Arc::clone(&node)));
+    }
+    tokio::spawn(events::watch_grains(Arc::clone(&node)));
+    tokio::select! {
+        name = signals.next() => tracing::warn!("Minion received a {name}. Exiting."),
+        () = node.exiting.notified() => {}
+        () = stop => {}
+    }
+    Ok(end(&node, &mut signals).await)
+}
+
+/// Sends again what an earlier life could not, and reports what it was doing when it ended.
+fn take_up(node: &Arc<Node>, leftovers: Leftovers) {
+    for key in &leftovers.returns {
+        node.resend(key);
+    }
+    for job in leftovers.interrupted {
+        match halite_wire::Publication::read(&job.load) {
+            Ok(publication) => {
+                tracing::warn!("job {} was interrupted by the end of the minion", job.key);
+                let ret = execute::interrupted(&publication, &node.settings.id);
+                node.deliver(&job.key, &job.master, ret, true);
+            }
+            Err(error) => {
+                tracing::warn!("job {} cannot be reported as interrupted: {error}", job.key);
+                node.forget(&job.key);
+            }
+        }
+    }
+}
+
+/// Gives jobs a moment to end by themselves, then ends them. What they return is in the journal.
+async fn end(node: &Arc<Node>, signals: &mut Signals) -> u8 {
+    let code = node.exit_code().unwrap_or(0);
+    let jobs = Arc::clone(&node.jobs);
+    let settle = async {
+        for _ in 0..20 {
+            if jobs.running() == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let ending = Arc::clone(&jobs);
+        let left = tokio::task::spawn_blocking(move || ending.end_all(Duration::from_secs(5)));
+        if let Ok(left @ 1..) = left.await {
+            tracing::warn!("{left} jobs did not end; they will be reported as interrupted");
+        }
+    };
+    tokio::select! {
+        () = settle => {}
+        // Asked twice: at once.
+        _ = signals.next() => return code,
+    }
+    // Returns that are under way may still arrive; what does not is sent after the next start.
+    for _ in 0..10 {
+        if node.journal.waiting() == 0 || node.ties().is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for tie in node.ties() {
+        tie.master.transport.close();
+    }
+    code
+}
+
+struct Signals {
+    term: Signal,
+    int: Signal,
+    usr1: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, StartError> {
+        let on = |kind| signal(kind).map_err(StartError::io("cannot listen for signals"));
+        Ok(Self {
+            term: on(SignalKind::terminate())?,
+            int: on(SignalKind::interrupt())?,
+            usr1: on(SignalKind::user_defined1())?,
+        })
+    }
+
+    /// Waits for a signal that ends the minion; returns its name.
+    async fn next(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return "SIGTERM",
+                _ = self.int.recv() => return "SIGINT",
+                // Genuine Salt dumps its stack; there is nothing to dump, but nothing to die of.
+                _ = self.usr1.recv() => tracing::info!("received SIGUSR1"),
+            }
+        }
+    }
+}
+
+/// The exit code that a failed sign-in means, if it means one.
+fn fatal(error: &SignInError) -> Option<u8> {
+    match error {
+        SignInError::Finger { .. } => Some(EX_FINGER),
+        SignInError::Rejected => Some(EX_NOPERM),
+        _ => None,
+    }
+}

@@ -1,0 +1,249 @@
+//! What all masters of a minion share: grains, jobs, journal, local bus; and the way returns go.
+//!
+//! A return is written to the journal before it is sent and dropped from it when the master has
+//! acknowledged it. Until then it is sent again and again, to the master that gave the job or, when
+//! masters are used one at a time, to the present one.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use halite_host::Os;
+use halite_spec::Host;
+use halite_value::{
+    Dict, SmolStr, Value,
+    msgpack::{self, Dialect},
+};
+use parking_lot::{Mutex, RwLock};
+use tokio::{runtime::Handle, sync::Notify};
+
+use super::{
+    auth::Identity,
+    bus::Bus,
+    jobs::Jobs,
+    journal::Journal,
+    options::{MasterType, Settings},
+    session::Master,
+    tie::Tie,
+};
+use crate::Rendering;
+
+/// Returns under way at the same time.
+const IN_FLIGHT: usize = 16;
+
+/// The minion, whatever its masters.
+pub(crate) struct Node {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) opts: Dict,
+    /// The one dict of grains; refreshed in place.
+    pub(crate) grains: Dict,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) rendering: Arc<dyn Rendering>,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) journal: Journal,
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) handle: Handle,
+    pub(crate) host: Arc<dyn Host>,
+    ties: RwLock<Vec<Weak<Tie>>>,
+    /// Rung when a master becomes reachable.
+    pub(crate) reachable: Notify,
+    sending: tokio::sync::Semaphore,
+    exit: Mutex<Option<u8>>,
+    pub(crate) exiting: Notify,
+}
+
+/// Everything a [`Node`] is made of.
+pub(crate) struct NodeParts {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) opts: Dict,
+    pub(crate) grains: Dict,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) rendering: Arc<dyn Rendering>,
+    pub(crate) journal: Journal,
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) handle: Handle,
+}
+
+impl Node {
+    pub(crate) fn new(parts: NodeParts) -> Arc<Self> {
+        Arc::new(Self {
+            jobs: Jobs::new(parts.settings.process_count_max),
+            settings: parts.settings,
+            opts: parts.opts,
+            grains: parts.grains,
+            identity: parts.identity,
+            rendering: parts.rendering,
+            journal: parts.journal,
+            bus: parts.bus,
+            handle: parts.handle,
+            host: Arc::new(Os::new()),
+            ties: RwLock::default(),
+            reachable: Notify::new(),
+            sending: tokio::sync::Semaphore::new(IN_FLIGHT),
+            exit: Mutex::new(None),
+            exiting: Notify::new(),
+        })
+    }
+
+    pub(crate) fn proc_dir(&self) -> PathBuf {
+        self.settings.cachedir.join("proc")
+    }
+
+    /// Asks the daemon to end with this code.
+    pub(crate) fn exit(&self, code: u8) {
+        self.exit.lock().get_or_insert(code);
+        self.exiting.notify_one();
+    }
+
+    pub(crate) fn exit_code(&self) -> Option<u8> {
+        *self.exit.lock()
+    }
+
+    /// A tie is in use from now on.
+    pub(crate) fn add(&self, tie: &Arc<Tie>) {
+        let mut ties = self.ties.write();
+        ties.retain(|tie| tie.strong_count() > 0);
+        ties.push(Arc::downgrade(tie));
+        drop(ties);
+        self.reachable.notify_waiters();
+    }
+
+    /// A tie is in use no more.
+    pub(crate) fn remove(&self, tie: &Arc<Tie>) {
+        let gone = Arc::downgrade(tie);
+        self.ties.write().retain(|tie| !tie.ptr_eq(&gone));
+    }
+
+    pub(crate) fn ties(&self) -> Vec<Arc<Tie>> {
+        self.ties.read().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Returns the master a return goes to.
+    fn master_for(&self, name: &str) -> Option<Arc<Master>> {
+        let ties = self.ties();
+        let own = ties.iter().find(|tie| tie.master.address.name == name);
+        let any = || {
+            let one_at_a_time = self.settings.master_type != MasterType::Hot || ties.len() == 1;
+            ties.first().filter(|_| one_at_a_time)
+        };
+        own.or_else(any).map(|tie| Arc::clone(&tie.master))
+    }
+
+    /// Takes a finished job's return and sees to it that it reaches its master.
+    pub(crate) fn deliver(self: &Arc<Self>, key: &str, master: &str, load: Dict, durable: bool) {
+        if self.settings.cache_jobs {
+            self.cache_job(&load);
+        }
+        if !self.settings.pub_ret {
+            self.forget(key);
+            return;
+        }
+        load.insert("cmd", "_return");
+        let kept = self.journal.keep(key, master, &load, durable);
+        let first = match kept {
+            Ok(()) => Sending::First(load),
+            Err(error) => {
+                tracing::error!("the return of job {key} is in memory only: {error}");
+                Sending::Unkept(load)
+            }
+        };
+        self.send_later(key.into(), master.into(), first);
+    }
+
+    /// Sends what the journal kept of an earlier life.
+    pub(crate) fn resend(self: &Arc<Self>, key: &SmolStr) {
+        if let Some(kept) = self.journal.kept(key) {
+            self.send_later(key.clone(), kept.master, Sending::Kept);
+        }
+    }
+
+    fn send_later(self: &Arc<Self>, key: SmolStr, master: SmolStr, sending: Sending) {
+        let node = Arc::clone(self);
+        self.handle.spawn(async move { node.send(&key, &master, sending).await });
+    }
+
+    /// Sends one return until it is acknowledged.
+    async fn send(&self, key: &str, master: &str, mut sending: Sending) {
+        loop {
+            let found = self.master_for(master);
+            let sent = match (&sending, found) {
+                (_, None) => Err("no master is connected".to_owned()),
+                (Sending::First(load) | Sending::Unkept(load), Some(to)) => {
+                    self.send_once(&to, load).await
+                }
+                (Sending::Kept, Some(to)) => match self.journal.kept(key) {
+                    None => return,
+                    Some(kept) => self.send_once(&to, &kept.load).await,
+                },
+            };
+            match sent {
+                Ok(()) => return self.forget(key),
+                Err(why) => tracing::warn!("the return of job {key} is still to be sent: {why}"),
+            }
+            // The disk has it: no need to keep it in memory while the master is away.
+            if let Sending::First(_) = sending {
+                sending = Sending::Kept;
+            }
+            let pause = self.pause();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.reachable.notified() => {}
+            }
+        }
+    }
+
+    async fn send_once(&self, master: &Master, load: &Dict) -> Result<(), String> {
+        let Ok(_turn) = self.sending.acquire().await else { return Err("closed".into()) };
+        master.ask(load).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn pause(&self) -> Duration {
+        let (low, high) = (self.settings.return_retry, self.settings.return_retry_max);
+        low.max(Duration::from_secs(1)) + high.saturating_sub(low).mul_f64(random_part())
+    }
+
+    pub(crate) fn forget(&self, key: &str) {
+        if let Err(error) = self.journal.done(key) {
+            tracing::warn!("the journal cannot be written: {error}");
+        }
+    }
+
+    /// Keeps a copy of a return on this machine (`cache_jobs`).
+    fn cache_job(&self, load: &Dict) {
+        let jid = load.get("jid").unwrap_or_default().to_str();
+        let Ok(jid) = halite_wire::Jid::new(&jid) else { return };
+        let folder = self.settings.cachedir.join("minion_jobs").join(jid.as_str());
+        let written = std::fs::create_dir_all(&folder)
+            .map_err(|error| error.to_string())
+            .and_then(|()| {
+                msgpack::to_vec(&Value::from(load), Dialect::Modern)
+                    .map_err(|error| error.to_string())
+            })
+            .and_then(|bytes| {
+                std::fs::write(folder.join("return.p"), bytes).map_err(|error| error.to_string())
+            });
+        if let Err(error) = written {
+            tracing::warn!("the return of job {jid} is not cached: {error}");
+        }
+    }
+}
+
+/// Where a return is while it is being sent.
+enum Sending {
+    /// In memory for the first attempt, and in the journal.
+    First(Dict),
+    /// In memory only.
+    Unkept(Dict),
+    /// In the journal.
+    Kept,
+}
+
+/// Returns a number from 0 to 1.
+pub(crate) fn random_part() -> f64 {
+    use std::hash::{BuildHasher, Hasher};
+    // Spreads a fleet's repetitions; nothing secret depends on it.
+    let bits = std::hash::RandomState::new().build_hasher().finish();
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,125 @@
+//! Grains of this machine, pillar of the master.
+
+use std::{path::PathBuf, sync::Arc};
+
+use halite_spec::{Cx, Error, Host, Result, host::Write};
+use halite_value::{
+    Dict, SmolStr, Value, entries,
+    msgpack::{self, Dialect, Text},
+};
+
+use super::{
+    link::of_ask,
+    session::{AskError, Master},
+};
+use crate::Sources;
+
+/// Where a minion of a master gets its grains and pillar from.
+pub struct FromMaster {
+    master: Arc<Master>,
+}
+
+impl FromMaster {
+    pub fn new(master: Arc<Master>) -> Self {
+        Self { master }
+    }
+
+    /// Asks the master for the pillar.
+    pub async fn fetch(&self, load: &Dict) -> Result<Dict, AskError> {
+        match self.master.ask_private(load).await? {
+            Value::Dict(pillar) => Ok(pillar),
+            Value::Bool(false) | Value::Null => Ok(Dict::new()),
+            other => Err(AskError::Reply(format!(
+                "Got a bad pillar from master, type {}, expecting dict",
+                other.type_name()
+            ))),
+        }
+    }
+}
+
+/// Builds the question for a pillar.
+pub(crate) fn question(cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Dict {
+    let env = |given: Option<SmolStr>| given.map_or(Value::Null, Value::from);
+    let saltenv = cx.opt_str("saltenv");
+    let pillarenv = pillarenv.map(SmolStr::from).or_else(|| cx.opt_str("pillarenv"));
+    let pillarenv = pillarenv
+        .or_else(|| cx.opt_bool("pillarenv_from_saltenv").then(|| saltenv.clone()).flatten());
+    entries! {
+        "cmd" => "_pillar", "id" => cx.id(), "grains" => &cx.grains, "saltenv" => env(saltenv),
+        "pillarenv" => env(pillarenv), "pillar_override" => overrides,
+        "extra_minion_data" => Dict::new(), "ver" => "2",
+    }
+}
+
+/// Collects the grains, or takes the stored ones.
+pub(crate) fn grains(host: &dyn Host, opts: &Dict, configured: &Dict) -> Dict {
+    if let Some(grains) = halite_grains::load_cached(host, opts) {
+        return grains;
+    }
+    // `opts["grains"]` holds what was collected last; the configuration's own must be given.
+    let opts = opts.shallow_copy();
+    opts.insert("grains", configured);
+    let report = halite_grains::Collector::new().collect(host, &opts);
+    for problem in &report.problems {
+        tracing::warn!("grains: {problem}");
+    }
+    if let Err(error) = halite_grains::store_cached(host, &opts, &report.grains) {
+        tracing::warn!("the grains are not stored: {error}");
+    }
+    report.grains
+}
+
+/// Under this name `opts` keeps what the configuration says about grains.
+pub(crate) const CONFIGURED: &str = "__grains_configured";
+
+impl Sources for FromMaster {
+    fn grains(&self, cx: &Cx) -> Result<Dict> {
+        let configured = match cx.opt(CONFIGURED) {
+            Some(Value::Dict(configured)) => configured,
+            _ => Dict::new(),
+        };
+        let grains = grains(&*cx.host, &cx.opts, &configured);
+        self.master.show_grains(&grains);
+        Ok(grains)
+    }
+
+    fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {
+        let load = question(cx, overrides, pillarenv);
+        let fetched = self.master.wait(self.fetch(&load), &|| cx.host.cancelled());
+        let cached = cx.opt_bool("minion_pillar_cache").then(|| cache_file(cx)).flatten();
+        match (fetched, cached) {
+            (Ok(pillar), Some(file)) if overrides.is_empty() => {
+                store(cx, &file, &pillar);
+                Ok(pillar)
+            }
+            (Ok(pillar), _) => Ok(pillar),
+            (Err(AskError::Link(error)), Some(file)) if overrides.is_empty() => {
+                tracing::warn!("the master gives no pillar ({error}): using the stored one");
+                stored(cx, &file).ok_or_else(|| Error::failed(error.to_string()))
+            }
+            (Err(error), _) => Err(of_ask(error)),
+        }
+    }
+}
+
+fn cache_file(cx: &Cx) -> Option<PathBuf> {
+    Some(PathBuf::from(cx.opt_str("cachedir")?.as_str()).join("pillar.cache.p"))
+}
+
+fn store(cx: &Cx, file: &std::path::Path, pillar: &Dict) {
+    let how = Write { mode: Some(0o600), ..Write::default() };
+    let written = msgpack::to_vec(&Value::from(pillar), Dialect::Modern)
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| cx.host.write(file, &bytes, &how).map_err(|error| error.to_string()));
+    if let Err(error) = written {
+        tracing::warn!("the pillar is not stored: {error}");
+    }
+}
+
+fn stored(cx: &Cx, file: &std::path::Path) -> Option<Dict> {
+    let bytes = cx.host.read(file).ok()?;
+    match msgpack::from_slice(&bytes, Text::Typed) {
+        Ok(Value::Dict(pillar)) => Some(pillar),
+        _ => None,
+    }
+}

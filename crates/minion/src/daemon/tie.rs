@@ -1,0 +1,388 @@
+//! The tie to one master: its pillar, its files, its publications, the jobs it gives.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use halite_host::{Cancel, Os};
+use halite_spec::{Cx, Files, Host, Job, Refresh, Runtime};
+use halite_target::{Expr, Options, TargetType};
+use halite_transport::connect;
+use halite_value::{Dict, SmolStr, Value, entries, msgpack};
+use halite_wire::{Jid, Notice, Publication};
+use parking_lot::RwLock;
+
+use super::{
+    execute,
+    files::Remote,
+    jobs::Ticket,
+    link::{Follow, MasterLink, event_load},
+    node::Node,
+    options::MasterAddress,
+    pillar::{self, FromMaster},
+    session::{AskError, Master},
+};
+use crate::{Engine, Parts, Sources as _, matching, registry::Native};
+
+/// One master, and what it makes of this minion.
+pub(crate) struct Tie {
+    pub(crate) node: Arc<Node>,
+    pub(crate) master: Arc<Master>,
+    opts: Dict,
+    pillar: RwLock<Dict>,
+    files: Arc<Remote>,
+    sources: Arc<FromMaster>,
+    runtime: OnceLock<Arc<dyn Runtime>>,
+    own: Weak<Self>,
+}
+
+impl Tie {
+    pub(crate) fn new(node: &Arc<Node>, address: &MasterAddress) -> Arc<Self> {
+        let transport = connect(node.settings.kind, node.settings.client(address));
+        let master = Master::new(
+            address.clone(),
+            Arc::clone(&node.settings),
+            Arc::clone(&node.identity),
+            transport,
+            node.grains.clone(),
+            node.handle.clone(),
+        );
+        let opts = node.opts.shallow_copy();
+        opts.insert("master", &address.name);
+        opts.insert("master_uri", address.uri());
+        Arc::new_cyclic(|own| Self {
+            node: Arc::clone(node),
+            files: Arc::new(Remote::new(Arc::clone(&master), Arc::clone(&node.host), &opts)),
+            sources: Arc::new(FromMaster::new(Arc::clone(&master))),
+            master,
+            opts,
+            pillar: RwLock::default(),
+            runtime: OnceLock::new(),
+            own: own.clone(),
+        })
+    }
+
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        let make = || -> Arc<dyn Runtime> {
+            let node = &self.node;
+            let follow: Weak<dyn Follow> = self.own.clone();
+            let link = MasterLink::of_daemon(
+                Arc::clone(&self.master),
+                Arc::clone(&node.host),
+                node.proc_dir(),
+                Arc::clone(&node.jobs),
+                Arc::clone(&node.bus),
+                follow,
+            );
+            Arc::new(Engine::new(Parts {
+                rendering: Arc::clone(&node.rendering),
+                sources: Arc::clone(&self.sources) as _,
+                link: Arc::new(link),
+                states: Arc::new(Native),
+            }))
+        };
+        Arc::clone(self.runtime.get_or_init(make))
+    }
+
+    /// Returns what a job works with. Templates may change what they are given, so grains and
+    /// pillar are copies: a job must not change the minion.
+    pub(crate) fn cx(&self, job: Job, cancel: Cancel) -> Cx {
+        let host: Arc<dyn Host> = Arc::new(Os::with_cancel(cancel));
+        let grains = self.node.grains.deep_copy();
+        let pillar = self.pillar.read().deep_copy();
+        let opts = self.opts.shallow_copy();
+        opts.insert("grains", &grains);
+        opts.insert("pillar", &pillar);
+        Cx {
+            host,
+            opts,
+            grains,
+            pillar,
+            context: Dict::new(),
+            low: Dict::new(),
+            job: Arc::new(job),
+            files: Arc::clone(&self.files) as Arc<dyn Files>,
+            runtime: self.runtime(),
+        }
+    }
+
+    fn idle_cx(&self) -> Cx {
+        self.cx(Job::default(), Cancel::new())
+    }
+
+    /// Brings the pillar from the master.
+    pub(crate) async fn load_pillar(&self) -> Result<(), AskError> {
+        let load = pillar::question(&self.idle_cx(), &Dict::new(), None);
+        let fetched = self.sources.fetch(&load).await?;
+        *self.pillar.write() = fetched;
+        Ok(())
+    }
+
+    /// Tells whether a publication is for us.
+    fn is_meant(&self, publication: &Publication) -> bool {
+        let Ok(kind) = publication.tgt_type.parse::<TargetType>() else { return false };
+        let delimiter = publication.extra.get("delimiter").map(|text| text.to_str());
+        let groups = match self.opts.get("nodegroups") {
+            Some(Value::Dict(groups)) => Some(groups),
+            _ => None,
+        };
+        let options = Options { nodegroups: groups.as_ref(), delimiter: delimiter.as_deref() };
+        let expr = match Expr::parse(&publication.tgt, kind, &options) {
+            Ok(expr) => expr,
+            Err(error) => {
+                tracing::warn!("a target cannot be understood: {error}");
+                return false;
+            }
+        };
+        let pillar = self.pillar.read().clone();
+        let id = &self.node.settings.id;
+        expr.matches(&matching::minion(id, &self.node.grains, &pillar))
+    }
+
+    /// Takes a publication: runs it, if it is for us and new.
+    pub(crate) fn receive(self: &Arc<Self>, load: &Dict) {
+        let publication = match Publication::read(load) {
+            Ok(publication) => publication,
+            Err(error) => {
+                tracing::debug!("a publication that is none: {error}");
+                return;
+            }
+        };
+        if !self.is_meant(&publication) {
+            return;
+        }
+        if !self.node.journal.claim(&publication.jid) {
+            tracing::debug!("job {} came again", publication.jid);
+            return;
+        }
+        tracing::info!(
+            "User {} Executing command {} with jid {}",
+            publication.user,
+            publication.fun,
+            publication.jid
+        );
+        let shown = load.shallow_copy();
+        shown.remove("serial");
+        // In the journal before anybody is told that we have it; the job's thread waits for the disk.
+        let master = &self.master.address.name;
+        if let Err(error) = self.node.journal.start(&publication.jid, master, &shown, false) {
+            tracing::error!("job {} runs without a record of it: {error}", publication.jid);
+        }
+        self.notice(&Notice::Received(publication.jid.clone()));
+        let tie = Arc::clone(self);
+        self.node.jobs.start(&publication.jid.clone(), shown.clone(), move |ticket| {
+            tie.work(&publication, &shown, ticket);
+        });
+    }
+
+    /// Does a job, on its thread.
+    fn work(&self, publication: &Publication, load: &Dict, ticket: &Ticket) {
+        let node = &self.node;
+        let jid = publication.jid.as_str();
+        let durable = !is_harmless(&publication.fun);
+        let master = &self.master.address.name;
+        if durable && let Err(error) = node.journal.flush() {
+            tracing::error!("the journal cannot be brought to the disk: {error}");
+        }
+        self.notice(&Notice::Started(publication.jid.clone()));
+        let record = Record::write(self, jid, load);
+        let job = Job::new(jid, publication.fun.to_str(), publication.user.clone());
+        let cx = self.cx(job, ticket.cancel.clone());
+        if publication.extra.get("start_event").is_some_and(|wanted| wanted.truthy()) {
+            self.tell_start(publication);
+        }
+        let ret = execute::run(&cx, publication, ticket);
+        drop(record);
+        self.returners(publication);
+        node.deliver(jid, master, ret, durable);
+    }
+
+    /// Tells a Halite master; others have no ear for it.
+    fn notice(&self, notice: &Notice) {
+        if self.master.transport.is_extended()
+            && let Ok(bytes) = notice.encode()
+        {
+            self.master.transport.notice(bytes.into());
+        }
+    }
+
+    /// Tells a Halite master which of its jobs still run.
+    pub(crate) fn tell_running(&self) {
+        for job in self.node.jobs.list() {
+            let jid = job.get("jid").unwrap_or_default().to_str();
+            if let Ok(jid) = Jid::new(&jid) {
+                self.notice(&Notice::Running(jid));
+            }
+        }
+    }
+
+    fn tell_start(&self, publication: &Publication) {
+        let data = entries! {
+            "id" => &self.node.settings.id, "jid" => &publication.jid, "fun" => &publication.fun,
+            "tgt" => &publication.tgt, "tgt_type" => &publication.tgt_type,
+            "user" => &publication.user,
+        };
+        for extra in ["master_id", "metadata"] {
+            if let Some(value) = publication.extra.get(extra).filter(|value| !value.is_null()) {
+                data.insert(extra, value);
+            }
+        }
+        let tag = format!("salt/job/{}/start/{}", publication.jid, self.node.settings.id);
+        self.fire_later(&tag, data.into());
+    }
+
+    /// Sends an event without waiting for it.
+    pub(crate) fn fire_later(&self, tag: &str, data: Value) {
+        let (master, load) = (Arc::clone(&self.master), event_load(tag, data, None));
+        let tag = tag.to_owned();
+        self.node.handle.spawn(async move {
+            if let Err(error) = master.ask(&load).await {
+                tracing::warn!("the event {tag} did not reach the master: {error}");
+            }
+        });
+    }
+
+    fn returners(&self, publication: &Publication) {
+        let configured = self.opts.get("return").unwrap_or_default();
+        let names = [publication.ret.as_str(), configured.as_str().unwrap_or_default()].join(",");
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            tracing::error!(
+                "Returner {name}.returner could not be loaded: '{name}.returner' is not available."
+            );
+        }
+    }
+
+    /// Runs a function of our own accord, with no return: mine updates and the like.
+    pub(crate) fn run_quietly(self: &Arc<Self>, fun: &'static str) {
+        let jid = Jid::now();
+        let load = entries! { "fun" => fun, "jid" => &jid, "arg" => Vec::<Value>::new() };
+        let tie = Arc::clone(self);
+        let own = jid.clone();
+        self.node.jobs.start(&jid, load, move |ticket| {
+            let job = Job::new(own.as_str(), fun, "root");
+            let cx = tie.cx(job, ticket.cancel.clone());
+            let call = halite_spec::Call::default();
+            let outcome =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cx.call(fun, call)));
+            match outcome {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::warn!("{fun}: {error}"),
+                Err(_) => tracing::error!("{fun} panicked"),
+            }
+        });
+    }
+
+    /// Runs the states configured to run at start; the master allots the job id.
+    pub(crate) fn run_startup_states(self: &Arc<Self>) {
+        let list = |name: &str| self.opts.get(name).unwrap_or_default();
+        let text = |name: &str| list(name).to_str();
+        let (fun, arg): (&str, Vec<Value>) = match text("startup_states").as_str() {
+            "" | "None" => return,
+            "sls" => ("state.sls", vec![list("sls_list")]),
+            "top" => ("state.top", vec![list("top_file")]),
+            _ => ("state.highstate", Vec::new()),
+        };
+        let jid = Jid::now();
+        let load = entries! {
+            "fun" => fun, "arg" => arg, "tgt" => &self.node.settings.id, "jid" => &jid,
+            "ret" => text("ext_job_cache"), "user" => "root", "tgt_type" => "glob",
+        };
+        let Ok(publication) = Publication::read(&load) else { return };
+        let tie = Arc::clone(self);
+        self.node.jobs.start(&jid.clone(), load, move |ticket| {
+            let job = Job::new(jid.as_str(), publication.fun.to_str(), "root");
+            let cx = tie.cx(job, ticket.cancel.clone());
+            let ret = execute::run(&cx, &publication, ticket);
+            ret.insert("jid", "req");
+            let key = format!("req-{jid}");
+            tie.node.deliver(&key, &tie.master.address.name, ret, true);
+        });
+    }
+}
+
+impl Follow for Tie {
+    fn refreshed(&self, cx: &Cx, what: Refresh) {
+        match what {
+            Refresh::Grains => replace(&self.node.grains, &cx.grains),
+            Refresh::Pillar => {
+                *self.pillar.write() = cx.pillar.deep_copy();
+                let tag = "salt/minion/minion_pillar_refresh_complete";
+                self.node.bus.fire(tag, &entries! { "complete" => true });
+            }
+            Refresh::Modules => {
+                // As in Salt, loading modules collects the grains too: `grains.setval` counts on it.
+                if let Ok(grains) = self.sources.grains(cx) {
+                    replace(&self.node.grains, &grains);
+                }
+                self.node.bus.fire("salt/minion/minion_mod_complete", &Dict::new());
+            }
+            Refresh::Beacons | Refresh::Schedule | Refresh::Matchers => {
+                self.node.bus.fire(super::link::refresh_tag(what), &Dict::new());
+            }
+        }
+    }
+}
+
+/// Puts the entries of one dict into another, which keeps its identity.
+pub(crate) fn replace(old: &Dict, new: &Dict) {
+    let entries = new.deep_copy().entries();
+    let mut map = old.write();
+    map.clear();
+    map.extend(entries);
+}
+
+/// Functions that change nothing: running one twice after a power cut would do no harm, so they
+/// need not wait for the disk.
+fn is_harmless(fun: &Value) -> bool {
+    let Some(fun) = fun.as_str() else { return false };
+    let (module, name) = fun.split_once('.').unwrap_or((fun, ""));
+    match module {
+        "test" | "sys" | "status" | "disk" | "network" | "ps" => true,
+        "grains" => matches!(name, "get" | "item" | "items" | "ls" | "has_value" | "fetch"),
+        "pillar" => matches!(name, "get" | "item" | "items" | "ls" | "keys" | "raw"),
+        "saltutil" => {
+            matches!(name, "find_job" | "running" | "is_running" | "find_cached_job")
+        }
+        "config" => matches!(name, "get" | "option" | "items"),
+        _ => false,
+    }
+}
+
+/// The record of a running job in `cachedir/proc`, for other processes of this machine.
+struct Record {
+    path: Option<std::path::PathBuf>,
+}
+
+impl Record {
+    fn write(tie: &Tie, jid: &str, load: &Dict) -> Self {
+        let folder = tie.node.proc_dir();
+        let path = folder.join(jid);
+        let record = load.shallow_copy();
+        record.insert("pid", nix::unistd::gettid().as_raw());
+        record.insert("thread", true);
+        let bytes = msgpack::to_vec(&record.into(), msgpack::Dialect::Modern);
+        // Not synced: after a crash the record would be stale anyway.
+        let written = bytes.map_err(std::io::Error::other).and_then(|bytes| {
+            std::fs::create_dir_all(&folder)?;
+            std::fs::write(&path, bytes)
+        });
+        match written {
+            Ok(()) => Self { path: Some(path) },
+            Err(error) => {
+                tracing::warn!("other programs will not see job {jid}: {error}");
+                Self { path: None }
+            }
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Names a master in messages.
+pub(crate) fn name_of(tie: &Tie) -> SmolStr {
+    tie.master.address.name.clone()
+}

@@ -1,0 +1,246 @@
+//! What users read when a function could not do its work: Salt's words.
+//!
+//! Errors are classes in Salt and its texts differ by class; arguments that do not fit are told in
+//! Python's words, as functions there are Python functions.
+
+use halite_spec::{ArgError, Call, Error, Function, Param};
+use halite_value::Value;
+
+/// Returns the text a failed call leaves as its return.
+pub fn text(name: &str, function: Option<&Function>, error: &Error) -> String {
+    match error {
+        Error::Failed(_) => format!("ERROR: {error}"),
+        Error::Invalid(_) => format!("ERROR executing '{name}': {error}"),
+        Error::Args(mismatch) => {
+            let doc = function.map_or("", |function| function.doc);
+            let why = python_text(name, function, mismatch);
+            format!("Passed invalid arguments to {name}: {why}\n{doc}")
+        }
+        Error::NotFound(_) | Error::Unavailable { .. } => error.to_string(),
+        Error::Source { .. } => format!("ERROR: {error}"),
+        Error::Raised { class, message, traceback } => {
+            let trace = traceback.clone().unwrap_or_else(|| {
+                format!("Traceback (most recent call last):\n{class}: {message}\n")
+            });
+            format!("The minion function caused an exception: {trace}")
+        }
+        Error::Host(_) => {
+            let class = error.class();
+            format!(
+                "The minion function caused an exception: Traceback (most recent call last):\n\
+                 {class}: {error}\n"
+            )
+        }
+        Error::Cancelled => "ERROR: the job was cancelled".to_owned(),
+    }
+}
+
+/// Returns the text for a function that is not there.
+pub fn missing(name: &str) -> String {
+    format!("'{name}' is not available.")
+}
+
+/// Says what does not fit about a call before it is made, as Python would when calling.
+///
+/// Keywords nobody declared are a matter of their own in Salt: [`unknown_keywords`].
+pub fn misfit(function: &Function, call: &Call) -> Option<String> {
+    let name = function.name;
+    let named: Vec<&Param> = function.params.iter().filter(|param| !param.rest).collect();
+    let takes_more = function.params.iter().any(|param| param.rest);
+    let given = call.args.len();
+    if let Some(twice) = named.iter().take(given).find(|param| call.kwargs.contains(param.name)) {
+        return Some(format!("{name}() got multiple values for argument '{}'", twice.name));
+    }
+    if given > named.len() && !takes_more {
+        let required = named.iter().filter(|param| param.default.is_none()).count();
+        let takes = if required == named.len() {
+            format!("{}", named.len())
+        } else {
+            format!("from {required} to {}", named.len())
+        };
+        let s = if named.len() == 1 { "" } else { "s" };
+        let were = if given == 1 { "was" } else { "were" };
+        return Some(format!(
+            "{name}() takes {takes} positional argument{s} but {given} {were} given"
+        ));
+    }
+    let lacks = |param: &&&Param| {
+        param.default.is_none()
+            && !call.kwargs.contains(param.name)
+            && !param.aliases.iter().any(|alias| call.kwargs.contains(*alias))
+    };
+    let absent: Vec<_> = named.iter().skip(given).filter(lacks).map(|param| param.name).collect();
+    (!absent.is_empty()).then(|| absent_text(name, &absent))
+}
+
+fn absent_text(name: &str, absent: &[&str]) -> String {
+    let quoted: Vec<String> = absent.iter().map(|one| format!("'{one}'")).collect();
+    let list = match quoted.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [one, two] => format!("{one} and {two}"),
+        [firsts @ .., last] => format!("{}, and {last}", firsts.join(", ")),
+    };
+    let s = if absent.len() == 1 { "" } else { "s" };
+    format!("{name}() missing {} required positional argument{s}: {list}", absent.len())
+}
+
+/// Returns the keywords no argument has, as `name=value`.
+pub fn unknown_keywords(function: &Function, call: &Call) -> Vec<String> {
+    if function.params.iter().any(|param| param.rest) {
+        return Vec::new();
+    }
+    let known = |name: &str| {
+        name.starts_with("__")
+            || function
+                .params
+                .iter()
+                .any(|param| param.name == name || param.aliases.contains(&name))
+    };
+    let unknown = call.kwargs.entries().into_iter().filter(|(key, _)| !known(&key.to_str()));
+    unknown.map(|(key, value)| format!("{key}={value}")).collect()
+}
+
+/// The refusal of such keywords.
+pub fn refused_keywords(unknown: &[String]) -> Error {
+    Error::invalid(format!("The following keyword arguments are not valid: {}", unknown.join(", ")))
+}
+
+fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError) -> String {
+    let short = function.map_or_else(
+        || name.rsplit('.').next().unwrap_or(name).to_owned(),
+        |function| function.name.to_owned(),
+    );
+    match mismatch {
+        ArgError::Missing(argument) => absent_text(&short, &[argument]),
+        ArgError::Unexpected { name, .. } => {
+            format!("{short}() got an unexpected keyword argument '{name}'")
+        }
+        ArgError::TooMany { allowed, given } => {
+            let s = if *allowed == 1 { "" } else { "s" };
+            format!("{short}() takes {allowed} positional argument{s} but {given} were given")
+        }
+        ArgError::Twice(argument) => {
+            format!("{short}() got multiple values for argument '{argument}'")
+        }
+        ArgError::Type { .. } => mismatch.to_string(),
+    }
+}
+
+/// Splits `name=value` given as a positional text; `None` if it is none.
+pub fn keyword(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once('=')?;
+    let mut letters = name.chars();
+    let first = letters.next()?;
+    let good = (first.is_alphabetic() || first == '_')
+        && letters.all(|c| c.is_alphanumeric() || "_.-".contains(c));
+    (good && !value.starts_with('=')).then_some((name, value))
+}
+
+/// Turns positional texts of the form `name=value` into keywords, as a minion does with what an
+/// old client sent.
+pub fn with_keywords(call: Call) -> Call {
+    let mut args = Vec::with_capacity(call.args.len());
+    for arg in call.args {
+        match arg.as_str().and_then(keyword) {
+            Some((name, value)) => {
+                call.kwargs.insert(name, value);
+            }
+            None => args.push(arg),
+        }
+    }
+    Call { args, kwargs: call.kwargs }
+}
+
+/// Says what a panic left behind.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it gave no reason".to_owned())
+}
+
+/// Tells whether a return says of itself that it failed.
+pub fn says_failed(ret: &Value) -> bool {
+    let Value::Dict(ret) = ret else { return false };
+    ["result", "success"].iter().any(|key| ret.get(*key).is_some_and(|value| !value.truthy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::dict;
+
+    use super::*;
+
+    const fn param(name: &'static str, default: bool) -> Param {
+        Param {
+            name,
+            doc: "",
+            kind: "text",
+            default: if default { Some(|| Value::Null) } else { None },
+            aliases: &[],
+            rest: false,
+        }
+    }
+
+    static ECHO: Function = Function {
+        name: "echo",
+        doc: "Doc",
+        params: &[param("text", false)],
+        call: |_, _| Ok(Value::Null),
+    };
+    static THREE: Function = Function {
+        name: "f",
+        doc: "",
+        params: &[param("a", false), param("b", false), param("c", true)],
+        call: |_, _| Ok(Value::Null),
+    };
+
+    #[test]
+    fn misfits_in_pythons_words() {
+        let told = |function: &Function, call: Call| misfit(function, &call).unwrap_or_default();
+        let none = Call::default;
+        assert_eq!(told(&ECHO, none()), "echo() missing 1 required positional argument: 'text'");
+        assert_eq!(
+            told(&ECHO, Call::of([1, 2])),
+            "echo() takes 1 positional argument but 2 were given"
+        );
+        assert_eq!(
+            told(&THREE, none()),
+            "f() missing 2 required positional arguments: 'a' and 'b'"
+        );
+        assert_eq!(
+            told(&THREE, Call::of([1, 2, 3, 4])),
+            "f() takes from 2 to 3 positional arguments but 4 were given"
+        );
+        assert_eq!(
+            told(&THREE, Call::of([1, 2]).with("a", 1)),
+            "f() got multiple values for argument 'a'"
+        );
+        assert_eq!(told(&THREE, Call::of([1, 2])), "");
+        assert_eq!(unknown_keywords(&ECHO, &none().with("x", 1).with("__y", 2)), ["x=1"]);
+    }
+
+    #[test]
+    fn words_that_are_keywords() {
+        for (text, expected) in [
+            ("a=b", Some(("a", "b"))),
+            ("a=", Some(("a", ""))),
+            ("a.b-c=1=2", Some(("a.b-c", "1=2"))),
+            ("a==b", None),
+            ("1a=b", None),
+            ("a b=c", None),
+            ("=x", None),
+            ("plain", None),
+        ] {
+            assert_eq!(keyword(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn returns_that_say_they_failed() {
+        assert!(says_failed(&dict! { "result" => false }));
+        assert!(says_failed(&dict! { "success" => Value::Null }));
+        assert!(!says_failed(&dict! { "result" => true, "x" => false }));
+        assert!(!says_failed(&Value::Bool(false)));
+    }
+}

@@ -1,0 +1,1418 @@
+//! `git`: working copies and repositories, by the program git.
+//!
+//! Functions are thin: each is one command line, built as words. `run.rs` says how git is run.
+//! Their last arguments are always the same, so they are written once, in [`git!`].
+
+mod run;
+
+use std::path::{Path, PathBuf};
+
+use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_value::{Dict, Value, dict};
+
+pub use self::run::{Git, Ran, redacted, with_auth, without_command};
+use crate::cmd::shlex;
+
+module! {
+    /// Working copies and repositories.
+    "git": add, archive, branch, checkout, clone, commit, config_get, config_get_regexp,
+    config_get_regex, config_set, config_unset, current_branch, describe, diff,
+    discard_local_changes, fetch, init, is_worktree, list_branches, list_tags, ls_remote, merge,
+    merge_base, pull, push, rebase, remote_get, remote_refs, remote_set, remotes, reset, rev_parse,
+    revision, rm, stash, status, submodule, symbolic_ref, tag, version,
+}
+
+/// Options as a list, or a text of words.
+pub fn options(value: &Value) -> Result<Vec<String>> {
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::List(list) => Ok(list.into_iter().map(|item| item.to_string()).collect()),
+        other => shlex::split(&other.to_str()).map_err(Error::invalid),
+    }
+}
+
+fn here(cx: &Cx, cwd: &str, user: Option<&String>) -> Result<PathBuf> {
+    let home = |name: &str| cx.host.user_named(name).ok().flatten().map(|user| user.home);
+    let path = match cwd.strip_prefix('~') {
+        Some(rest) => {
+            let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
+            let own = user.cloned().unwrap_or_else(|| "root".into());
+            let name = if name.is_empty() { own.as_str() } else { name };
+            PathBuf::from(home(name).unwrap_or_else(|| format!("~{name}"))).join(rest)
+        }
+        None => PathBuf::from(cwd),
+    };
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(Error::invalid(format!("{} is not an absolute path", path.display())))
+}
+
+/// Declares functions by what is their own; the arguments all of them share are here.
+macro_rules! git {
+    ($(
+        $(#[$doc:meta])*
+        $kind:ident $name:ident($($(#[$attr:meta])* $param:ident: $type:ty),*) -> $ret:ty
+            = |$cx:ident, $git:ident, $opts:ident| $body:expr;
+    )*) => {$(
+        git! { @$kind [$(#[$doc])*] $name [$($(#[$attr])* $param: $type),*] $ret, $cx, $git, $opts, $body }
+    )*};
+    (@plain [$(#[$doc:meta])*] $name:ident [$($(#[$attr:meta])* $param:ident: $type:ty),*] $ret:ty,
+     $cx:ident, $git:ident, $opts:ident, $body:expr) => {
+        $(#[$doc])*
+        #[function]
+        pub fn $name(
+            $cx: &Cx,
+            /// The working copy.
+            cwd: String,
+            $($(#[$attr])* $param: $type,)*
+            /// Who runs git.
+            user: Option<String>,
+            /// For Windows.
+            password: Option<String>,
+            /// Do not log a failure as an error.
+            #[default(false)]
+            ignore_retcode: bool,
+            /// The encoding of the output; UTF-8 is assumed.
+            output_encoding: Option<String>,
+        ) -> Result<$ret> {
+            let _ = (password, ignore_retcode, output_encoding);
+            let $git = Git { cwd: Some(here($cx, &cwd, user.as_ref())?), user, ..Git::default() };
+            let $opts = Vec::<String>::new();
+            let _ = &$opts;
+            $body
+        }
+    };
+    (@opts [$(#[$doc:meta])*] $name:ident [$($(#[$attr:meta])* $param:ident: $type:ty),*] $ret:ty,
+     $cx:ident, $git:ident, $opts:ident, $body:expr) => {
+        $(#[$doc])*
+        #[function]
+        #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+        pub fn $name(
+            $cx: &Cx,
+            /// The working copy.
+            cwd: String,
+            $($(#[$attr])* $param: $type,)*
+            /// Further options of the command.
+            #[default(Value::from(""))]
+            opts: Value,
+            /// Options of git itself, before the command.
+            #[default(Value::from(""))]
+            git_opts: Value,
+            /// Who runs git.
+            user: Option<String>,
+            /// For Windows.
+            password: Option<String>,
+            /// Do not log a failure as an error.
+            #[default(false)]
+            ignore_retcode: bool,
+            /// The encoding of the output; UTF-8 is assumed.
+            output_encoding: Option<String>,
+        ) -> Result<$ret> {
+            let _ = (password, ignore_retcode, output_encoding, git_opts);
+            let $git = Git { cwd: Some(here($cx, &cwd, user.as_ref())?), user, ..Git::default() };
+            let $opts = options(&opts)?;
+            $body
+        }
+    };
+    (@net [$(#[$doc:meta])*] $name:ident [$($(#[$attr:meta])* $param:ident: $type:ty),*] $ret:ty,
+     $cx:ident, $git:ident, $opts:ident, $body:expr) => {
+        $(#[$doc])*
+        #[function]
+        #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+        pub fn $name(
+            $cx: &Cx,
+            /// The working copy.
+            cwd: String,
+            $($(#[$attr])* $param: $type,)*
+            /// Further options of the command.
+            #[default(Value::from(""))]
+            opts: Value,
+            /// Options of git itself, before the command.
+            #[default(Value::from(""))]
+            git_opts: Value,
+            /// Who runs git.
+            user: Option<String>,
+            /// For Windows.
+            password: Option<String>,
+            /// Private keys for ssh.
+            #[default(Vec::new())]
+            identity: Vec<String>,
+            /// Do not log a failure as an error.
+            #[default(false)]
+            ignore_retcode: bool,
+            /// The environment `salt://` keys come from.
+            #[default("base".to_owned())]
+            saltenv: String,
+            /// The encoding of the output; UTF-8 is assumed.
+            output_encoding: Option<String>,
+        ) -> Result<$ret> {
+            let _ = (password, ignore_retcode, output_encoding, git_opts);
+            let cwd = Some(here($cx, &cwd, user.as_ref())?);
+            let $git = Git { cwd, user, identity, saltenv: Some(saltenv) };
+            let $opts = options(&opts)?;
+            $body
+        }
+    };
+}
+
+fn words(items: &[&str]) -> Vec<String> {
+    items.iter().map(|item| (*item).to_owned()).collect()
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+git! {
+    /// Add a file to what is committed next.
+    ///
+    /// ```console
+    /// $ salt myminion git.add /path/to/repo foo/bar.py
+    /// ```
+    opts add(
+        /// The file.
+        filename: String
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["add", "--verbose"]);
+        line.extend(opts.into_iter().filter(|word| word != "-v" && word != "--verbose"));
+        line.extend(words(&["--", &filename]));
+        git.run(cx, line)
+    };
+
+    /// List, make or remove branches.
+    ///
+    /// ```console
+    /// $ salt myminion git.branch /path/to/repo mybranch opts='-d'
+    /// ```
+    opts branch(
+        /// The branch.
+        name: Option<String>
+    ) -> bool = |cx, git, opts| {
+        let mut line = words(&["branch"]);
+        line.extend(opts);
+        line.extend(name);
+        git.run(cx, line)?;
+        Ok(true)
+    };
+
+    /// Check a revision out.
+    ///
+    /// ```console
+    /// $ salt myminion git.checkout /path/to/repo somebranch user=jeff
+    /// ```
+    opts checkout(
+        /// The revision.
+        rev: Option<String>,
+        /// Throw local changes away.
+        #[default(false)]
+        force: bool
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["checkout"]);
+        if force {
+            line.push("--force".into());
+        }
+        let branches = opts.iter().any(|word| word == "-b" || word == "-B");
+        line.extend(opts.into_iter().filter(|word| word != "-f" && word != "--force"));
+        match rev.filter(|rev| !rev.is_empty()) {
+            Some(rev) => line.push(rev),
+            None if branches => {}
+            None => {
+                return Err(Error::invalid(
+                    "'rev' argument is required unless -b or -B in opts",
+                ));
+            }
+        }
+        git.run_merged(cx, line)
+    };
+
+    /// Commit.
+    ///
+    /// ```console
+    /// $ salt myminion git.commit /path/to/repo 'The commit message'
+    /// ```
+    opts commit(
+        /// The message.
+        message: String
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["commit", "-m", &message]);
+        line.extend(opts);
+        git.run(cx, line)
+    };
+
+    /// Return the name of the branch checked out.
+    ///
+    /// ```console
+    /// $ salt myminion git.current_branch /path/to/repo
+    /// ```
+    plain current_branch() -> String = |cx, git, _opts| {
+        git.ask(cx, ["rev-parse", "--abbrev-ref", "HEAD"])
+    };
+
+    /// Describe a revision by the nearest tag.
+    ///
+    /// ```console
+    /// $ salt myminion git.describe /path/to/repo develop
+    /// ```
+    plain describe(
+        /// The revision.
+        #[default("HEAD".to_owned())]
+        rev: String
+    ) -> String = |cx, git, _opts| git.ask(cx, words(&["describe", "--always", &rev]));
+
+    /// Show what differs.
+    ///
+    /// ```console
+    /// $ salt myminion git.diff /path/to/repo branch1 branch2
+    /// ```
+    opts diff(
+        /// A revision.
+        item1: Option<String>,
+        /// Another one.
+        item2: Option<String>
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["diff"]);
+        line.extend(opts);
+        line.extend(item1);
+        line.extend(item2);
+        git.ask(cx, line)
+    };
+
+    /// Throw local changes away.
+    ///
+    /// ```console
+    /// $ salt myminion git.discard_local_changes /path/to/repo
+    /// ```
+    plain discard_local_changes(
+        /// Below this path.
+        #[default(".".to_owned())]
+        path: String
+    ) -> String = |cx, git, _opts| git.run(cx, words(&["checkout", "--", &path]));
+
+    /// Fetch from a remote repository.
+    ///
+    /// ```console
+    /// $ salt myminion git.fetch /path/to/repo upstream identity=/root/.ssh/id_rsa
+    /// ```
+    net fetch(
+        /// The remote.
+        remote: Option<String>,
+        /// Also what is not a fast-forward.
+        #[default(false)]
+        force: bool,
+        /// What to fetch.
+        refspecs: Option<Vec<String>>
+    ) -> Dict = |cx, git, opts| {
+        let refspecs: Vec<String> = refspecs
+            .unwrap_or_default()
+            .iter()
+            .flat_map(|spec| spec.split(','))
+            .map(str::to_owned)
+            .collect();
+        fetched(cx, &git, remote.as_deref(), force, &opts, &refspecs)
+    };
+
+    /// Return the names of branches.
+    ///
+    /// ```console
+    /// $ salt myminion git.list_branches /path/to/repo remote=True
+    /// ```
+    plain list_branches(
+        /// Those of remotes.
+        #[default(false)]
+        remote: bool
+    ) -> Vec<String> = |cx, git, _opts| {
+        let place = if remote { "refs/remotes/" } else { "refs/heads/" };
+        let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
+        Ok(lines(&text))
+    };
+
+    /// Return the names of tags.
+    ///
+    /// ```console
+    /// $ salt myminion git.list_tags /path/to/repo
+    /// ```
+    plain list_tags() -> Vec<String> = |cx, git, _opts| {
+        let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", "refs/tags/"])?;
+        Ok(lines(&text))
+    };
+
+    /// Merge a revision.
+    ///
+    /// ```console
+    /// $ salt myminion git.merge /path/to/repo @{upstream}
+    /// ```
+    opts merge(
+        /// The revision.
+        rev: Option<String>
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["merge"]);
+        line.extend(opts);
+        line.extend(rev.filter(|rev| !rev.is_empty()));
+        git.run(cx, line)
+    };
+
+    /// Fetch and merge.
+    ///
+    /// ```console
+    /// $ salt myminion git.pull /path/to/repo opts='--rebase origin master'
+    /// ```
+    net pull() -> String = |cx, git, opts| {
+        git.run(cx, words(&["pull"]).into_iter().chain(opts))
+    };
+
+    /// Push to a remote repository.
+    ///
+    /// ```console
+    /// $ salt myminion git.push /path/to/repo upstream issue21
+    /// ```
+    net push(
+        /// The remote.
+        remote: Option<String>,
+        /// What to push.
+        r#ref: Option<String>
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["push"]);
+        line.extend(opts);
+        line.extend(remote);
+        line.extend(r#ref);
+        git.run(cx, line)
+    };
+
+    /// Rebase onto a revision.
+    ///
+    /// ```console
+    /// $ salt myminion git.rebase /path/to/repo 'origin master'
+    /// ```
+    opts rebase(
+        /// The revision.
+        #[default("master".to_owned())]
+        rev: String
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["rebase"]);
+        line.extend(opts);
+        line.extend(shlex::split(&rev).map_err(Error::invalid)?);
+        git.run(cx, line)
+    };
+
+    /// Reset the working copy.
+    ///
+    /// ```console
+    /// $ salt myminion git.reset /path/to/repo opts='--hard origin/master'
+    /// ```
+    opts reset() -> String = |cx, git, opts| {
+        git.run(cx, words(&["reset"]).into_iter().chain(opts))
+    };
+
+    /// Return what a revision means.
+    ///
+    /// ```console
+    /// $ salt myminion git.rev_parse /path/to/repo HEAD
+    /// ```
+    opts rev_parse(
+        /// The revision.
+        rev: Option<String>
+    ) -> String = |cx, git, opts| {
+        git.ask(cx, words(&["rev-parse"]).into_iter().chain(opts).chain(rev))
+    };
+
+    /// Return the full name of a revision.
+    ///
+    /// ```console
+    /// $ salt myminion git.revision /path/to/repo mybranch
+    /// ```
+    plain revision(
+        /// The revision.
+        #[default("HEAD".to_owned())]
+        rev: String,
+        /// Only its first digits.
+        #[default(false)]
+        short: bool
+    ) -> String = |cx, git, _opts| {
+        let short = short.then(|| "--short".to_owned());
+        git.ask(cx, words(&["rev-parse"]).into_iter().chain(short).chain([rev]))
+    };
+
+    /// Remove a file.
+    ///
+    /// ```console
+    /// $ salt myminion git.rm /path/to/repo foo/baz opts='-r'
+    /// ```
+    opts rm(
+        /// The file.
+        filename: String
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["rm"]);
+        line.extend(opts);
+        line.extend(words(&["--", &filename]));
+        git.run(cx, line)
+    };
+
+    /// Put local changes aside.
+    ///
+    /// ```console
+    /// $ salt myminion git.stash /path/to/repo pop
+    /// ```
+    opts stash(
+        /// What to do.
+        #[default("save".to_owned())]
+        action: String
+    ) -> String = |cx, git, opts| {
+        git.run(cx, words(&["stash", &action]).into_iter().chain(opts))
+    };
+
+    /// Return the changed files, by kind of change.
+    ///
+    /// ```console
+    /// $ salt myminion git.status /path/to/repo
+    /// ```
+    plain status() -> Dict = |cx, git, _opts| {
+        let text = git.ask(cx, ["status", "-z", "--porcelain"])?;
+        let found = Dict::new();
+        for item in text.split('\0').filter(|item| item.len() > 3) {
+            let (state, name) = item.split_at(3);
+            let word = match state.trim() {
+                "M" => "modified",
+                "A" => "new",
+                "D" => "deleted",
+                "??" => "untracked",
+                other => other,
+            };
+            let list = found.get_or_insert_with(word, || Value::list(Vec::<Value>::new()));
+            if let Value::List(list) = list {
+                list.push(name);
+            }
+        }
+        Ok(found)
+    };
+
+    /// Run a command on submodules.
+    ///
+    /// ```console
+    /// $ salt myminion git.submodule /path/to/repo update opts='--init --recursive'
+    /// ```
+    net submodule(
+        /// What to do.
+        command: String
+    ) -> String = |cx, git, opts| {
+        git.run(cx, words(&["submodule", &command]).into_iter().chain(opts))
+    };
+
+    /// Read or set a symbolic reference.
+    ///
+    /// ```console
+    /// $ salt myminion git.symbolic_ref /path/to/repo HEAD
+    /// ```
+    opts symbolic_ref(
+        /// The reference.
+        r#ref: String,
+        /// What it shall mean.
+        value: Option<String>
+    ) -> String = |cx, git, opts| {
+        let looks = value.is_none() && !opts.iter().any(|word| word == "-d" || word == "--delete");
+        let line = words(&["symbolic-ref"]).into_iter().chain(opts).chain([r#ref]).chain(value);
+        if looks { git.ask(cx, line) } else { git.run(cx, line) }
+    };
+
+    /// Make or remove a tag.
+    ///
+    /// ```console
+    /// $ salt myminion git.tag /path/to/repo v1.2 message='Version 1.2'
+    /// ```
+    opts tag(
+        /// The tag.
+        name: String,
+        /// What to tag.
+        #[default("HEAD".to_owned())]
+        r#ref: String,
+        /// A message.
+        message: Option<String>
+    ) -> String = |cx, git, opts| {
+        let deletes = opts.iter().any(|word| word == "-d" || word == "--delete");
+        let message = message.map(|text| words(&["-m", &text])).unwrap_or_default();
+        let target = (!deletes).then_some(r#ref);
+        let line = words(&["tag"]).into_iter().chain(opts).chain(message).chain([name]);
+        git.run(cx, line.chain(target))
+    };
+}
+
+/// Fetches; tells what came, as `git.fetch` returns it.
+pub fn fetched(
+    cx: &Cx,
+    git: &Git,
+    remote: Option<&str>,
+    force: bool,
+    opts: &[String],
+    refspecs: &[String],
+) -> Result<Dict> {
+    let mut line = words(&["fetch"]);
+    if force {
+        line.push("--force".into());
+    }
+    line.extend(opts.iter().filter(|word| *word != "-f" && *word != "--force").cloned());
+    line.extend(remote.map(str::to_owned));
+    line.extend(refspecs.iter().cloned());
+    Ok(updates(&git.run_merged(cx, line)?))
+}
+
+/// Reads the lines of a fetch that tell of something new.
+fn updates(text: &str) -> Dict {
+    let found = Dict::new();
+    let add = |key: &str, name: &str| {
+        let list = found.get_or_insert_with(key, || Value::list(Vec::<Value>::new()));
+        if let Value::List(list) = list {
+            list.push(name);
+        }
+    };
+    for line in text.lines() {
+        let Some((left, _)) = line.split_once("->") else { continue };
+        let left = left.trim_start_matches([' ', '\t', '*']);
+        let (mark, name) = match left.strip_prefix('[') {
+            Some(rest) => match rest.split_once(']') {
+                Some((mark, name)) => (mark, name.trim()),
+                None => continue,
+            },
+            None => match left.split_once(char::is_whitespace) {
+                Some((mark, name)) => (mark, name.trim()),
+                None => continue,
+            },
+        };
+        let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match mark {
+            "new tag" => add("new tags", name),
+            "new branch" => add("new branches", name),
+            "tag update" => add("updated tags", name),
+            mark => {
+                if let Some((old, new)) = mark.split_once("..").filter(|(old, new)| hex(old) && hex(new)) {
+                    let all = found.get_or_insert_with("updated branches", Value::dict);
+                    if let Value::Dict(all) = all {
+                        all.insert(name, dict! { "old" => old, "new" => new });
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Make an archive of a revision.
+///
+/// ```console
+/// $ salt myminion git.archive /path/to/repo /path/to/archive.tar prefix=foo/
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn archive(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The file to write.
+    output: String,
+    /// The revision.
+    #[default("HEAD".to_owned())]
+    rev: String,
+    /// What every name in the archive begins with.
+    prefix: Option<String>,
+    /// Options of git itself.
+    #[default(Value::from(""))]
+    git_opts: Value,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// `format`.
+    kwargs: Rest,
+) -> Result<bool> {
+    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let cwd = here(cx, &cwd, user.as_ref())?;
+    let folder = cwd.file_name().map(|name| format!("{}/", name.to_string_lossy()));
+    let prefix = prefix.or(folder).unwrap_or_default();
+    let mut line = words(&["archive"]);
+    if !prefix.is_empty() {
+        line.extend(words(&["--prefix", &prefix]));
+    }
+    if let Some(format) = kwargs.kwargs.get("format").filter(Value::truthy) {
+        line.extend(words(&["--format", &format.to_str()]));
+    }
+    line.extend(words(&["--output", &output, &rev]));
+    Git { cwd: Some(cwd), user, ..Git::default() }.run(cx, line)?;
+    Ok(true)
+}
+
+/// Clone a repository.
+///
+/// ```console
+/// $ salt myminion git.clone /path/to/repo_parent_dir git://github.com/saltstack/salt.git
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn clone(
+    cx: &Cx,
+    /// Where to; with `name`, the folder above.
+    cwd: String,
+    /// Where from.
+    url: Option<String>,
+    /// The name of the working copy below `cwd`.
+    name: Option<String>,
+    /// Further options.
+    #[default(Value::from(""))]
+    opts: Value,
+    /// Options of git itself.
+    #[default(Value::from(""))]
+    git_opts: Value,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Private keys for ssh.
+    #[default(Vec::new())]
+    identity: Vec<String>,
+    /// The user for https.
+    https_user: Option<String>,
+    /// The password for https.
+    https_pass: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The environment `salt://` keys come from.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<bool> {
+    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let cwd = here(cx, &cwd, user.as_ref())?;
+    let url = url.filter(|url| !url.is_empty());
+    let url = url.ok_or_else(|| Error::invalid("Missing 'url' argument"))?;
+    let url = with_auth(&url, https_user.as_deref(), https_pass.as_deref())?;
+    let mut line = words(&["clone"]);
+    line.extend(options(&opts)?);
+    line.extend(words(&["--", &url]));
+    let from = match name {
+        Some(name) => {
+            line.push(name);
+            cx.host.create_dirs(&cwd, None)?;
+            cwd
+        }
+        None => {
+            line.push(cwd.to_string_lossy().into_owned());
+            PathBuf::from("/tmp")
+        }
+    };
+    Git { cwd: Some(from), user, identity, saltenv: Some(saltenv) }.run(cx, line)?;
+    Ok(true)
+}
+
+/// Where configuration is read and written.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    pub git: Git,
+    pub global: bool,
+}
+
+impl Config {
+    fn of(cx: &Cx, cwd: Option<String>, user: Option<String>, global: bool) -> Result<Self> {
+        let cwd = match cwd {
+            Some(cwd) => Some(here(cx, &cwd, user.as_ref())?),
+            None if global => None,
+            None => {
+                return Err(Error::invalid("'cwd' argument required unless global=True"));
+            }
+        };
+        Ok(Self { git: Git { cwd, user, ..Git::default() }, global })
+    }
+
+    fn line(&self, words_after: &[&str]) -> Vec<String> {
+        let mut line = words(&["config"]);
+        line.push(if self.global { "--global" } else { "--local" }.to_owned());
+        line.extend(words(words_after));
+        line
+    }
+
+    /// All values of a key; `None` if it is not set.
+    pub fn get(&self, cx: &Cx, key: &str) -> Result<Option<Vec<String>>> {
+        let ran = self.git.ask_all(cx, self.line(&["--get-all", key]))?;
+        match ran.code {
+            0 => Ok(Some(ran.stdout.lines().map(str::to_owned).collect())),
+            1 => Ok(None),
+            _ => Err(Error::failed(ran.stderr)),
+        }
+    }
+
+    /// Keys that fit an expression, with their values.
+    pub fn matching(&self, cx: &Cx, key: &str, value: Option<&str>) -> Result<Vec<(String, Vec<String>)>> {
+        let mut line = self.line(&["--get-regexp", key]);
+        line.extend(value.map(str::to_owned));
+        let ran = self.git.ask_all(cx, line)?;
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        for line in ran.stdout.lines() {
+            let Some((key, value)) = line.split_once(char::is_whitespace) else { continue };
+            match found.iter_mut().find(|(own, _)| own == key) {
+                Some((_, values)) => values.push(value.to_owned()),
+                None => found.push((key.to_owned(), vec![value.to_owned()])),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Replaces the values of a key.
+    pub fn set(&self, cx: &Cx, key: &str, values: &[String], add: bool) -> Result<()> {
+        for (at, value) in values.iter().enumerate() {
+            let how = if at == 0 && !add { "--replace-all" } else { "--add" };
+            self.git.run(cx, self.line(&[how, key, value]))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a key, or those of its values that fit.
+    pub fn unset(&self, cx: &Cx, key: &str, value: Option<&str>, all: bool) -> Result<()> {
+        let mut line = self.line(&[if all { "--unset-all" } else { "--unset" }, key]);
+        line.extend(value.map(str::to_owned));
+        let ran = self.git.run_all(cx, line)?;
+        let text = match ran.code {
+            0 => return Ok(()),
+            1 => "Section or key is invalid".to_owned(),
+            5 if self.get(cx, key)?.is_none() => format!("Key '{key}' does not exist"),
+            5 => {
+                let too = if value.is_some() { " and value_regex matches multiple values" } else { "" };
+                format!("Multiple values exist for key '{key}'{too}")
+            }
+            6 => "The value_regex is invalid".to_owned(),
+            code => {
+                let said = if ran.stderr.is_empty() { String::new() } else { format!("; {}", ran.stderr) };
+                format!("Failed to unset key '{key}', git config returned exit code {code}{said}")
+            }
+        };
+        Err(Error::failed(text))
+    }
+}
+
+fn flag(kwargs: &Rest, name: &str) -> bool {
+    kwargs.kwargs.get(name).is_some_and(|flag| flag.truthy())
+}
+
+/// Return a configured value.
+///
+/// ```console
+/// $ salt myminion git.config_get user.name cwd=/path/to/repo
+/// $ salt myminion git.config_get core.gitproxy cwd=/path/to/repo all=True
+/// ```
+#[function]
+pub fn config_get(
+    cx: &Cx,
+    /// The key.
+    key: String,
+    /// The working copy.
+    cwd: Option<String>,
+    /// Whose configuration.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// `global`, `all`.
+    kwargs: Rest,
+) -> Result<Value> {
+    let _ = (password, ignore_retcode, output_encoding);
+    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    Ok(match config.get(cx, &key)? {
+        None => Value::Null,
+        Some(values) if flag(&kwargs, "all") => Value::list(values),
+        Some(values) => values.last().cloned().unwrap_or_default().into(),
+    })
+}
+
+/// Return configured values whose keys fit an expression.
+///
+/// ```console
+/// $ salt myminion git.config_get_regexp '^user\..+' cwd=/path/to/repo
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn config_get_regexp(
+    cx: &Cx,
+    /// The expression.
+    key: String,
+    /// An expression for values.
+    value_regex: Option<String>,
+    /// The working copy.
+    cwd: Option<String>,
+    /// Whose configuration.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// `global`.
+    kwargs: Rest,
+) -> Result<Dict> {
+    let _ = (password, ignore_retcode, output_encoding);
+    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    let found = config.matching(cx, &key, value_regex.as_deref())?;
+    Ok(found.into_iter().map(|(key, values)| (key, Value::list(values))).collect())
+}
+
+/// As `git.config_get_regexp`.
+///
+/// ```console
+/// $ salt myminion git.config_get_regex '^user\..+' cwd=/path/to/repo
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn config_get_regex(
+    cx: &Cx,
+    /// The expression.
+    key: String,
+    /// An expression for values.
+    value_regex: Option<String>,
+    /// The working copy.
+    cwd: Option<String>,
+    /// Whose configuration.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// `global`.
+    kwargs: Rest,
+) -> Result<Dict> {
+    config_get_regexp(cx, key, value_regex, cwd, user, password, ignore_retcode, output_encoding, kwargs)
+}
+
+/// Set a configured value.
+///
+/// ```console
+/// $ salt myminion git.config_set user.email me@example.com cwd=/path/to/repo
+/// $ salt myminion git.config_set user.email foo@bar.com global=True
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn config_set(
+    cx: &Cx,
+    /// The key.
+    key: String,
+    /// The value.
+    value: Option<String>,
+    /// Several values.
+    multivar: Option<halite_spec::Strings>,
+    /// The working copy.
+    cwd: Option<String>,
+    /// Whose configuration.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// `global`, `add`.
+    kwargs: Rest,
+) -> Result<Value> {
+    let _ = (password, ignore_retcode, output_encoding);
+    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    let (values, add) = match (value, multivar) {
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("Only one of 'value' and 'multivar' is permitted"));
+        }
+        (Some(value), None) => (vec![value], flag(&kwargs, "add")),
+        (None, several) => (several.map(|several| several.0).unwrap_or_default(), false),
+    };
+    config.set(cx, &key, &values, add)?;
+    Ok(config.get(cx, &key)?.map(Value::list).unwrap_or_default())
+}
+
+/// Remove a configured value.
+///
+/// ```console
+/// $ salt myminion git.config_unset mysection.mykey cwd=/path/to/repo
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn config_unset(
+    cx: &Cx,
+    /// The key.
+    key: String,
+    /// Only values that fit.
+    value_regex: Option<String>,
+    /// The working copy.
+    cwd: Option<String>,
+    /// Whose configuration.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// `global`, `all`.
+    kwargs: Rest,
+) -> Result<bool> {
+    let _ = (password, ignore_retcode, output_encoding);
+    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    config.unset(cx, &key, value_regex.as_deref(), flag(&kwargs, "all"))?;
+    Ok(true)
+}
+
+/// Make a repository.
+///
+/// ```console
+/// $ salt myminion git.init /path/to/bare/repo.git bare=True
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn init(
+    cx: &Cx,
+    /// Where.
+    cwd: String,
+    /// Without a working copy.
+    #[default(false)]
+    bare: bool,
+    /// The template folder.
+    template: Option<String>,
+    /// Where the repository itself goes.
+    separate_git_dir: Option<String>,
+    /// Who may write to it.
+    shared: Option<Value>,
+    /// Further options.
+    #[default(Value::from(""))]
+    opts: Value,
+    /// Options of git itself.
+    #[default(Value::from(""))]
+    git_opts: Value,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<String> {
+    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let cwd = here(cx, &cwd, user.as_ref())?;
+    let mut line = words(&["init"]);
+    if bare {
+        line.push("--bare".into());
+    }
+    line.extend(template.map(|template| format!("--template={template}")));
+    line.extend(separate_git_dir.map(|dir| format!("--separate-git-dir={dir}")));
+    match shared {
+        None | Some(Value::Null | Value::Bool(false)) => {}
+        Some(Value::Bool(true)) => line.push("--shared".into()),
+        Some(Value::Int(mode)) => line.push(format!("--shared=0{mode}")),
+        Some(word) => line.push(format!("--shared={word}")),
+    }
+    line.extend(options(&opts)?);
+    line.push("--".into());
+    line.push(cwd.to_string_lossy().into_owned());
+    Git { cwd: Some("/tmp".into()), user, ..Git::default() }.run(cx, line)
+}
+
+/// Tell whether a folder is the top of a linked working copy.
+///
+/// ```console
+/// $ salt myminion git.is_worktree /path/to/repo
+/// ```
+#[function]
+pub fn is_worktree(
+    cx: &Cx,
+    /// The folder.
+    cwd: String,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<bool> {
+    let _ = (password, output_encoding);
+    let cwd = here(cx, &cwd, user.as_ref())?;
+    let git = Git { cwd: Some(cwd.clone()), user, ..Git::default() };
+    if !cx.host.is_dir(&cwd) {
+        return Ok(false);
+    }
+    let Ok(top) = git.ask(cx, ["rev-parse", "--show-toplevel"]) else { return Ok(false) };
+    Ok(cx.host.is_file(&Path::new(&top).join(".git")))
+}
+
+/// Reads lines of name and hash.
+fn refs(text: &str) -> Vec<(String, String)> {
+    let pairs = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    pairs.map(|(hash, name)| (name.trim().to_owned(), hash.to_owned())).collect()
+}
+
+/// Asks a repository for its references.
+pub fn refs_of(cx: &Cx, git: &Git, url: &str) -> Result<Vec<(String, String)>> {
+    if url.starts_with('-') {
+        return Err(Error::invalid(format!("'{url}' is not the address of a repository")));
+    }
+    Ok(refs(&git.ask(cx, words(&["ls-remote", url]))?))
+}
+
+/// Return the references of a remote of a working copy, or of a URL.
+///
+/// ```console
+/// $ salt myminion git.ls_remote /path/to/repo origin master
+/// $ salt myminion git.ls_remote remote=https://mydomain.tld/repo.git opts='--tags'
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn ls_remote(
+    cx: &Cx,
+    /// The working copy.
+    cwd: Option<String>,
+    /// A remote, or a URL.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// Only references of this name.
+    r#ref: Option<String>,
+    /// Further options.
+    #[default(Value::from(""))]
+    opts: Value,
+    /// Options of git itself.
+    #[default(Value::from(""))]
+    git_opts: Value,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Private keys for ssh.
+    #[default(Vec::new())]
+    identity: Vec<String>,
+    /// The user for https.
+    https_user: Option<String>,
+    /// The password for https.
+    https_pass: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// The environment `salt://` keys come from.
+    #[default("base".to_owned())]
+    saltenv: String,
+) -> Result<Dict> {
+    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let cwd = cwd.map(|cwd| here(cx, &cwd, user.as_ref())).transpose()?;
+    let remote = with_auth(&remote, https_user.as_deref(), https_pass.as_deref())?;
+    let mut line = words(&["ls-remote"]);
+    line.extend(options(&opts)?);
+    line.push(remote);
+    line.extend(r#ref);
+    let git = Git { cwd, user, identity, saltenv: Some(saltenv) };
+    Ok(refs(&git.ask(cx, line)?).into_iter().collect())
+}
+
+/// Return the common ancestor of revisions, or tell whether one is another's ancestor.
+///
+/// ```console
+/// $ salt myminion git.merge_base /path/to/repo HEAD upstream/mybranch
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn merge_base(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The revisions.
+    refs: Option<halite_spec::Strings>,
+    /// The best ancestor of all.
+    #[default(false)]
+    octopus: bool,
+    /// Tell whether the first is an ancestor of the second.
+    #[default(false)]
+    is_ancestor: bool,
+    /// Those that no other one reaches.
+    #[default(false)]
+    independent: bool,
+    /// The point a branch left another at.
+    fork_point: Option<String>,
+    /// Further options.
+    #[default(Value::from(""))]
+    opts: Value,
+    /// Options of git itself.
+    #[default(Value::from(""))]
+    git_opts: Value,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<Value> {
+    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
+    let mut line = words(&["merge-base"]);
+    line.extend(options(&opts)?);
+    for (wanted, word) in
+        [(octopus, "--octopus"), (is_ancestor, "--is-ancestor"), (independent, "--independent")]
+    {
+        if wanted {
+            line.push(word.to_owned());
+        }
+    }
+    if let Some(point) = fork_point {
+        line.extend(words(&["--fork-point", &point]));
+    }
+    line.extend(refs.map(|refs| refs.0).unwrap_or_default());
+    if is_ancestor {
+        return Ok((git.ask_all(cx, line)?.code == 0).into());
+    }
+    Ok(Value::list(lines(&git.ask(cx, line)?)))
+}
+
+/// Reads `git remote --verbose`: name, fetch URL, push URL.
+pub fn remotes_of(cx: &Cx, git: &Git) -> Result<Vec<(String, String, String)>> {
+    let mut found: Vec<(String, String, String)> = Vec::new();
+    for line in git.ask(cx, ["remote", "--verbose"])?.lines() {
+        let mut parts = line.split_whitespace();
+        let (Some(name), Some(url)) = (parts.next(), parts.next()) else { continue };
+        let action = parts.next().unwrap_or_default();
+        let at = found.iter().position(|(own, ..)| own == name).unwrap_or_else(|| {
+            found.push((name.to_owned(), String::new(), String::new()));
+            found.len() - 1
+        });
+        if let Some(entry) = found.get_mut(at) {
+            if action == "(push)" { entry.2 = url.to_owned() } else { entry.1 = url.to_owned() }
+        }
+    }
+    Ok(found)
+}
+
+fn shown_remote(fetch: &str, push: &str, hide: bool) -> Value {
+    let show = |url: &str| if hide { redacted(url) } else { url.to_owned() };
+    dict! { "fetch" => show(fetch), "push" => show(push) }
+}
+
+/// Return the remotes of a working copy.
+///
+/// ```console
+/// $ salt myminion git.remotes /path/to/repo
+/// ```
+#[function]
+pub fn remotes(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Hide passwords.
+    #[default(true)]
+    redact_auth: bool,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<Dict> {
+    let _ = (password, ignore_retcode, output_encoding);
+    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
+    let found = remotes_of(cx, &git)?;
+    Ok(found.iter().map(|(name, fetch, push)| (name, shown_remote(fetch, push, redact_auth))).collect())
+}
+
+/// Return one remote of a working copy.
+///
+/// ```console
+/// $ salt myminion git.remote_get /path/to/repo upstream
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn remote_get(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Hide passwords.
+    #[default(true)]
+    redact_auth: bool,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<Value> {
+    let all = remotes(cx, cwd.clone(), user, password, redact_auth, ignore_retcode, output_encoding)?;
+    all.get(remote.as_str()).ok_or_else(|| {
+        Error::failed(format!("Remote '{remote}' not present in git checkout located at {cwd}"))
+    })
+}
+
+/// Return the references of a repository by its URL.
+///
+/// ```console
+/// $ salt myminion git.remote_refs https://github.com/saltstack/salt.git filter=develop
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn remote_refs(
+    cx: &Cx,
+    /// The URL.
+    url: String,
+    /// Only branches.
+    #[default(false)]
+    heads: bool,
+    /// Only tags.
+    #[default(false)]
+    tags: bool,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Private keys for ssh.
+    #[default(Vec::new())]
+    identity: Vec<String>,
+    /// The user for https.
+    https_user: Option<String>,
+    /// The password for https.
+    https_pass: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// The environment `salt://` keys come from.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// `filter`.
+    kwargs: Rest,
+) -> Result<Dict> {
+    let _ = (password, ignore_retcode, output_encoding);
+    let url = with_auth(&url, https_user.as_deref(), https_pass.as_deref())?;
+    let mut line = words(&["ls-remote"]);
+    if heads {
+        line.push("--heads".into());
+    }
+    if tags {
+        line.push("--tags".into());
+    }
+    line.push(url);
+    line.extend(kwargs.kwargs.get("filter").map(|filter| filter.to_string()));
+    let git = Git { cwd: None, user, identity, saltenv: Some(saltenv) };
+    Ok(refs(&git.ask(cx, line)?).into_iter().collect())
+}
+
+/// Sets a remote, new or there already.
+pub fn set_remote(cx: &Cx, git: &Git, remote: &str, url: &str, push: Option<&str>) -> Result<()> {
+    if remotes_of(cx, git)?.iter().any(|(name, ..)| name == remote) {
+        git.run(cx, words(&["remote", "rm", remote]))?;
+    }
+    git.run(cx, words(&["remote", "add", remote, url]))?;
+    if let Some(push) = push {
+        git.run(cx, words(&["remote", "set-url", "--push", remote, push]))?;
+    }
+    Ok(())
+}
+
+/// Set a remote of a working copy.
+///
+/// ```console
+/// $ salt myminion git.remote_set /path/to/repo git@github.com:user/repo.git
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn remote_set(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// Its URL.
+    url: String,
+    /// The remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// The user for https.
+    https_user: Option<String>,
+    /// The password for https.
+    https_pass: Option<String>,
+    /// Another URL to push to.
+    push_url: Option<String>,
+    /// Its user.
+    push_https_user: Option<String>,
+    /// Its password.
+    push_https_pass: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<Value> {
+    let url = with_auth(&url, https_user.as_deref(), https_pass.as_deref())?;
+    let push = push_url
+        .map(|push| with_auth(&push, push_https_user.as_deref(), push_https_pass.as_deref()))
+        .transpose()?;
+    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user: user.clone(), ..Git::default() };
+    set_remote(cx, &git, &remote, &url, push.as_deref())?;
+    remote_get(cx, cwd, remote, user, password, true, ignore_retcode, output_encoding)
+}
+
+/// Return git's version.
+///
+/// ```console
+/// $ salt myminion git.version
+/// ```
+#[function]
+pub fn version(
+    cx: &Cx,
+    /// As a list of numbers.
+    #[default(false)]
+    versioninfo: bool,
+) -> Result<Value> {
+    let text = Git::default().ask(cx, ["--version"])?;
+    let version = text.split_whitespace().nth(2).unwrap_or_default().to_owned();
+    if !versioninfo {
+        return Ok(version.into());
+    }
+    let part = |part: &str| part.parse::<i64>().map_or_else(|_| Value::from(part), Value::Int);
+    Ok(Value::list(version.split('.').map(part)))
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::entries;
+
+    use super::*;
+
+    #[test]
+    fn fetches_are_read() {
+        let text = "From /tmp/a\n * [new branch]      x          -> origin/x\n   1b2c3d4..2c3d4e5  \
+                    master     -> origin/master\n * [new tag]         v1         -> v1\n";
+        let expected = entries! {
+            "new branches" => Value::list(["x"]),
+            "updated branches" => dict! { "master" => dict! { "old" => "1b2c3d4", "new" => "2c3d4e5" } },
+            "new tags" => Value::list(["v1"]),
+        };
+        assert_eq!(Value::Dict(updates(text)), Value::Dict(expected));
+    }
+}

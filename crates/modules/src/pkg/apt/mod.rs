@@ -1,0 +1,930 @@
+//! Debian and its descendants: apt and dpkg.
+//!
+//! What is installed is read from dpkg's status file; everything else is asked of the tools, as
+//! Salt does, with the same options. While another apt holds the lock we wait: ten times, longer
+//! each time.
+
+pub(crate) mod keys;
+pub mod repos;
+pub(crate) mod sources;
+mod status;
+
+use std::{
+    cmp::Ordering,
+    collections::BTreeMap,
+    path::Path,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use halite_spec::{Cx, Error, Result};
+use halite_value::{Dict, List, Value, dict, entries};
+
+use super::{
+    Done, Install, Latest, Lock, Pkgs, Provider, Trouble, Uninstall, Upgrade, Which, differences,
+    scope, version,
+};
+use crate::{
+    cmd::{self, Options, Ran},
+    lowpkg,
+    pkg_resource::{self, Request, Target, Targets},
+};
+
+/// apt and dpkg.
+#[derive(Debug)]
+pub(super) struct Apt;
+
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("APT_LISTBUGS_FRONTEND", "none"),
+    ("APT_LISTCHANGES_FRONTEND", "none"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("UCF_FORCE_CONFFOLD", "1"),
+];
+
+const LISTS: &str = "/var/lib/apt/lists";
+
+/// The options of a command that changes something.
+pub(super) fn options(extra: &Dict) -> Options {
+    let env = match extra.get("env") {
+        Some(Value::Dict(env)) => env.shallow_copy(),
+        Some(other) => other
+            .items_of_sequence()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|item| item.as_dict().map(Dict::entries))
+            .flatten()
+            .collect(),
+        None => Dict::new(),
+    };
+    for (name, value) in ENVIRONMENT {
+        env.insert(name, value);
+    }
+    Options { env: env.into(), output_loglevel: Some("trace".into()), ..Options::default() }
+}
+
+/// The options of a command that only looks.
+fn looking() -> Options {
+    Options { query: true, ..options(&Dict::new()) }
+}
+
+/// Runs a command of the apt family, waiting for the lock.
+pub(super) fn call<T: Into<String>>(
+    cx: &Cx,
+    words: impl IntoIterator<Item = T>,
+    options: Options,
+) -> Result<Ran> {
+    let words: Vec<String> = words.into_iter().map(Into::into).collect();
+    let mut ran = cmd::plain(cx, words.clone(), options.clone())?;
+    for count in 1..=10_u32 {
+        if !ran.stderr.contains("Could not get lock") {
+            break;
+        }
+        tracing::warn!("Waiting for dpkg lock release: retrying... {count}/100");
+        cx.sleep(Duration::from_secs(1 << count))?;
+        let again = Options { timeout: Value::Null, ..options.clone() };
+        ran = cmd::plain(cx, words.clone(), again)?;
+    }
+    drop(options);
+    Ok(ran)
+}
+
+fn scoped(cx: &Cx) -> Vec<String> {
+    scope(cx, Some("\"salt.loaded.int.module.aptpkg\""))
+}
+
+/// The name with its architecture, where that is not this machine's.
+fn full_name(cx: &Cx, name: &str, arch: &str) -> String {
+    let osarch = cx.grain_str("osarch");
+    let foreign =
+        cx.grain_str("cpuarch") == "x86_64" && arch != "all" && osarch == "amd64" && osarch != arch;
+    if foreign { format!("{name}:{arch}") } else { name.to_owned() }
+}
+
+fn extra_text(extra: &Dict, name: &str) -> Option<String> {
+    extra.get(name).filter(Value::truthy).map(|value| value.to_string())
+}
+
+impl Provider for Apt {
+    fn has(&self, function: &str) -> bool {
+        !matches!(
+            function,
+            "check_db" | "list_patches" | "group_diff" | "verify" | "resolve_capabilities"
+        )
+    }
+
+    fn list_pkgs(&self, cx: &Cx, which: Which, _: &Dict) -> Result<Pkgs> {
+        let mut pkgs = Pkgs::new();
+        for entry in status::entries(cx)? {
+            let installed = entry.state.contains("installed")
+                && (entry.want.contains("install") || entry.want.contains("hold"));
+            let kept = if installed {
+                which == Which::Installed
+            } else if entry.want.contains("deinstall") {
+                which == Which::Removed
+            } else {
+                // What is to be purged is still there.
+                entry.want.contains("purge")
+                    && entry.state == "installed"
+                    && which != Which::Removed
+            };
+            if kept {
+                let name = full_name(cx, &entry.name, &entry.arch);
+                pkgs.entry(name).or_default().push(entry.version);
+            }
+        }
+        for versions in pkgs.values_mut() {
+            versions.sort();
+            versions.dedup();
+        }
+        Ok(pkgs)
+    }
+
+    fn latest_version(
+        &self,
+        cx: &Cx,
+        names: &[String],
+        how: &Latest,
+    ) -> Result<Vec<(String, String)>> {
+        let pkgs = self.list_pkgs(cx, Which::Installed, &how.extra)?;
+        if how.refresh {
+            self.refresh_db(cx, &how.extra)?;
+        }
+        let mut words = vec!["apt-cache".to_owned(), "-q".into(), "policy".into()];
+        words.extend(names.iter().cloned());
+        if let Some(repo) = &how.fromrepo {
+            words.extend(["-o".into(), format!("APT::Default-Release={repo}")]);
+        }
+        let ran = call(cx, words, looking())?;
+        let candidates = candidates(&ran.stdout);
+        let newest = |name: &String| -> String {
+            let Some(candidate) = candidates.get(name.as_str()) else { return String::new() };
+            let installed = pkgs.get(name).map_or(&[][..], Vec::as_slice);
+            let is_there = |own: &String| version::compare_deb(own, candidate).is_ge();
+            if !how.show_installed && installed.iter().any(is_there) {
+                return String::new();
+            }
+            candidate.clone()
+        };
+        Ok(names.iter().map(|name| (name.clone(), newest(name))).collect())
+    }
+
+    fn refresh_db(&self, cx: &Cx, extra: &Dict) -> Result<Value> {
+        super::refreshed(cx);
+        let failhard = extra.get("failhard").is_some_and(|flag| flag.truthy());
+        let valid = extra.get("cache_valid_time").and_then(|time| time.as_float()).unwrap_or(0.0);
+        if valid > 0.0 {
+            let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            match cx.host.stat(Path::new(LISTS), true) {
+                Ok(stat) if stat.mtime + valid > now => return Ok(Value::dict()),
+                Ok(_) => {}
+                Err(error) => tracing::warn!("could not stat cache directory due to: {error}"),
+            }
+        }
+        let timeout = extra.get("timeout").or_else(|| cx.opt("aptpkg_refresh_db_timeout"));
+        let timed = Options { timeout: timeout.unwrap_or(Value::Int(30)), ..looking() };
+        // Fetching lists changes no package: Salt does it with `test=True`, too.
+        let mut ran = call(cx, ["apt-get", "-q", "update"], timed)?;
+        if ran.stdout.contains("Timed out") {
+            call(cx, ["apt-get", "-q", "clean"], looking())?;
+            ran = call(cx, ["apt-get", "-q", "update"], looking())?;
+        }
+        if !ran.ok() {
+            return Err(Error::failed(ran.stderr));
+        }
+        let (repos, failed) = updated(&ran.stdout);
+        if failhard && !failed.is_empty() {
+            return Err(Error::failed(format!("Error getting repos: {}", failed.join(", "))));
+        }
+        Ok(repos.into())
+    }
+
+    fn install(&self, cx: &Cx, request: &Install) -> Result<Done> {
+        install(self, cx, request)
+    }
+
+    fn uninstall(&self, cx: &Cx, request: &Uninstall) -> Result<Done> {
+        let named = pkg_resource::targets(
+            cx,
+            &Request {
+                name: request.name.as_deref(),
+                pkgs: Some(&request.pkgs),
+                normalize: true,
+                ..Request::default()
+            },
+        )?;
+        let Targets::Repository(named) = named else { return Ok(Done::default()) };
+        let none = Dict::new();
+        let old = self.list_pkgs(cx, Which::Installed, &none)?;
+        let old_removed = self.list_pkgs(cx, Which::Removed, &none)?;
+        let mut targets = super::matching(&old, &named);
+        if request.purge {
+            targets.extend(super::matching(&old_removed, &named));
+        }
+        if targets.is_empty() {
+            return Ok(Done::default());
+        }
+        let action = if request.purge { "purge" } else { "remove" };
+        let mut words = scoped(cx);
+        words.extend(["apt-get", "-q", "-y", action].map(str::to_owned));
+        words.extend(targets);
+        let ran = call(cx, words, options(&request.extra))?;
+        let errors: Vec<String> = Some(ran.stderr.clone())
+            .filter(|text| !ran.ok() && !text.is_empty())
+            .into_iter()
+            .collect();
+        let changes = differences(&old, &self.list_pkgs(cx, Which::Installed, &none)?);
+        let changes = if request.purge {
+            let removed = self.list_pkgs(cx, Which::Removed, &none)?;
+            entries! { "removed" => differences(&old_removed, &removed), "installed" => changes }
+        } else {
+            changes
+        };
+        Ok(Done::with_errors(changes, "Problem encountered removing package(s)", errors))
+    }
+
+    fn upgrade(&self, cx: &Cx, request: &Upgrade) -> Result<Done> {
+        let flag = |name: &str| request.extra.get(name).is_some_and(|flag| flag.truthy());
+        if request.refresh {
+            self.refresh_db(cx, &request.extra)?;
+        }
+        let none = Dict::new();
+        let old = self.list_pkgs(cx, Which::Installed, &none)?;
+        let mut words = scoped(cx);
+        words.extend(["apt-get", "-q", "-y"].map(str::to_owned));
+        words.extend(conffile_options(flag("force_conf_new")));
+        for (name, option) in
+            [("force_yes", "--force-yes"), ("skip_verify", "--allow-unauthenticated")]
+        {
+            words.extend(flag(name).then(|| option.to_owned()));
+        }
+        if flag("download_only") || flag("downloadonly") {
+            words.push("--download-only".into());
+        }
+        words.extend(flag("allow_downgrades").then(|| "--allow-downgrades".to_owned()));
+        words.push(if request.dist_upgrade { "dist-upgrade" } else { "upgrade" }.into());
+        let ran = call(cx, words, options(&none))?;
+        let changes = differences(&old, &self.list_pkgs(cx, Which::Installed, &none)?);
+        let trouble = (!ran.ok()).then(|| Trouble {
+            message: "Problem encountered upgrading packages".into(),
+            info: entries! { "result" => ran.to_value() },
+        });
+        Ok(Done { changes, trouble })
+    }
+
+    fn list_upgrades(&self, cx: &Cx, request: &Upgrade) -> Result<Dict> {
+        if request.refresh {
+            self.refresh_db(cx, &request.extra)?;
+        }
+        let mut words = vec!["apt-get".to_owned(), "--just-print".into()];
+        words.push(if request.dist_upgrade { "dist-upgrade" } else { "upgrade" }.into());
+        if let Some(repo) = extra_text(&request.extra, "fromrepo") {
+            words.extend(["-o".into(), format!("APT::Default-Release={repo}")]);
+        }
+        let ran = call(cx, words, looking())?;
+        if !ran.ok() {
+            let detail = if ran.stderr.is_empty() { ran.stdout } else { ran.stderr };
+            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+            return Err(Error::failed(format!("Failed to get upgrades{detail}")));
+        }
+        Ok(upgrades(&ran.stdout))
+    }
+
+    fn compare(&self, one: &str, other: &str) -> Ordering {
+        version::compare_deb(one, other)
+    }
+
+    fn normalize_name(&self, cx: &Cx, name: &str) -> String {
+        let Some((plain, arch)) = name.rsplit_once(':') else { return name.to_owned() };
+        let own = cx.grain_str("osarch");
+        if arch == own || arch == "all" || arch == "any" { plain.into() } else { name.to_owned() }
+    }
+
+    fn parse_arch(&self, name: &str) -> (String, Option<String>) {
+        match name.rsplit_once(':') {
+            Some((name, arch)) => (name.to_owned(), Some(arch.to_owned())),
+            None => (name.to_owned(), None),
+        }
+    }
+
+    fn set_hold(&self, cx: &Cx, names: &[String], hold: bool) -> Result<Dict> {
+        let ret = Dict::new();
+        let test = cx.opt_bool("test");
+        for name in names {
+            let selections = selections(cx, Some(name))?;
+            let held = selections.iter().any(|(state, _)| state == "hold");
+            let told = |result: Option<bool>, changes: Value, comment: String| {
+                dict! {
+                    "name" => name.as_str(), "changes" => changes, "result" => result,
+                    "comment" => comment,
+                }
+            };
+            let (now, set, already) = if hold {
+                ("is now being held", "is set to be held", "is already set to be held")
+            } else {
+                (
+                    "is no longer being held",
+                    "is set not to be held",
+                    "is already set not to be held",
+                )
+            };
+            let one = if !hold && selections.is_empty() {
+                told(Some(false), Value::dict(), format!("Package {name} does not have a state."))
+            } else if held == hold {
+                told(Some(true), Value::dict(), format!("Package {name} {already}."))
+            } else if test {
+                told(None, Value::dict(), format!("Package {name} {set}."))
+            } else {
+                let state = if hold { "hold" } else { "install" };
+                let changed = set_selections(cx, &[(state.to_owned(), name.clone())])?;
+                let change = changed.get(name.as_str()).unwrap_or_else(Value::dict);
+                told(Some(true), change, format!("Package {name} {now}."))
+            };
+            ret.insert(name.as_str(), one);
+        }
+        Ok(ret)
+    }
+
+    fn locks(&self, cx: &Cx) -> Result<Option<Vec<Lock>>> {
+        let held = selections(cx, None)?.into_iter().filter(|(state, _)| state == "hold");
+        Ok(Some(held.map(|(_, name)| Lock { name, ..Lock::default() }).collect()))
+    }
+
+    fn unpurge(&self, cx: &Cx, names: &[String]) -> Result<Dict> {
+        let none = Dict::new();
+        let old = self.list_pkgs(cx, Which::PurgeDesired, &none)?;
+        let lines: Vec<String> = names.iter().map(|name| format!("{name} install")).collect();
+        let how = Options { stdin: Some(lines.join("\n")), ..options(&none) };
+        cmd::plain(cx, ["dpkg", "--set-selections"], how)?;
+        Ok(differences(&old, &self.list_pkgs(cx, Which::PurgeDesired, &none)?))
+    }
+
+    fn list_repo_pkgs(&self, cx: &Cx, names: &[String], _: &Dict) -> Result<Dict> {
+        let mut words = vec!["apt-cache".to_owned()];
+        if names.is_empty() {
+            words.push("dump".into());
+        } else {
+            words.push("show".into());
+            words.extend(names.iter().cloned());
+        }
+        let ran = call(cx, words, Options { ignore_retcode: true, ..looking() })?;
+        Ok(available(&ran.stdout))
+    }
+
+    fn owner(&self, cx: &Cx, paths: &[String]) -> Result<Value> {
+        let ret = Dict::new();
+        for path in paths {
+            let ran = cmd::plain(cx, ["dpkg", "-S", path.as_str()], looking())?;
+            let owner = ran.stdout.split(':').next().unwrap_or_default();
+            let owner = if owner.to_lowercase().contains("no path found") { "" } else { owner };
+            ret.insert(path.as_str(), owner);
+        }
+        Ok(if ret.len() == 1 { ret.values().swap_remove(0) } else { ret.into() })
+    }
+
+    fn list_downloaded(&self, cx: &Cx, extra: &Dict) -> Result<Dict> {
+        let root = extra_text(extra, "root").unwrap_or_default();
+        super::downloaded(cx, &format!("{}/var/cache/apt", root.trim_end_matches('/')), ".deb")
+    }
+
+    fn list_repos(&self, cx: &Cx, _: &Dict) -> Result<Dict> {
+        repos::list(cx)
+    }
+
+    fn get_repo(&self, cx: &Cx, repo: &str, extra: &Dict) -> Result<Dict> {
+        repos::get(cx, repo, extra)
+    }
+
+    fn mod_repo(&self, cx: &Cx, repo: &str, options: &Dict) -> Result<Dict> {
+        repos::modify(cx, repo, options)
+    }
+
+    fn del_repo(&self, cx: &Cx, repo: &str, extra: &Dict) -> Result<String> {
+        repos::delete(cx, repo, extra)
+    }
+
+    fn info_installed(&self, cx: &Cx, names: &[String], extra: &Dict) -> Result<Value> {
+        let failhard = extra.get("failhard").is_none_or(|flag| flag.truthy());
+        let ret = Dict::new();
+        for (name, info) in &lowpkg::dpkg::info(cx, names, failhard)? {
+            let status = info.get_str("status").unwrap_or_else(|| "ii".into());
+            if status.as_bytes().get(1) != Some(&b'i') {
+                continue;
+            }
+            let shown = Dict::new();
+            for (key, value) in info.as_dict().into_iter().flatten() {
+                match key.to_str().as_str() {
+                    "package" => shown.insert("name", value),
+                    "origin" => shown.insert("vendor", value),
+                    "section" => shown.insert("group", value),
+                    "maintainer" => shown.insert("packager", value),
+                    "homepage" => shown.insert("url", value),
+                    "status" => None,
+                    _ => shown.insert(key, value),
+                };
+            }
+            ret.insert(name, shown);
+        }
+        Ok(ret.into())
+    }
+
+    fn autoremove(&self, cx: &Cx, list_only: bool, purge: bool) -> Result<Value> {
+        let mut words = if list_only { Vec::new() } else { scoped(cx) };
+        let answer = if list_only { "--assume-no" } else { "--assume-yes" };
+        words.extend(["apt-get".to_owned(), answer.to_owned()]);
+        words.extend(purge.then(|| "--purge".to_owned()));
+        words.push("autoremove".into());
+        if list_only {
+            let ran = call(cx, words, Options { ignore_retcode: true, ..looking() })?;
+            return Ok(Value::list(to_be_removed(&ran.stdout)));
+        }
+        let none = Dict::new();
+        let old = self.list_pkgs(cx, Which::Installed, &none)?;
+        call(cx, words, Options { ignore_retcode: true, ..options(&none) })?;
+        Ok(differences(&old, &self.list_pkgs(cx, Which::Installed, &none)?).into())
+    }
+
+    fn show(&self, cx: &Cx, names: &[String], extra: &Dict) -> Result<Dict> {
+        if extra.get("refresh").is_some_and(|flag| flag.truthy()) {
+            self.refresh_db(cx, &Dict::new())?;
+        }
+        if names.is_empty() {
+            return Ok(Dict::new());
+        }
+        let filter: Vec<String> = extra
+            .get("filter")
+            .map(|filter| cmd::split_input(&filter))
+            .unwrap_or_default()
+            .iter()
+            .map(|key| key.to_lowercase())
+            .collect();
+        let mut words = vec!["apt-cache".to_owned(), "show".into()];
+        words.extend(names.iter().cloned());
+        Ok(shown(&call(cx, words, looking())?.stdout, &filter))
+    }
+
+    fn services_need_restart(&self, cx: &Cx) -> Result<Vec<String>> {
+        if cx.host.which("checkrestart").is_none() {
+            return Err(Error::failed(
+                "'checkrestart' is needed. It is part of the 'debian-goodies' package which can \
+                 be installed from official repositories.",
+            ));
+        }
+        let ran = cmd::plain(cx, ["checkrestart", "--machine", "--package"], looking())?;
+        let mut services: Vec<String> = ran
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("SERVICE:"))
+            .map(|line| line.split(',').next().unwrap_or(line).to_owned())
+            .collect();
+        services.sort();
+        services.dedup();
+        Ok(services)
+    }
+}
+
+/// The package that owns a file: its name, None if there is none, False if there is no such file.
+pub(super) fn which(cx: &Cx, path: &str) -> Result<Value> {
+    if !path.starts_with('/') || !cx.host.exists(Path::new(path)) {
+        return Ok(Value::Bool(false));
+    }
+    let ran = call(cx, ["dpkg", "-S", path], looking())?;
+    if ran.stdout.contains("no path found matching pattern") {
+        return Ok(Value::Null);
+    }
+    Ok(ran.stdout.split(':').next().unwrap_or_default().into())
+}
+
+/// Reads `apt-cache policy`: package → candidate.
+fn candidates(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut current = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(name) = line.strip_suffix(':')
+            && !line.starts_with("Version table")
+        {
+            current = Some(name.to_owned());
+        } else if line.starts_with("Candidate")
+            && let Some(name) = &current
+        {
+            let version = line.split_whitespace().nth(1).unwrap_or_default();
+            let version = if version.eq_ignore_ascii_case("(none)") { "" } else { version };
+            found.insert(name.clone(), version.to_owned());
+        }
+    }
+    found
+}
+
+/// Reads `apt-get update`: source → True (new), None (as before) or False; and those that failed.
+fn updated(text: &str) -> (Dict, Vec<String>) {
+    let repos = Dict::new();
+    let mut failed = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else { continue };
+        let source = words.collect::<Vec<_>>().join(" ");
+        if first.contains("Get") {
+            let source = match source.rfind(" [") {
+                Some(at) if source.ends_with("B]") => &source[..at],
+                _ => &source,
+            };
+            repos.insert(source, true);
+        } else if first.contains("Ign") {
+            repos.insert(source, false);
+        } else if first.contains("Hit") {
+            repos.insert(source, Value::Null);
+        } else if first.contains("Err") {
+            repos.insert(source.as_str(), false);
+            failed.push(source);
+        }
+    }
+    (repos, failed)
+}
+
+/// Reads a simulated upgrade: `Conf bash (5.2 Debian:12 [amd64])`.
+fn upgrades(text: &str) -> Dict {
+    let ret = Dict::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("Conf ")
+            && let Some((name, rest)) = rest.split_once(" (")
+            && let Some(version) = rest.split(' ').next()
+        {
+            ret.insert(name, version);
+        }
+    }
+    ret
+}
+
+/// Reads `apt-cache show` or `dump`: package → versions, in the order given.
+fn available(text: &str) -> Dict {
+    let ret = Dict::new();
+    let mut current = String::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("Package: ") {
+            current = name.to_owned();
+        } else if let Some(version) = line.trim().strip_prefix("Version:")
+            && let Value::List(list) =
+                ret.get_or_insert_with(current.as_str(), || List::new().into())
+        {
+            list.push(version.trim());
+        }
+    }
+    ret
+}
+
+/// Reads `apt-cache show`: package → version → fields.
+fn shown(text: &str, filter: &[String]) -> Dict {
+    let ret = Dict::new();
+    let mut info = Dict::new();
+    for line in text.lines().chain([""]) {
+        let line = line.trim();
+        if line.is_empty() {
+            let done = std::mem::take(&mut info);
+            if let (Some(name), Some(version)) = (done.remove("Package"), done.remove("Version")) {
+                let versions = ret.get_or_insert_with(name.to_str(), Value::dict);
+                if let Value::Dict(versions) = versions
+                    && let Value::Dict(own) =
+                        versions.get_or_insert_with(version.to_str(), Value::dict)
+                {
+                    own.update(&done);
+                }
+            }
+            continue;
+        }
+        if let Some((key, value)) = line.split_once(':') {
+            let lower = key.trim().to_lowercase();
+            if filter.is_empty()
+                || lower == "package"
+                || lower == "version"
+                || filter.contains(&lower)
+            {
+                info.insert(key.trim(), value.trim());
+            }
+        }
+    }
+    ret
+}
+
+fn to_be_removed(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut found = false;
+    for line in text.lines() {
+        if found && line.starts_with(' ') {
+            names.extend(line.split_whitespace().map(str::to_owned));
+        } else {
+            found = line.contains("The following packages will be REMOVED:");
+        }
+    }
+    names.sort();
+    names
+}
+
+fn conffile_options(new: bool) -> Vec<String> {
+    let options: &[&str] =
+        if new { &["--force-confnew"] } else { &["--force-confold", "--force-confdef"] };
+    options
+        .iter()
+        .flat_map(|option| ["-o".to_owned(), format!("DPkg::Options::={option}")])
+        .collect()
+}
+
+/// What dpkg shall do with packages: (state, package).
+pub(super) fn selections(cx: &Cx, pattern: Option<&str>) -> Result<Vec<(String, String)>> {
+    let words = ["dpkg", "--get-selections", pattern.unwrap_or("*")];
+    let ran = cmd::plain(cx, words, looking())?;
+    Ok(read_selections(&ran.stdout))
+}
+
+pub(super) fn read_selections(text: &str) -> Vec<(String, String)> {
+    let pair = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?.to_owned();
+        Some((words.next()?.to_owned(), name))
+    };
+    text.lines().filter_map(pair).collect()
+}
+
+/// Sets what dpkg shall do; returns package → `{old, new}`.
+pub(super) fn set_selections(cx: &Cx, wanted: &[(String, String)]) -> Result<Dict> {
+    let ret = Dict::new();
+    let current = selections(cx, None)?;
+    for (state, name) in wanted {
+        let old = current.iter().find(|(_, own)| own == name).map(|(state, _)| state.clone());
+        if old.as_ref() == Some(state) || cx.opt_bool("test") {
+            continue;
+        }
+        let how = Options { stdin: Some(format!("{name} {state}")), ..options(&Dict::new()) };
+        let ran = call(cx, ["dpkg", "--set-selections"], how)?;
+        if ran.ok() {
+            ret.insert(name.as_str(), dict! { "old" => old, "new" => state.as_str() });
+        } else {
+            tracing::error!("failed to set state {state} for package {name}");
+        }
+    }
+    Ok(ret)
+}
+
+/// A package to install, with what stands on the command line for it.
+struct Wish {
+    name: String,
+    word: String,
+    version: Option<String>,
+}
+
+/// Sorts out what a request names; what cannot be had goes into `errors`.
+fn wishes(
+    apt: &Apt,
+    cx: &Cx,
+    request: &Install,
+    targets: Targets,
+    errors: &mut Vec<String>,
+) -> Result<Vec<Wish>> {
+    let mut wishes = Vec::new();
+    match targets {
+        Targets::Repository(named) => {
+            let compared = |version: &Option<String>| {
+                version.as_ref().is_some_and(|version| version.starts_with(['<', '>']))
+            };
+            let names: Vec<String> = named
+                .iter()
+                .filter(|(_, version)| compared(version))
+                .map(|(name, _)| name.clone())
+                .collect();
+            let on_offer = if names.is_empty() {
+                Dict::new()
+            } else {
+                apt.list_repo_pkgs(cx, &names, &request.extra)?
+            };
+            for (name, version) in named {
+                let Some(version) = version else {
+                    wishes.push(Wish { word: name.clone(), name, version: None });
+                    continue;
+                };
+                let mut version = version.trim_start_matches('=').to_owned();
+                if compared(&Some(version.clone())) {
+                    let versions: Vec<String> = on_offer
+                        .get(name.as_str())
+                        .and_then(|list| list.items_of_sequence())
+                        .unwrap_or_default()
+                        .iter()
+                        .map(Value::to_string)
+                        .collect();
+                    let provider: &dyn Provider = apt;
+                    match provider.match_version(&version, &versions, request.ignore_epoch) {
+                        Some(found) => version.clone_from(found),
+                        None => {
+                            let shown = if versions.is_empty() {
+                                "None".to_owned()
+                            } else {
+                                versions.join(", ")
+                            };
+                            errors.push(format!(
+                                "No version matching '{name}{version}' could be found (available: \
+                                 {shown})"
+                            ));
+                            continue;
+                        }
+                    }
+                }
+                let word = format!("{name}={version}");
+                wishes.push(Wish { name, word, version: Some(version) });
+            }
+        }
+        Targets::Files(files) => {
+            for file in files {
+                let word = file.display().to_string();
+                let info = lowpkg::dpkg::bin_pkg_info(cx, &word)?;
+                wishes.push(Wish { name: info.name, word, version: Some(info.version) });
+            }
+        }
+        Targets::Nothing | Targets::Advisory(_) => {}
+    }
+    Ok(wishes)
+}
+
+/// Decides whether the lists have to be fetched first: not if what is wanted is known already.
+fn wants_refresh(apt: &Apt, cx: &Cx, request: &Install, named: &[Target]) -> Result<bool> {
+    if !request.refresh {
+        return Ok(false);
+    }
+    let newest = |name: &str| -> Result<String> {
+        let how = Latest { show_installed: true, ..Latest::default() };
+        let mut found = apt.latest_version(cx, &[name.to_owned()], &how)?;
+        Ok(found.pop().map(|(_, version)| version).unwrap_or_default())
+    };
+    if request.pkgs.truthy() {
+        for item in request.pkgs.items_of_sequence().unwrap_or_default() {
+            let Some(one) = item.as_dict() else { return Ok(true) };
+            for (name, version) in one {
+                if newest(&name.to_str())? != version.to_str().as_str() {
+                    return Ok(true);
+                }
+            }
+        }
+        return Ok(false);
+    }
+    if let (Some(version), Some((name, _))) = (&request.version, named.first()) {
+        return Ok(newest(name)? != *version);
+    }
+    Ok(true)
+}
+
+fn install(apt: &Apt, cx: &Cx, request: &Install) -> Result<Done> {
+    if let Some(file) = &request.debconf {
+        crate::debconf::load(cx, file, &cx.saltenv())?;
+    }
+    let targets = pkg_resource::targets(
+        cx,
+        &Request {
+            name: request.name.as_deref(),
+            pkgs: Some(&request.pkgs),
+            sources: Some(&request.sources),
+            normalize: request.normalize && request.split_arch,
+            version: request.version.as_deref(),
+            ..Request::default()
+        },
+    )?;
+    let (named, from_files) = match &targets {
+        Targets::Nothing | Targets::Advisory(_) => return Ok(Done::default()),
+        Targets::Repository(named) => (named.clone(), false),
+        Targets::Files(_) => (Vec::new(), true),
+    };
+    let refresh = wants_refresh(apt, cx, request, &named)?;
+    let old = apt.list_pkgs(cx, Which::Installed, &request.extra)?;
+    let mut errors = Vec::new();
+    let (mut plain, mut downgrades, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    for wish in wishes(apt, cx, request, targets, &mut errors)? {
+        let current = old.get(&wish.name).map(|versions| versions.join(","));
+        match (&wish.version, current) {
+            (None, Some(_)) if request.reinstall => again.push(wish),
+            (None, _) | (Some(_), None) => plain.push(wish),
+            (Some(version), Some(current)) => match version::compare_deb(version, &current) {
+                Ordering::Equal if request.reinstall => again.push(wish),
+                Ordering::Less => downgrades.push(wish),
+                _ => plain.push(wish),
+            },
+        }
+    }
+    let prefix = install_prefix(request, from_files);
+    let mut commands: Vec<Vec<String>> = Vec::new();
+    let words = |wishes: &[Wish]| wishes.iter().map(|wish| wish.word.clone()).collect::<Vec<_>>();
+    if !plain.is_empty() {
+        commands.push([prefix.clone(), words(&plain)].concat());
+    }
+    if !downgrades.is_empty() {
+        let mut prefix = prefix.clone();
+        if !from_files && !prefix.contains(&"--force-yes".to_owned()) {
+            prefix.insert(prefix.len() - 1, "--force-yes".into());
+        }
+        commands.push([prefix, words(&downgrades)].concat());
+    }
+    if request.downloadonly
+        && let Some(last) = commands.last_mut()
+    {
+        last.push("--download-only".into());
+    }
+    if !again.is_empty() {
+        let mut prefix = prefix;
+        prefix.extend((!from_files).then(|| "--reinstall".to_owned()));
+        commands.push([prefix, words(&again)].concat());
+    }
+    let mut changes = Dict::new();
+    if !commands.is_empty() {
+        if refresh {
+            apt.refresh_db(cx, &request.extra)?;
+        }
+        let names: Vec<&String> = plain.iter().chain(&again).map(|wish| &wish.name).collect();
+        let held: Vec<String> = selections(cx, None)?
+            .into_iter()
+            .filter(|(state, name)| state == "hold" && names.contains(&name))
+            .map(|(_, name)| name)
+            .collect();
+        if !held.is_empty() {
+            apt.set_hold(cx, &held, false)?;
+        }
+        for words in commands {
+            let ran = call(cx, [scoped(cx), words].concat(), options(&request.extra))?;
+            if !ran.ok() && !ran.stderr.is_empty() {
+                errors.push(ran.stderr);
+            }
+        }
+        let new = apt.list_pkgs(cx, Which::Installed, &request.extra)?;
+        changes = differences(&old, &new);
+        for wish in &again {
+            let versions =
+                |pkgs: &Pkgs| pkgs.get(&wish.name).map(|v| v.join(",")).unwrap_or_default();
+            let change = dict! { "old" => versions(&old), "new" => versions(&new) };
+            changes.insert(wish.name.as_str(), change);
+        }
+        if !held.is_empty() {
+            apt.set_hold(cx, &held, true)?;
+        }
+    }
+    Ok(Done::with_errors(changes, "Problem encountered installing package(s)", errors))
+}
+
+fn install_prefix(request: &Install, from_files: bool) -> Vec<String> {
+    let mut words: Vec<String> = ["apt-get", "-q", "-y"].map(str::to_owned).into();
+    words.extend(request.flag("force_yes").then(|| "--force-yes".to_owned()));
+    words.extend(conffile_options(request.flag("force_conf_new")));
+    if let Some(recommends) = request.extra.get("install_recommends") {
+        let option =
+            if recommends.truthy() { "--install-recommends" } else { "--no-install-recommends" };
+        words.push(option.into());
+    }
+    words.extend(request.flag("only_upgrade").then(|| "--only-upgrade".to_owned()));
+    words.extend(request.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
+    let repo = request.fromrepo.clone().or_else(|| extra_text(&request.extra, "repo"));
+    if let Some(repo) = repo.filter(|repo| !repo.is_empty() && !from_files) {
+        words.extend(["-t".into(), repo]);
+    }
+    words.push("install".into());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies() {
+        let text = "hello:\n  Installed: (none)\n  Candidate: 2.10-3\n  Version table:\n     \
+                    2.10-3 500\n        500 http://deb.debian.org/debian bookworm/main amd64 \
+                    Packages\ngone:\n  Installed: 1\n  Candidate: (none)\n  Version table:\n";
+        let found = candidates(text);
+        assert_eq!(found.get("hello").unwrap(), "2.10-3");
+        assert_eq!(found.get("gone").unwrap(), "");
+    }
+
+    #[test]
+    fn updates() {
+        let text = "Hit:1 http://a bookworm InRelease\nGet:2 http://b sid InRelease [55.4 kB]\n\
+                    Err:3 http://c x Release\nReading package lists...\n";
+        let (repos, failed) = updated(text);
+        assert_eq!(repos.get("http://a bookworm InRelease"), Some(Value::Null));
+        assert_eq!(repos.get("http://b sid InRelease"), Some(Value::Bool(true)));
+        assert_eq!(failed, ["http://c x Release"]);
+    }
+
+    #[test]
+    fn simulated_upgrades() {
+        let text = "Inst bash [5.1] (5.2 Debian:12 [amd64])\nConf bash (5.2 Debian:12 [amd64])\n";
+        assert_eq!(upgrades(text), entries! { "bash" => "5.2" });
+    }
+
+    #[test]
+    fn removals() {
+        let text = "Reading...\nThe following packages will be REMOVED:\n  b a\n  c\n0 upgraded\n";
+        assert_eq!(to_be_removed(text), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn details() {
+        let text = "Package: a\nVersion: 1\nSection: x\n\nPackage: a\nVersion: 2\nSection: y\n";
+        let found = shown(text, &["section".into()]);
+        let expected = dict! {
+            "1" => dict! { "Section" => "x" }, "2" => dict! { "Section" => "y" },
+        };
+        assert_eq!(found.get("a"), Some(expected));
+        assert_eq!(available(text).get("a"), Some(halite_value::list!["1", "2"]));
+    }
+}

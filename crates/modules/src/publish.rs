@@ -1,0 +1,180 @@
+//! `publish`: have the master run something on other minions, as far as its `peer` option allows.
+
+use std::time::{Duration, Instant};
+
+use halite_spec::{Cx, Error, Result, function, module};
+use halite_value::{Dict, Value, dict, yaml};
+
+module! {
+    /// Have the master run something on other minions.
+    "publish": full_data, publish, runner,
+}
+
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Reads arguments as the command line does: YAML, one or a list.
+fn arguments(arg: Option<Value>) -> Vec<Value> {
+    let parsed = match arg {
+        Some(Value::Str(text)) => yaml::load_str(&text).unwrap_or_else(|_| text.into()),
+        Some(other) => other,
+        None => return Vec::new(),
+    };
+    match parsed {
+        Value::Null => Vec::new(),
+        list @ (Value::List(_) | Value::Tuple(_)) => list.items_of_sequence().unwrap_or_default(),
+        one => vec![one],
+    }
+}
+
+fn has_master(cx: &Cx) -> bool {
+    cx.opts.contains("master_uri")
+}
+
+struct Wish {
+    tgt: Value,
+    fun: String,
+    arg: Option<Value>,
+    tgt_type: String,
+    returner: String,
+    timeout: f64,
+    full: bool,
+}
+
+fn ask(cx: &Cx, wish: Wish) -> Result<Value> {
+    let fun = wish.fun;
+    if !has_master(cx) {
+        tracing::error!(
+            "Cannot run publish commands without a connection to a salt master. No command sent."
+        );
+        return Ok(Value::dict());
+    }
+    if fun.starts_with("publish.") {
+        tracing::info!("Cannot publish publish calls. Returning {{}}");
+        return Ok(Value::dict());
+    }
+    let load = dict! {
+        "cmd" => "minion_pub", "fun" => &fun, "arg" => arguments(wish.arg), "tgt" => wish.tgt,
+        "tgt_type" => wish.tgt_type, "ret" => wish.returner, "tmo" => wish.timeout,
+        "form" => if wish.full { "full" } else { "clean" }, "id" => cx.id(),
+        "no_parse" => cx.opt("no_parse").unwrap_or_else(|| Value::list(Vec::<Value>::new())),
+    };
+    let published = match cx.runtime.ask_master(cx, load) {
+        Ok(published) => published,
+        Err(Error::Cancelled) => return Err(Error::Cancelled),
+        Err(_) => return Ok(format!("'{fun}' publish timed out").into()),
+    };
+    let (Some(jid), Some(minions)) = (published.get("jid"), published.get("minions")) else {
+        return Ok(Value::dict());
+    };
+    let expected = minions.items_of_sequence().unwrap_or_default();
+    let end = Instant::now() + Duration::try_from_secs_f64(wish.timeout).unwrap_or_default();
+    loop {
+        if expected.is_empty() {
+            return Ok(Value::dict());
+        }
+        let load = dict! { "cmd" => "pub_ret", "id" => cx.id(), "jid" => &jid };
+        let Value::Dict(returned) = cx.runtime.ask_master(cx, load)? else {
+            return Ok(Value::dict());
+        };
+        let missing = expected.iter().any(|id| !returned.contains(id.to_str().as_str()));
+        if !missing || Instant::now() > end {
+            return Ok(if wish.full { returned.into() } else { clean(&returned).into() });
+        }
+        cx.sleep(LOOK)?;
+    }
+}
+
+fn clean(returned: &Dict) -> Dict {
+    returned.into_iter().map(|(id, ret)| (id, ret.get("ret").unwrap_or_default())).collect()
+}
+
+/// Run a function on other minions and return what they return.
+///
+/// ```console
+/// $ salt system.example.com publish.publish '*' cmd.run 'ls -la /tmp'
+/// ```
+#[function]
+pub fn publish(
+    cx: &Cx,
+    /// The minions meant.
+    tgt: Value,
+    /// The function.
+    fun: String,
+    /// Its arguments: one, or a list.
+    arg: Option<Value>,
+    /// How `tgt` is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// Returners.
+    #[default(String::new())]
+    returner: String,
+    /// Seconds to wait.
+    #[default(5.0)]
+    timeout: f64,
+    /// The master to use, of several.
+    via_master: Option<String>,
+) -> Result<Value> {
+    if via_master.is_some() && !cx.opts.contains("master_uri_list") {
+        return Err(Error::invalid(
+            "Could not find list of masters in minion configuration but `via_master` was specified.",
+        ));
+    }
+    ask(cx, Wish { tgt, fun, arg, tgt_type, returner, timeout, full: false })
+}
+
+/// Run a function on other minions and return everything they send.
+///
+/// ```console
+/// $ salt system.example.com publish.full_data '*' cmd.run 'ls -la /tmp'
+/// ```
+#[function]
+pub fn full_data(
+    cx: &Cx,
+    /// The minions meant.
+    tgt: Value,
+    /// The function.
+    fun: String,
+    /// Its arguments: one, or a list.
+    arg: Option<Value>,
+    /// How `tgt` is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// Returners.
+    #[default(String::new())]
+    returner: String,
+    /// Seconds to wait.
+    #[default(5.0)]
+    timeout: f64,
+) -> Result<Value> {
+    ask(cx, Wish { tgt, fun, arg, tgt_type, returner, timeout, full: true })
+}
+
+/// Run a runner function on the master, as far as its `peer_run` option allows.
+///
+/// ```console
+/// $ salt publish.runner manage.down
+/// ```
+#[function]
+pub fn runner(
+    cx: &Cx,
+    /// The runner function.
+    fun: String,
+    /// Its arguments: one, or a list.
+    arg: Option<Value>,
+    /// Seconds to wait.
+    #[default(5.0)]
+    timeout: f64,
+) -> Result<Value> {
+    if !has_master(cx) {
+        let text = "No access to master. If using salt-call with --local, please remove.";
+        return Ok(text.into());
+    }
+    let load = dict! {
+        "cmd" => "minion_runner", "fun" => &fun, "arg" => arguments(arg), "tmo" => timeout,
+        "id" => cx.id(), "no_parse" => cx.opt("no_parse").unwrap_or_else(|| Value::list(Vec::<Value>::new())),
+    };
+    match cx.runtime.ask_master(cx, load) {
+        Err(Error::Failed(_)) => Ok(format!("'{fun}' runner publish timed out").into()),
+        done => done,
+    }
+}

@@ -1,0 +1,752 @@
+//! `saltutil.sync_*`: the users' own Python modules, from the file server into `extension_modules`.
+//!
+//! Files below `_modules`, `_states` … of the environments are copied when their content differs;
+//! what was copied is returned as `modules.name`. With `clean_dynamic_modules` what the file server
+//! has no more is removed.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use halite_spec::{Cx, Error, Refresh, Result, StateRequest, What, function, host::Write};
+use halite_value::{Dict, Value, entries};
+
+use crate::{file::tree::walk, hashutil::Kind};
+
+/// What a caller may choose about a sync.
+struct Wanted {
+    saltenv: Option<Value>,
+    only: Option<Value>,
+    without: Option<Value>,
+}
+
+/// Which modules of a form are (not) wanted: a text is for this form, a dict for each.
+fn names_of(given: Option<&Value>, option: Option<Value>, form: &str) -> Vec<String> {
+    let texts = |value: &Value| match value.items_of_sequence() {
+        Some(items) => items.iter().map(|item| item.to_str().to_string()).collect(),
+        None => vec![value.to_str().to_string()],
+    };
+    match given {
+        Some(Value::Str(text)) => text.split(',').map(str::to_owned).collect(),
+        Some(Value::Dict(forms)) => forms.get(form).map(|names| texts(&names)).unwrap_or_default(),
+        _ => {
+            option.and_then(|forms| forms.get(form)).map(|names| texts(&names)).unwrap_or_default()
+        }
+    }
+}
+
+/// The environments to sync from: those given, or those of the top file.
+fn envs_of(cx: &Cx, saltenv: Option<&Value>) -> Vec<String> {
+    match saltenv.filter(|env| env.truthy()) {
+        Some(Value::Str(text)) => text.split(',').map(str::to_owned).collect(),
+        Some(list) if list.items_of_sequence().is_some() => {
+            let items = list.items_of_sequence().unwrap_or_default();
+            items.iter().map(|env| env.to_str().to_string()).collect()
+        }
+        _ => match cx.runtime.states().show(cx, &StateRequest::new(What::Top)) {
+            Ok(Value::Dict(top)) if !top.is_empty() => {
+                top.keys().iter().map(|env| env.to_str().to_string()).collect()
+            }
+            Ok(_) => vec!["base".to_owned()],
+            Err(error) => {
+                tracing::warn!("the top file names no environments ({error}): taking base");
+                vec!["base".to_owned()]
+            }
+        },
+    }
+}
+
+fn is_module(path: &str) -> bool {
+    [".py", ".pyx", ".so", ".zip"].iter().any(|end| path.ends_with(end))
+}
+
+fn sync(cx: &Cx, form: &str, wanted: &Wanted) -> Result<Vec<String>> {
+    let folder = module_dir(cx, form)?;
+    let only = names_of(wanted.only.as_ref(), cx.opt("extmod_whitelist"), form);
+    let without = names_of(wanted.without.as_ref(), cx.opt("extmod_blacklist"), form);
+    let prefix = format!("_{form}");
+    let mut copied = Vec::new();
+    let mut served = BTreeSet::new();
+    cx.host.create_dirs(&folder, Some(0o700))?;
+    for env in envs_of(cx, wanted.saltenv.as_ref()) {
+        for path in cx.files.list(&env, &prefix)? {
+            let Some(rel) = path.strip_prefix(&format!("{prefix}/")).filter(|_| is_module(&path))
+            else {
+                continue;
+            };
+            let name = rel.rsplit_once('.').map_or(rel, |(name, _)| name).replace('/', ".");
+            if (!only.is_empty() && !only.contains(&name)) || without.contains(&name) {
+                continue;
+            }
+            let Some(source) = cx.files.cache(&format!("salt://{path}"), &env)? else { continue };
+            served.insert(rel.to_owned());
+            if copy(cx, &source, &folder.join(rel))? {
+                copied.push(format!("{form}.{name}"));
+            }
+        }
+    }
+    if cx.opt("clean_dynamic_modules") == Some(Value::Bool(true)) {
+        clean(cx, &folder, &served)?;
+    }
+    Ok(copied)
+}
+
+fn module_dir(cx: &Cx, form: &str) -> Result<PathBuf> {
+    let folder = cx
+        .opt_str("extension_modules")
+        .ok_or_else(|| Error::failed("extension_modules is not set"))?;
+    Ok(PathBuf::from(folder.as_str()).join(form))
+}
+
+/// Copies a file unless it is there already; tells whether it did.
+fn copy(cx: &Cx, source: &Path, dest: &Path) -> Result<bool> {
+    if cx.host.is_file(dest) {
+        let hash = |path: &Path| Kind::Sha256.of_file(&*cx.host, path);
+        if hash(source)? == hash(dest)? {
+            return Ok(false);
+        }
+    }
+    if let Some(parent) = dest.parent() {
+        cx.host.create_dirs(parent, Some(0o700))?;
+    }
+    let mut content = cx.host.open(source)?;
+    let how = Write { mode: Some(0o600), ..Write::default() };
+    cx.host.write_from(dest, &mut content, &how)?;
+    Ok(true)
+}
+
+fn clean(cx: &Cx, folder: &Path, served: &BTreeSet<String>) -> Result<()> {
+    let mut folders = Vec::new();
+    for visited in walk(cx, folder, &|_| true) {
+        for name in &visited.files {
+            let path = visited.path.join(name);
+            let rel = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            if !served.contains(&rel) {
+                cx.host.remove_file(&path)?;
+            }
+        }
+        folders.push(visited.path);
+    }
+    // The deepest first; those that are not empty stay.
+    folders.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
+    for empty in folders {
+        if empty != folder && cx.host.read_dir(&empty).is_ok_and(|names| names.is_empty()) {
+            cx.host.remove_dir(&empty)?;
+        }
+    }
+    Ok(())
+}
+
+fn masterless_only(cx: &Cx, what: &str) -> Result<()> {
+    if cx.opt_str("file_client").as_deref() == Some("local") {
+        return Ok(());
+    }
+    Err(Error::failed(format!("{what} can only be synced to masterless minions")))
+}
+
+fn refresh_if(cx: &Cx, wanted: bool, what: Refresh) -> Result<()> {
+    if wanted {
+        if what == Refresh::Grains {
+            cx.runtime.refresh(cx, Refresh::Grains)?;
+            cx.runtime.refresh(cx, Refresh::Pillar)?;
+        } else {
+            cx.runtime.refresh(cx, what)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copy the users' own beacons from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_beacons
+/// ```
+#[function]
+pub fn sync_beacons(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "beacons", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Beacons)?;
+    Ok(copied)
+}
+
+/// Copy the users' own cloud modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_clouds
+/// ```
+#[function]
+pub fn sync_clouds(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "clouds", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own engines from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_engines
+/// ```
+#[function]
+pub fn sync_engines(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(false)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "engines", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own executors from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_executors
+/// ```
+#[function]
+pub fn sync_executors(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "executors", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own grain modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_grains
+/// ```
+#[function]
+pub fn sync_grains(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+    /// Have the master compile the pillar afresh.
+    #[default(false)]
+    clean_pillar_cache: bool,
+) -> Result<Vec<String>> {
+    let _ = clean_pillar_cache;
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "grains", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Grains)?;
+    Ok(copied)
+}
+
+/// Copy the users' own log handlers from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_log_handlers
+/// ```
+#[function]
+pub fn sync_log_handlers(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "log_handlers", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own matchers from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_matchers
+/// ```
+#[function]
+pub fn sync_matchers(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(false)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "matchers", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own execution modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_modules
+/// ```
+#[function]
+pub fn sync_modules(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "modules", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own outputters from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_output
+/// ```
+#[function]
+pub fn sync_output(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "output", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own outputters from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_outputters
+/// ```
+#[function]
+pub fn sync_outputters(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "output", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own pillar modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_pillar
+/// ```
+#[function]
+pub fn sync_pillar(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+    /// Have the master compile the pillar afresh.
+    #[default(false)]
+    clean_pillar_cache: bool,
+) -> Result<Vec<String>> {
+    masterless_only(cx, "Pillar modules")?;
+    let _ = clean_pillar_cache;
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "pillar", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Pillar)?;
+    Ok(copied)
+}
+
+/// Copy the users' own proxy modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_proxymodules
+/// ```
+#[function]
+pub fn sync_proxymodules(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(false)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "proxy", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own renderers from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_renderers
+/// ```
+#[function]
+pub fn sync_renderers(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "renderers", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own resource modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_resources
+/// ```
+#[function]
+pub fn sync_resources(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "resources", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own returners from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_returners
+/// ```
+#[function]
+pub fn sync_returners(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "returners", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own sdb modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_sdb
+/// ```
+#[function]
+pub fn sync_sdb(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    sync(cx, "sdb", &wanted)
+}
+
+/// Copy the users' own serializers from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_serializers
+/// ```
+#[function]
+pub fn sync_serializers(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "serializers", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own state modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_states
+/// ```
+#[function]
+pub fn sync_states(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "states", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own thorium modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_thorium
+/// ```
+#[function]
+pub fn sync_thorium(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(false)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "thorium", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own master top modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_tops
+/// ```
+#[function]
+pub fn sync_tops(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    masterless_only(cx, "Master top modules")?;
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let _ = refresh;
+    sync(cx, "tops", &wanted)
+}
+
+/// Copy the users' own utility modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_utils
+/// ```
+#[function]
+pub fn sync_utils(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "utils", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own wrapper modules from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_wrapper
+/// ```
+#[function]
+pub fn sync_wrapper(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    masterless_only(cx, "Wrapper modules")?;
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = sync(cx, "wrapper", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
+    Ok(copied)
+}
+
+/// Copy the users' own modules of every kind from the file server to this machine.
+///
+/// ```console
+/// $ salt '*' saltutil.sync_all
+/// $ salt '*' saltutil.sync_all saltenv=dev,base
+/// ```
+#[function]
+pub fn sync_all(
+    cx: &Cx,
+    /// The environments to look in, a list or with commas; those of the top file if absent.
+    saltenv: Option<Value>,
+    /// Load what was copied, and refresh the pillar.
+    #[default(true)]
+    refresh: bool,
+    /// Only these: a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+    /// Have the master compile the pillar afresh.
+    #[default(false)]
+    clean_pillar_cache: bool,
+) -> Result<Dict> {
+    let _ = clean_pillar_cache;
+    let local = cx.opt_str("file_client").as_deref() == Some("local");
+    // The top file is looked at once for all.
+    let saltenv = Some(Value::list(envs_of(cx, saltenv.as_ref())));
+    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copied = entries! {};
+    if local {
+        copied.insert("tops", sync(cx, "tops", &wanted)?);
+    }
+    for (key, form) in [
+        ("clouds", "clouds"),
+        ("beacons", "beacons"),
+        ("modules", "modules"),
+        ("states", "states"),
+        ("sdb", "sdb"),
+        ("grains", "grains"),
+        ("renderers", "renderers"),
+        ("returners", "returners"),
+        ("output", "output"),
+        ("utils", "utils"),
+        ("log_handlers", "log_handlers"),
+        ("executors", "executors"),
+        ("proxymodules", "proxy"),
+        ("engines", "engines"),
+        ("thorium", "thorium"),
+        ("serializers", "serializers"),
+        ("matchers", "matchers"),
+        ("resources", "resources"),
+    ] {
+        copied.insert(key, sync(cx, form, &wanted)?);
+    }
+    if local {
+        copied.insert("pillar", sync(cx, "pillar", &wanted)?);
+        copied.insert("wrapper", sync(cx, "wrapper", &wanted)?);
+    }
+    refresh_if(cx, refresh, Refresh::Pillar)?;
+    Ok(copied)
+}

@@ -1,0 +1,431 @@
+//! `service`: start, stop and enable services, whatever the init system.
+//!
+//! A virtual module: systemd where it runs, otherwise the init scripts of the system's family.
+//! Where systemd is installed but does not run (a container, an image being built), states have
+//! nothing to do: [`is_offline`].
+
+mod provider;
+mod systemd;
+mod sysv;
+
+use std::path::Path;
+
+use halite_spec::{Cx, Rest, Result, function, module};
+use halite_value::{Dict, Value};
+
+use self::{systemd::Systemd, sysv::Sysv};
+use crate::cmd::{self, Options};
+
+pub use provider::{Action, How, Provider};
+
+module! {
+    /// Start, stop and enable services.
+    "service": available, disable, disabled, enable, enabled, force_reload, get_all, get_disabled,
+    get_enabled, get_running, get_static, mask, masked, missing, offline, reload, restart, show,
+    start, status, stop, systemctl_reload, unmask,
+}
+
+/// Tells whether systemd manages this machine.
+pub fn is_booted(cx: &Cx) -> bool {
+    cx.host.is_dir(Path::new("/run/systemd/system"))
+}
+
+/// Tells whether systemd is installed but does not run.
+pub fn is_offline(cx: &Cx) -> bool {
+    !is_booted(cx) && cx.host.which("systemctl").is_some()
+}
+
+/// Returns the init system of this machine.
+pub fn provider(cx: &Cx) -> &'static dyn Provider {
+    if is_booted(cx) {
+        return &Systemd;
+    }
+    match cx.grain_str("os_family").as_str() {
+        "Debian" => &Sysv::Debian,
+        "RedHat" | "Suse" => &Sysv::RedHat,
+        "Alpine" | "Gentoo" => &Sysv::OpenRc,
+        _ => &Sysv::Plain,
+    }
+}
+
+/// Tells whether a service runs: by its process if a pattern is given.
+pub fn runs(cx: &Cx, name: &str, sig: Option<&str>) -> Result<bool> {
+    match sig.filter(|sig| !sig.is_empty()) {
+        Some(sig) => {
+            let how = Options { query: true, ignore_retcode: true, ..Options::default() };
+            Ok(cmd::plain(cx, ["pgrep", "-f", "--", sig], how)?.ok())
+        }
+        None => provider(cx).status(cx, name),
+    }
+}
+
+/// Start a service.
+///
+/// ```console
+/// $ salt '*' service.start nginx
+/// ```
+#[function]
+pub fn start(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Do not wait for the end (systemd).
+    #[default(false)]
+    no_block: bool,
+    /// Unmask it first (systemd).
+    #[default(false)]
+    unmask: bool,
+    /// Remove a mask until the next boot first (systemd).
+    #[default(false)]
+    unmask_runtime: bool,
+) -> Result<bool> {
+    provider(cx).act(cx, &name, Action::Start, How { no_block, unmask, unmask_runtime })
+}
+
+/// Stop a service.
+///
+/// ```console
+/// $ salt '*' service.stop nginx
+/// ```
+#[function]
+pub fn stop(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Do not wait for the end (systemd).
+    #[default(false)]
+    no_block: bool,
+) -> Result<bool> {
+    provider(cx).act(cx, &name, Action::Stop, How { no_block, ..How::default() })
+}
+
+/// Stop a service and start it again.
+///
+/// ```console
+/// $ salt '*' service.restart nginx
+/// ```
+#[function]
+pub fn restart(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Do not wait for the end (systemd).
+    #[default(false)]
+    no_block: bool,
+    /// Unmask it first (systemd).
+    #[default(false)]
+    unmask: bool,
+    /// Remove a mask until the next boot first (systemd).
+    #[default(false)]
+    unmask_runtime: bool,
+) -> Result<bool> {
+    provider(cx).act(cx, &name, Action::Restart, How { no_block, unmask, unmask_runtime })
+}
+
+/// Let a service read its configuration anew.
+///
+/// ```console
+/// $ salt '*' service.reload nginx
+/// ```
+#[function]
+pub fn reload(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Do not wait for the end (systemd).
+    #[default(false)]
+    no_block: bool,
+    /// Unmask it first (systemd).
+    #[default(false)]
+    unmask: bool,
+    /// Remove a mask until the next boot first (systemd).
+    #[default(false)]
+    unmask_runtime: bool,
+) -> Result<bool> {
+    provider(cx).act(cx, &name, Action::Reload, How { no_block, unmask, unmask_runtime })
+}
+
+/// Let a service read its configuration anew, by restarting it if need be.
+///
+/// ```console
+/// $ salt '*' service.force_reload nginx
+/// ```
+#[function]
+pub fn force_reload(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Do not wait for the end (systemd).
+    #[default(true)]
+    no_block: bool,
+    /// Unmask it first (systemd).
+    #[default(false)]
+    unmask: bool,
+    /// Remove a mask until the next boot first (systemd).
+    #[default(false)]
+    unmask_runtime: bool,
+) -> Result<bool> {
+    provider(cx).act(cx, &name, Action::ForceReload, How { no_block, unmask, unmask_runtime })
+}
+
+/// Tell whether a service runs; with wildcards, for each that fits.
+///
+/// ```console
+/// $ salt '*' service.status 'nginx*'
+/// ```
+#[function]
+pub fn status(
+    cx: &Cx,
+    /// The service, or a pattern.
+    name: String,
+    /// Look for a process with this in its command line instead.
+    sig: Option<String>,
+) -> Result<Value> {
+    if sig.is_some() || !name.contains(['*', '?', '[']) {
+        return Ok(runs(cx, &name, sig.as_deref())?.into());
+    }
+    let ret = Dict::new();
+    for own in provider(cx).get_all(cx)? {
+        if halite_target::fnmatch::fnmatch(&own, &name) {
+            ret.insert(own.as_str(), provider(cx).status(cx, &own)?);
+        }
+    }
+    Ok(ret.into())
+}
+
+/// Let a service start at boot.
+///
+/// ```console
+/// $ salt '*' service.enable nginx
+/// ```
+#[function]
+pub fn enable(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Do not wait for the end (systemd).
+    #[default(false)]
+    no_block: bool,
+    /// Unmask it first (systemd).
+    #[default(false)]
+    unmask: bool,
+    /// Remove a mask until the next boot first (systemd).
+    #[default(false)]
+    unmask_runtime: bool,
+    /// Accepted, as Salt does.
+    rest: Rest,
+) -> Result<bool> {
+    let _ = rest;
+    provider(cx).enable(cx, &name, How { no_block, unmask, unmask_runtime })
+}
+
+/// Let a service not start at boot.
+///
+/// ```console
+/// $ salt '*' service.disable nginx
+/// ```
+#[function]
+pub fn disable(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Accepted, as Salt does.
+    rest: Rest,
+) -> Result<bool> {
+    let _ = rest;
+    provider(cx).disable(cx, &name)
+}
+
+/// Tell whether a service starts at boot.
+///
+/// ```console
+/// $ salt '*' service.enabled nginx
+/// ```
+#[function]
+pub fn enabled(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Accepted, as Salt does.
+    rest: Rest,
+) -> Result<bool> {
+    let _ = rest;
+    provider(cx).enabled(cx, &name)
+}
+
+/// Tell whether a service does not start at boot.
+///
+/// ```console
+/// $ salt '*' service.disabled nginx
+/// ```
+#[function]
+pub fn disabled(
+    cx: &Cx,
+    /// The service.
+    name: String,
+) -> Result<bool> {
+    provider(cx).disabled(cx, &name)
+}
+
+/// Tell whether there is such a service.
+///
+/// ```console
+/// $ salt '*' service.available sshd
+/// ```
+#[function]
+pub fn available(
+    cx: &Cx,
+    /// The service.
+    name: String,
+) -> Result<bool> {
+    provider(cx).available(cx, &name)
+}
+
+/// Tell whether there is no such service.
+///
+/// ```console
+/// $ salt '*' service.missing sshd
+/// ```
+#[function]
+pub fn missing(
+    cx: &Cx,
+    /// The service.
+    name: String,
+) -> Result<bool> {
+    Ok(!provider(cx).available(cx, &name)?)
+}
+
+/// Return all services.
+///
+/// ```console
+/// $ salt '*' service.get_all
+/// ```
+#[function]
+pub fn get_all(cx: &Cx) -> Result<Vec<String>> {
+    provider(cx).get_all(cx)
+}
+
+/// Return the services that start at boot.
+///
+/// ```console
+/// $ salt '*' service.get_enabled
+/// ```
+#[function]
+pub fn get_enabled(cx: &Cx) -> Result<Vec<String>> {
+    provider(cx).get_enabled(cx)
+}
+
+/// Return the services that do not start at boot.
+///
+/// ```console
+/// $ salt '*' service.get_disabled
+/// ```
+#[function]
+pub fn get_disabled(cx: &Cx) -> Result<Vec<String>> {
+    provider(cx).get_disabled(cx)
+}
+
+/// Return the services that run (systemd).
+///
+/// ```console
+/// $ salt '*' service.get_running
+/// ```
+#[function]
+pub fn get_running(cx: &Cx) -> Result<Vec<String>> {
+    provider(cx).get_running(cx)
+}
+
+/// Return the services that cannot be enabled (systemd).
+///
+/// ```console
+/// $ salt '*' service.get_static
+/// ```
+#[function]
+pub fn get_static(cx: &Cx) -> Result<Vec<String>> {
+    provider(cx).get_static(cx)
+}
+
+/// Make it impossible to start a service (systemd).
+///
+/// ```console
+/// $ salt '*' service.mask foo runtime=True
+/// ```
+#[function]
+pub fn mask(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// Until the next boot only.
+    #[default(false)]
+    runtime: bool,
+) -> Result<bool> {
+    Systemd.mask(cx, &name, runtime)
+}
+
+/// Make it possible to start a service again (systemd).
+///
+/// ```console
+/// $ salt '*' service.unmask foo
+/// ```
+#[function]
+pub fn unmask(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// A mask that lasts until the next boot only.
+    #[default(false)]
+    runtime: bool,
+) -> Result<bool> {
+    Systemd.unmask(cx, &name, runtime)
+}
+
+/// Tell whether a service cannot be started (systemd).
+///
+/// ```console
+/// $ salt '*' service.masked foo
+/// ```
+#[function]
+pub fn masked(
+    cx: &Cx,
+    /// The service.
+    name: String,
+    /// A mask that lasts until the next boot only.
+    #[default(false)]
+    runtime: bool,
+) -> Result<bool> {
+    Systemd.masked(cx, &name, runtime)
+}
+
+/// Return what systemd knows of a service.
+///
+/// ```console
+/// $ salt '*' service.show nginx
+/// ```
+#[function]
+pub fn show(
+    cx: &Cx,
+    /// The service.
+    name: String,
+) -> Result<Dict> {
+    Systemd.show(cx, &name)
+}
+
+/// Let systemd read the unit files anew.
+///
+/// ```console
+/// $ salt '*' service.systemctl_reload
+/// ```
+#[function]
+pub fn systemctl_reload(cx: &Cx) -> Result<bool> {
+    Systemd.reload_units(cx)
+}
+
+/// Tell whether systemd is installed but does not run.
+///
+/// ```console
+/// $ salt '*' service.offline
+/// ```
+#[function]
+pub fn offline(cx: &Cx) -> Result<bool> {
+    Ok(is_offline(cx))
+}

@@ -1,0 +1,399 @@
+//! Data to text and back, by the names and options of Salt's serializers: `yaml`, `json`, `toml`,
+//! `configparser`, `msgpack`.
+//!
+//! Options are those of the Python libraries behind them. What those print is printed here, down
+//! to the odd spaces of TOML lists, because files are compared with it.
+
+use std::fmt::Write as _;
+
+use halite_value::{
+    Dict, Key, List, Value, float_repr,
+    json::{self, Style},
+    merge::{Strategy, merge},
+    msgpack::{self, Dialect, Text},
+    yaml,
+};
+
+/// A serializer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serializer {
+    Yaml,
+    Json,
+    Toml,
+    ConfigParser,
+    Msgpack,
+}
+
+/// Data cannot be written, or a text cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Failed(String);
+
+type Result<T> = std::result::Result<T, Failed>;
+
+fn failed(error: impl std::fmt::Display) -> Failed {
+    Failed(error.to_string())
+}
+
+impl Serializer {
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "yaml" | "yamlex" => Self::Yaml,
+            "json" => Self::Json,
+            "toml" => Self::Toml,
+            "configparser" => Self::ConfigParser,
+            "msgpack" => Self::Msgpack,
+            _ => return None,
+        })
+    }
+
+    /// Writes; only msgpack gives bytes.
+    pub fn write(self, data: &Value, options: &Dict) -> Result<Value> {
+        match self {
+            Self::Yaml => write_yaml(data, options).map(Value::from),
+            Self::Json => write_json(data, options).map(Value::from),
+            Self::Toml => write_toml(data).map(Value::from),
+            Self::ConfigParser => write_ini(data, options).map(Value::from),
+            Self::Msgpack => {
+                msgpack::to_vec(data, Dialect::Modern).map(Value::bytes).map_err(failed)
+            }
+        }
+    }
+
+    pub fn read(self, content: &[u8], options: &Dict) -> Result<Value> {
+        let text = || std::str::from_utf8(content).map_err(failed);
+        match self {
+            Self::Yaml => yaml::load_str(text()?).map_err(failed),
+            Self::Json => json::from_str(text()?).map_err(failed),
+            Self::Toml => read_toml(text()?),
+            Self::ConfigParser => read_ini(text()?, options),
+            Self::Msgpack => msgpack::from_slice(content, Text::Typed).map_err(failed),
+        }
+    }
+}
+
+/// What `merge_if_exists` and the like do: the second wins, at every depth.
+pub fn merged(first: &Value, second: &Value) -> Value {
+    merge(first, second, Strategy::Recurse, false).unwrap_or_else(|_| second.clone())
+}
+
+fn write_yaml(data: &Value, options: &Dict) -> Result<String> {
+    let mut how = yaml::DumpOptions { allow_unicode: false, ..yaml::DumpOptions::default() };
+    for (name, value) in options {
+        how.set(&name.to_str(), &value).map_err(failed)?;
+    }
+    let text = yaml::dump(data, &how).map_err(failed)?;
+    let bare = text.strip_suffix("\n...\n").or_else(|| text.strip_suffix('\n'));
+    Ok(bare.unwrap_or(&text).to_owned())
+}
+
+fn write_json(data: &Value, options: &Dict) -> Result<String> {
+    let mut style = Style { ensure_ascii: false, ..Style::default() };
+    for (name, value) in options {
+        match name.to_str().as_str() {
+            "indent" => {
+                style.indent = value.to_int().and_then(|width| usize::try_from(width).ok());
+                if style.indent.is_some() && !options.contains("separators") {
+                    style.item_separator = ",";
+                }
+            }
+            "sort_keys" => style.sort_keys = value.truthy(),
+            "ensure_ascii" => style.ensure_ascii = value.truthy(),
+            "separators" => {
+                let parts = value.items_of_sequence().unwrap_or_default();
+                let [item, key] = parts.as_slice() else {
+                    return Err(Failed("separators must be a pair".into()));
+                };
+                style.item_separator = known(&item.to_str());
+                style.key_separator = known(&key.to_str());
+            }
+            "skipkeys" | "check_circular" | "allow_nan" | "cls" | "default" => {}
+            other => {
+                return Err(Failed(format!(
+                    "JSONEncoder.__init__() got an unexpected keyword argument '{other}'"
+                )));
+            }
+        }
+    }
+    json::to_string_styled(data, &style).map_err(failed)
+}
+
+/// The separators people use; the writer borrows them for good.
+fn known(separator: &str) -> &'static str {
+    match separator {
+        "," => ",",
+        ":" => ":",
+        ": " => ": ",
+        " : " => " : ",
+        " ," => " ,",
+        _ => ", ",
+    }
+}
+
+fn write_toml(data: &Value) -> Result<String> {
+    let Value::Dict(top) = data else {
+        return Err(Failed("TOML can only hold a dict".into()));
+    };
+    let mut out = String::new();
+    toml_table(top, "", &mut out)?;
+    Ok(out)
+}
+
+fn toml_key(key: &Key) -> String {
+    let text = key.to_str();
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !text.is_empty() && text.chars().all(bare) { text.to_string() } else { toml_text(&text) }
+}
+
+fn toml_text(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+fn toml_value(value: &Value) -> Result<String> {
+    Ok(match value {
+        Value::Str(text) => toml_text(text),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Int(_) | Value::BigInt(_) => value.to_str().to_string(),
+        Value::Float(float) => float_repr(*float).replace("e+0", "e+").replace("e-0", "e-"),
+        Value::List(_) | Value::Tuple(_) => {
+            let mut out = String::from("[");
+            for item in value.items_of_sequence().unwrap_or_default() {
+                let _ = write!(out, " {},", toml_value(&item)?);
+            }
+            out + "]"
+        }
+        Value::Dict(dict) => {
+            let parts: Result<Vec<String>> = dict
+                .into_iter()
+                .map(|(key, value)| Ok(format!("{} = {}", toml_key(&key), toml_value(&value)?)))
+                .collect();
+            format!("{{ {} }}", parts?.join(", "))
+        }
+        Value::Timestamp(time) => time.to_string(),
+        other => {
+            return Err(Failed(format!("TOML cannot hold a {}", other.type_name())));
+        }
+    })
+}
+
+fn is_table_list(value: &Value) -> bool {
+    value
+        .items_of_sequence()
+        .is_some_and(|items| !items.is_empty() && items.iter().all(|item| item.as_dict().is_some()))
+}
+
+/// Simple values first, then the tables; None is left out, as the Python library does.
+fn toml_table(table: &Dict, path: &str, out: &mut String) -> Result<()> {
+    for (key, value) in table {
+        if value.is_null() || value.as_dict().is_some() || is_table_list(&value) {
+            continue;
+        }
+        let _ = writeln!(out, "{} = {}", toml_key(&key), toml_value(&value)?);
+    }
+    for (key, value) in table {
+        let name = format!("{path}{}", toml_key(&key));
+        if let Some(inner) = value.as_dict() {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            let _ = writeln!(out, "[{name}]");
+            toml_table(inner, &format!("{name}."), out)?;
+        } else if is_table_list(&value) {
+            for item in value.items_of_sequence().unwrap_or_default() {
+                let Value::Dict(item) = item else { continue };
+                if !out.is_empty() {
+                    out.push('\n');
+                }
+                let _ = writeln!(out, "[[{name}]]");
+                toml_table(&item, &format!("{name}."), out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_toml(text: &str) -> Result<Value> {
+    let table: toml::Table = text.parse().map_err(failed)?;
+    Ok(from_toml(&toml::Value::Table(table)))
+}
+
+fn from_toml(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(int) => (*int).into(),
+        toml::Value::Float(float) => (*float).into(),
+        toml::Value::Boolean(flag) => (*flag).into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(items) => Value::List(items.iter().map(from_toml).collect::<List>()),
+        toml::Value::Table(table) => {
+            Value::Dict(table.iter().map(|(key, value)| (key.as_str(), from_toml(value))).collect())
+        }
+    }
+}
+
+fn allows_no_value(options: &Dict) -> bool {
+    options.get("allow_no_value").is_some_and(|flag| flag.truthy())
+}
+
+fn write_ini(data: &Value, options: &Dict) -> Result<String> {
+    let Value::Dict(sections) = data else {
+        return Err(Failed(format!(
+            "configparser can only serialize dictionaries, not <class '{}'>",
+            data.type_name()
+        )));
+    };
+    let mut out = String::new();
+    for (section, keys) in sections {
+        let Value::Dict(keys) = keys else {
+            return Err(Failed(format!("'{}' object has no attribute 'items'", keys.type_name())));
+        };
+        let _ = writeln!(out, "[{section}]");
+        for (key, value) in &keys {
+            let key = key.to_str().to_lowercase();
+            if value.is_null() {
+                if !allows_no_value(options) {
+                    return Err(Failed("option values must be strings".into()));
+                }
+                let _ = writeln!(out, "{key}");
+                continue;
+            }
+            let value = value.to_str();
+            if options.get("interpolation").is_none() && has_stray_percent(&value) {
+                return Err(Failed(format!(
+                    "invalid interpolation syntax in '{value}' at position {}",
+                    value.find('%').unwrap_or(0)
+                )));
+            }
+            let _ = writeln!(out, "{key} = {}", value.replace('\n', "\n\t"));
+        }
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// A percent sign that is neither doubled nor `%(name)s`.
+fn has_stray_percent(text: &str) -> bool {
+    let text = text.replace("%%", "");
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('%') {
+        let after = &rest[at + 1..];
+        let closed = after.strip_prefix('(').and_then(|inner| inner.find(")s"));
+        if closed.is_none() {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
+fn read_ini(text: &str, options: &Dict) -> Result<Value> {
+    let sections = Dict::new();
+    let mut current: Option<Dict> = None;
+    let mut last: Option<String> = None;
+    for (number, line) in text.lines().enumerate() {
+        let bare = line.trim();
+        if bare.starts_with(['#', ';']) {
+            continue;
+        }
+        if bare.is_empty() {
+            continue;
+        }
+        let indented = line.starts_with([' ', '\t']);
+        if indented && let (Some(section), Some(key)) = (&current, &last) {
+            let before = section.get(key.as_str()).unwrap_or_default().to_str();
+            section.insert(key.as_str(), format!("{before}\n{bare}"));
+            continue;
+        }
+        if let Some(name) = bare.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            let section = Dict::new();
+            sections.insert(name, &section);
+            current = Some(section);
+            last = None;
+            continue;
+        }
+        let Some(section) = &current else {
+            return Err(Failed(format!(
+                "File contains no section headers.\nfile: '<???>', line: {}\n{:?}",
+                number + 1,
+                format!("{line}\n")
+            )));
+        };
+        match bare.split_once(['=', ':']) {
+            Some((key, value)) => {
+                let key = key.trim().to_lowercase();
+                section.insert(key.as_str(), value.trim());
+                last = Some(key);
+            }
+            None if allows_no_value(options) => {
+                section.insert(bare.to_lowercase(), Value::Null);
+            }
+            None => {
+                return Err(Failed(format!(
+                    "Source contains parsing errors: '<???>'\n\t[line {:2}]: {:?}",
+                    number + 1,
+                    format!("{line}\n")
+                )));
+            }
+        }
+    }
+    let defaults = match sections.remove("DEFAULT") {
+        Some(Value::Dict(defaults)) => defaults,
+        _ => Dict::new(),
+    };
+    for section in sections.values() {
+        if let Value::Dict(section) = section {
+            for (key, value) in &defaults {
+                section.get_or_insert_with(key, || value.clone());
+            }
+        }
+    }
+    Ok(sections.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{dict, entries, list};
+
+    use super::*;
+
+    fn check(serializer: Serializer, data: &Value, expected: &str) {
+        let text = serializer.write(data, &Dict::new()).unwrap();
+        assert_eq!(text.to_str(), expected);
+        assert_eq!(&serializer.read(expected.as_bytes(), &Dict::new()).unwrap(), data);
+    }
+
+    #[test]
+    fn both_ways() {
+        let data = dict! { "a" => 1, "l" => list![1, "x"], "t" => dict! { "k" => "v" } };
+        check(Serializer::Json, &data, r#"{"a": 1, "l": [1, "x"], "t": {"k": "v"}}"#);
+        check(Serializer::Yaml, &data, "a: 1\nl: [1, x]\nt: {k: v}");
+        check(Serializer::Toml, &data, "a = 1\nl = [ 1, \"x\",]\n\n[t]\nk = \"v\"\n");
+        let ini = dict! { "s" => dict! { "k" => "v", "m" => "a\nb" } };
+        check(Serializer::ConfigParser, &ini, "[s]\nk = v\nm = a\n\tb\n\n");
+    }
+
+    #[test]
+    fn options() {
+        let data = dict! { "b" => 1, "a" => list![1] };
+        let options = entries! { "indent" => 2, "sort_keys" => true };
+        let text = Serializer::Json.write(&data, &options).unwrap();
+        assert_eq!(text.to_str(), "{\n  \"a\": [\n    1\n  ],\n  \"b\": 1\n}");
+        assert!(Serializer::Yaml.write(&data, &entries! { "nonsense" => 1 }).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! `salt`: execution functions, here on the master and out on minions.
+
+use std::time::Duration;
+
+use halite_client::{Job, Patience};
+use halite_spec::{Call, Cx, Error, Rest, Result, function, module};
+use halite_value::{Dict, Value};
+
+use crate::master;
+
+module! {
+    /// Execution functions, on the master and on minions.
+    "salt": cmd, execute,
+}
+
+/// Run an execution function on the master.
+///
+/// ```console
+/// $ salt-run salt.cmd test.echo hello
+/// ```
+#[function]
+pub fn cmd(
+    cx: &Cx,
+    /// The function.
+    fun: String,
+    rest: Rest,
+) -> Result<Value> {
+    let kwargs: Dict = rest
+        .kwargs
+        .entries()
+        .into_iter()
+        .filter(|(name, _)| !name.to_str().starts_with("__"))
+        .collect();
+    kwargs.remove("with_pillar");
+    match cx.call(&fun, Call { args: rest.args, kwargs }) {
+        Err(Error::NotFound(_) | Error::Unavailable { .. }) => {
+            Ok(format!("'{fun}' is not available.").into())
+        }
+        other => other,
+    }
+}
+
+/// Run an execution function on minions, and return what they return.
+///
+/// ```console
+/// $ salt-run salt.execute '*' test.ping
+/// ```
+#[function]
+pub fn execute(
+    cx: &Cx,
+    /// Who is meant.
+    tgt: Value,
+    /// The function.
+    fun: String,
+    /// Its arguments.
+    arg: Option<Vec<Value>>,
+    /// Seconds to wait.
+    timeout: Option<f64>,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// Returners.
+    #[default(String::new())]
+    ret: String,
+    /// Its arguments by name.
+    kwarg: Option<Dict>,
+) -> Result<Dict> {
+    let mut arg = arg.unwrap_or_default();
+    if let Some(kwarg) = kwarg.filter(|kwarg| !kwarg.is_empty()) {
+        let kwarg = kwarg.shallow_copy();
+        kwarg.insert("__kwarg__", true);
+        arg.push(kwarg.into());
+    }
+    let mut patience = Patience::from_opts(&cx.opts);
+    if let Some(timeout) = timeout.filter(|seconds| *seconds > 0.0 && *seconds < 1e9) {
+        patience.timeout = Duration::from_secs_f64(timeout);
+    }
+    let job = Job { arg, ret: ret.into(), ..Job::new(tgt, &tgt_type, fun) };
+    Ok(master::run(cx, &job, Some(patience))?.returns())
+}

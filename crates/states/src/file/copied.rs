@@ -1,0 +1,210 @@
+//! `file.copy` and `file.rename`.
+
+use std::path::Path;
+
+use halite_modules::file::{
+    content::Content,
+    paths::{expand_user, expand_vars, file_name, joined, parent},
+    perms::{Mode, Owner, Wanted},
+    tree::{copy_tree, make_folders, move_any, walk},
+};
+use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
+use halite_value::{Dict, entries};
+
+use super::{Found, absolute, default_owner, unknown_owners};
+
+/// Copy a file or folder of this machine, if the copy is not there.
+#[derive(Args)]
+pub struct Copied {
+    /// The copy.
+    name: String,
+    /// What to copy.
+    source: String,
+    /// Replace what is there.
+    #[default(false)]
+    force: bool,
+    /// Make the folders above it.
+    #[default(false)]
+    makedirs: bool,
+    /// Keep owner and mode of the original.
+    #[default(false)]
+    preserve: bool,
+    /// The user that owns the copy.
+    #[arg(alias = "owner")]
+    user: Option<Owner>,
+    /// The group that owns the copy.
+    group: Option<Owner>,
+    /// The mode of the copy.
+    mode: Option<Mode>,
+    /// The mode of folders made.
+    dir_mode: Option<Mode>,
+    /// If `name` is a folder, copy into it.
+    #[default(false)]
+    subdir: bool,
+}
+
+/// What `file.copy` does.
+pub struct CopyWork {
+    name: String,
+    source: String,
+    user: Owner,
+    group: Owner,
+    mode: Option<Mode>,
+    comment: String,
+    refused: Option<String>,
+}
+
+impl State for Copied {
+    type Seen = Found<CopyWork>;
+    const REPEATS: bool = true;
+
+    fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
+        let mut name = absolute(cx, &self.name, "copy")?;
+        let source = expand_user(cx, &self.source);
+        let Ok(stat) = cx.host.stat(Path::new(&source), true) else {
+            return Err(Error::failed(format!("Source file \"{source}\" is not present")));
+        };
+        let mut comment = format!("Copied \"{source}\" to \"{name}\"");
+        let mode_of_source = || Some(Mode::of(stat.mode));
+        let (user, group, mode) = if self.preserve {
+            (Owner::Id(stat.uid), Owner::Id(stat.gid), mode_of_source())
+        } else {
+            let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref());
+            (user, group, self.mode.clone().or_else(mode_of_source))
+        };
+        let refused = unknown_owners(cx, Some(&user), Some(&group));
+        if cx.host.is_dir(Path::new(&name)) && self.subdir {
+            name = joined(&name, file_name(&source));
+        }
+        let at = Path::new(&name);
+        if cx.host.stat(at, false).is_ok() {
+            if !self.force {
+                return Ok(Found::right(format!(
+                    "The target file \"{name}\" exists and will not be overwritten"
+                )));
+            }
+            let same = cx.host.is_file(at)
+                && cx.host.is_file(Path::new(&source))
+                && Content::File(source.clone().into()).is_in(cx, at)?;
+            if same {
+                comment.push_str(" - files are identical but force flag is set");
+            }
+        }
+        let plan =
+            Plan::unknown().pending(format!("File \"{source}\" is set to be copied to \"{name}\""));
+        Ok(Found::todo(plan, CopyWork { name, source, user, group, mode, comment, refused }))
+    }
+
+    fn plan(&self, seen: &Self::Seen) -> Result<Plan> {
+        Ok(seen.plan.clone())
+    }
+
+    fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
+        let Some(work) = seen.work else { return Ok(Applied::as_planned()) };
+        if let Some(refused) = work.refused {
+            return Err(Error::failed(refused));
+        }
+        let (name, source) = (work.name.as_str(), work.source.as_str());
+        let (at, from) = (Path::new(name), Path::new(source));
+        if cx.host.stat(at, false).is_ok() {
+            cx.host.remove_all(at).map_err(|_| {
+                Error::failed(format!("Failed to delete \"{name}\" in preparation for forced move"))
+            })?;
+        }
+        let folder = parent(name);
+        if !cx.host.is_dir(Path::new(folder)) {
+            if !self.makedirs {
+                return Err(Error::failed(format!("The target directory {folder} is not present")));
+            }
+            let mode = self.dir_mode.clone().or_else(|| work.mode.as_ref().map(Mode::for_folders));
+            make_folders(cx, folder, (Some(&work.user), Some(&work.group)), mode.as_ref())?;
+        }
+        let is_dir = cx.host.is_dir(from);
+        let from = if is_dir { from.to_owned() } else { cx.host.real_path(from)? };
+        copy_tree(cx, &from, at, false)
+            .map_err(|_| Error::failed(format!("Failed to copy \"{source}\" to \"{name}\"")))?;
+        let (uid, gid) = (work.user.uid(cx), work.group.gid(cx));
+        if is_dir {
+            for visited in walk(cx, at, &|_| true) {
+                for inside in visited.dirs.iter().chain(&visited.files) {
+                    cx.host.set_owner(&visited.path.join(inside), uid, gid, false)?;
+                }
+            }
+        }
+        let changes = entries! { name => source };
+        let mut applied = Applied::changes(changes.clone()).comment(work.comment);
+        if !self.preserve {
+            let wanted = Wanted::new(Some(work.user), Some(work.group), work.mode);
+            let enforced = wanted.enforce(cx, at, false)?;
+            changes.update(&enforced.changes);
+            if !enforced.problems.is_empty() {
+                applied = Applied::failed(changes, enforced.problems.join("; "));
+            }
+        }
+        Ok(applied)
+    }
+}
+
+/// Rename a file or folder, if it is there.
+#[derive(Args)]
+pub struct Rename {
+    /// The new name.
+    name: String,
+    /// The old name.
+    source: String,
+    /// Replace what is there.
+    #[default(false)]
+    force: bool,
+    /// Make the folders above it.
+    #[default(false)]
+    makedirs: bool,
+}
+
+impl State for Rename {
+    type Seen = Found<(String, String)>;
+
+    fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
+        let name = absolute(cx, &self.name, "rename")?;
+        let name = expand_vars(cx, &name);
+        let source = expand_vars(cx, &expand_user(cx, &self.source));
+        if cx.host.stat(Path::new(&source), false).is_err() {
+            return Ok(Found::right(format!(
+                "Source file \"{source}\" has already been moved out of place"
+            )));
+        }
+        if cx.host.stat(Path::new(&name), false).is_ok() && !self.force {
+            return Ok(Found::right(format!(
+                "The target file \"{name}\" exists and will not be overwritten"
+            )));
+        }
+        let plan = Plan::unknown()
+            .pending(format!("File \"{source}\" is set to be moved to \"{name}\""))
+            .done(format!("Moved \"{source}\" to \"{name}\""));
+        Ok(Found::todo(plan, (name, source)))
+    }
+
+    fn plan(&self, seen: &Self::Seen) -> Result<Plan> {
+        Ok(seen.plan.clone())
+    }
+
+    fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
+        let Some((name, source)) = seen.work else { return Ok(Applied::as_planned()) };
+        let at = Path::new(&name);
+        if cx.host.stat(at, false).is_ok() {
+            cx.host.remove_all(at).map_err(|_| {
+                Error::failed(format!("Failed to delete \"{name}\" in preparation for forced move"))
+            })?;
+        }
+        let folder = parent(&name);
+        if !cx.host.is_dir(Path::new(folder)) {
+            if !self.makedirs {
+                return Err(Error::failed(format!("The target directory {folder} is not present")));
+            }
+            make_folders(cx, folder, (None, None), None)?;
+        }
+        move_any(cx, &source, &name)
+            .map_err(|_| Error::failed(format!("Failed to move \"{source}\" to \"{name}\"")))?;
+        let changes: Dict = entries! { name.as_str() => source };
+        Ok(Applied::changes(changes))
+    }
+}

@@ -1,0 +1,79 @@
+//! `file.touch`.
+
+use std::path::Path;
+
+use halite_modules::file::{
+    paths::parent,
+    tree::{make_folders, time_of, touch_at},
+};
+use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
+use halite_value::Value;
+
+use super::{Found, absolute};
+
+/// Set the times of a file, making an empty one if it is not there.
+#[derive(Args)]
+pub struct Touch {
+    /// The file.
+    name: String,
+    /// When it was last read, in seconds since 1970; now, if not given.
+    atime: Option<Value>,
+    /// When it was last changed.
+    mtime: Option<Value>,
+    /// Make the folders above it.
+    #[default(false)]
+    makedirs: bool,
+}
+
+impl State for Touch {
+    type Seen = Found<String>;
+    const REPEATS: bool = true;
+
+    fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
+        let name = absolute(cx, &self.name, "touch")?;
+        let stat = cx.host.stat_if_there(Path::new(&name), true)?;
+        let plan = match stat {
+            None => Plan::change("new", name.as_str())
+                .pending(format!("File {name} is set to be created"))
+                .done(format!("Created empty file {name}")),
+            Some(stat) => {
+                let differs = |given: Option<&Value>, now: f64| -> Result<bool> {
+                    Ok(time_of(given)?.is_some_and(|given| given != now))
+                };
+                let changes = differs(self.atime.as_ref(), stat.atime)?
+                    || differs(self.mtime.as_ref(), stat.mtime)?;
+                let what =
+                    if stat.kind == halite_spec::host::Kind::Dir { "directory" } else { "file" };
+                let mut plan = Plan::change("touched", name.as_str())
+                    .done(format!("Updated times on {what} {name}"));
+                plan.pending = if changes {
+                    format!("Times set to be updated on file {name}")
+                } else {
+                    // Salt touches all the same, but does not say so in a test.
+                    plan.test_result = Some(true);
+                    format!("File {name} exists and has the correct times")
+                };
+                plan
+            }
+        };
+        Ok(Found::todo(plan, name))
+    }
+
+    fn plan(&self, seen: &Self::Seen) -> Result<Plan> {
+        Ok(seen.plan.clone())
+    }
+
+    fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
+        let Some(name) = seen.work else { return Ok(Applied::as_planned()) };
+        let folder = parent(&name);
+        if !cx.host.is_dir(Path::new(folder)) {
+            if !self.makedirs {
+                return Err(Error::failed(format!("Directory not present to touch file {name}")));
+            }
+            make_folders(cx, folder, (None, None), None)?;
+        }
+        let (atime, mtime) = (time_of(self.atime.as_ref())?, time_of(self.mtime.as_ref())?);
+        touch_at(cx, Path::new(&name), atime, mtime)?;
+        Ok(Applied::as_planned())
+    }
+}

@@ -1,0 +1,162 @@
+//! `ssh_known_hosts`: keys by which hosts are recognised.
+
+use std::path::Path;
+
+use halite_modules::ssh::{Change, Entry, Store, Wanted, described};
+use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_value::Value;
+
+states! {
+    /// Keys by which hosts are recognised.
+    "ssh_known_hosts": "present" => Present,
+    "absent" => Absent,
+}
+
+fn config_of(user: Option<&String>, config: Option<&String>) -> Result<String> {
+    let has_user = user.is_some_and(|user| !user.is_empty());
+    let usual = if has_user { ".ssh/known_hosts" } else { "/etc/ssh/ssh_known_hosts" };
+    let config = config.filter(|config| !config.is_empty()).map_or(usual, String::as_str);
+    if !has_user && !Path::new(config).is_absolute() {
+        return Err(Error::failed("If not specifying a \"user\", specify an absolute \"config\"."));
+    }
+    Ok(config.to_owned())
+}
+
+/// Make sure that a host's key is known.
+#[derive(Args)]
+pub struct Present {
+    /// The host.
+    name: String,
+    /// Whose file; the machine's if none is given.
+    user: Option<String>,
+    /// The fingerprint its key must have.
+    fingerprint: Option<String>,
+    /// Its key.
+    key: Option<String>,
+    /// Its port.
+    port: Option<i64>,
+    /// The kind of key.
+    enc: Option<String>,
+    /// The file.
+    config: Option<String>,
+    /// Hash the name.
+    #[default(true)]
+    hash_known_hosts: bool,
+    /// Seconds to wait for the host.
+    #[default(5)]
+    timeout: i64,
+    /// The hash of fingerprints.
+    fingerprint_hash_type: Option<String>,
+}
+
+impl Present {
+    fn store(&self) -> Result<Store> {
+        Ok(Store {
+            user: self.user.clone(),
+            config: Some(config_of(self.user.as_ref(), self.config.as_ref())?),
+            port: self.port,
+            hash_type: self.fingerprint_hash_type.clone(),
+        })
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            hostname: self.name.clone(),
+            fingerprint: self.fingerprint.clone(),
+            key: self.key.clone(),
+            enc: self.enc.clone(),
+            hashed: self.hash_known_hosts,
+            timeout: self.timeout,
+        }
+    }
+}
+
+impl State for Present {
+    type Seen = Change;
+
+    fn observe(&self, cx: &Cx) -> Result<Change> {
+        if self.key.is_some() && self.fingerprint.is_some() {
+            return Err(Error::failed("Specify either \"key\" or \"fingerprint\", not both."));
+        }
+        if self.key.is_some() && self.enc.is_none() {
+            return Err(Error::failed("Required argument \"enc\" if using \"key\" argument."));
+        }
+        self.store()?.compare(cx, &self.wanted())
+    }
+
+    fn plan(&self, seen: &Change) -> Result<Plan> {
+        let name = &self.name;
+        let config = config_of(self.user.as_ref(), self.config.as_ref())?;
+        let (old, new) = match seen {
+            Change::Refused(text) => return Err(Error::failed(text)),
+            Change::Exists(_) => {
+                return Ok(Plan::nothing(format!("Host {name} is already in {config}"))
+                    .done(format!("{name} already exists in {config}")));
+            }
+            Change::Update { old, new } => (old, new),
+        };
+        let pending = if old.is_empty() {
+            format!("Key for {name} is set to be added to {config}")
+        } else {
+            format!("Key for {name} is set to be updated in {config}")
+        };
+        let first = new.first();
+        let key = first.map(|entry| entry.key.as_str()).unwrap_or_default();
+        let print = first.and_then(|entry| entry.fingerprint.as_deref()).unwrap_or_default();
+        let done = match (&self.key, &self.fingerprint, &self.enc) {
+            (Some(_), ..) => format!("{name}'s key saved to {config} (key: {key})"),
+            (_, Some(_), _) => format!("{name}'s key saved to {config} (fingerprint: {print})"),
+            (_, _, Some(enc)) => format!("{name}'s {enc} key saved to {config} (key: {key})"),
+            _ => format!("{name}'s key(s) saved to {config}"),
+        };
+        let plan = Plan::change("old", described(old)).and("new", described(new));
+        Ok(plan.pending(pending).done(done))
+    }
+
+    fn apply(&self, cx: &Cx, seen: Change) -> Result<Applied> {
+        if let Change::Update { new, .. } = seen {
+            self.store()?.update(cx, &self.wanted(), &new)?;
+        }
+        Ok(Applied::as_planned())
+    }
+}
+
+/// Make sure that a host's key is not known.
+#[derive(Args)]
+pub struct Absent {
+    /// The host.
+    name: String,
+    /// Whose file; the machine's if none is given.
+    user: Option<String>,
+    /// The file.
+    config: Option<String>,
+}
+
+impl Absent {
+    fn store(&self) -> Result<Store> {
+        let config = Some(config_of(self.user.as_ref(), self.config.as_ref())?);
+        Ok(Store { user: self.user.clone(), config, ..Store::default() })
+    }
+}
+
+impl State for Absent {
+    type Seen = Vec<Entry>;
+
+    fn observe(&self, cx: &Cx) -> Result<Vec<Entry>> {
+        self.store()?.entries(cx, &self.name)
+    }
+
+    fn plan(&self, entries: &Vec<Entry>) -> Result<Plan> {
+        if entries.is_empty() {
+            return Ok(Plan::nothing("Host is already absent"));
+        }
+        let config = config_of(self.user.as_ref(), self.config.as_ref())?;
+        let plan = Plan::change("old", described(entries)).and("new", Value::Null);
+        Ok(plan.pending(format!("Key for {} is set to be removed from {config}", self.name)))
+    }
+
+    fn apply(&self, cx: &Cx, _: Vec<Entry>) -> Result<Applied> {
+        let said = self.store()?.remove(cx, &self.name)?;
+        Ok(Applied::as_planned().comment(said))
+    }
+}
