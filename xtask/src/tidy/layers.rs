@@ -39,7 +39,6 @@ const LAYERS: [(Layer, &[&str]); 6] = [
             "bridge",
             "grains",
             "store",
-            "client",
         ],
     ),
     (Content, &["modules", "states", "runners", "beacons", "returners"]),
