@@ -12,7 +12,7 @@ pub mod args;
 pub mod diagnostics;
 pub mod display;
 mod doctor;
-mod fleet;
+pub mod fleet;
 mod halite;
 mod links;
 pub mod logging;
