@@ -242,7 +242,7 @@ pub fn deluser(
     root: Option<String>,
 ) -> Result<bool> {
     let member = find(cx, &name, None)?
-        .is_some_and(|group| group.members.iter().any(|member| *member == username));
+        .is_some_and(|group| group.members.contains(&username));
     if !member {
         return Ok(true);
     }

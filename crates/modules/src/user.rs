@@ -232,7 +232,7 @@ pub fn create(cx: &Cx, name: &str, new: &New) -> Result<bool> {
     if let Some(uid) = new.uid {
         add(&["-u", &uid.to_string()]);
     }
-    let gid = new.gid.as_ref().map(|gid| gid.to_str()).filter(|gid| !gid.is_empty());
+    let gid = new.gid.as_ref().map(halite_value::Value::to_str).filter(|gid| !gid.is_empty());
     if let Some(gid) = gid {
         add(&["-g", &gid]);
     } else if new.usergroup == Some(true) {

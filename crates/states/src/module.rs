@@ -50,7 +50,7 @@ fn run(cx: &Cx, name: Option<&Value>, kwargs: &Dict, test: bool) -> Result<Outco
     let keys = kwargs.keys();
     let old_form = keys.is_empty() || keys.iter().any(|key| !key.to_str().contains('.'));
     if old_form {
-        let name = name.map(|name| name.to_str()).unwrap_or_default();
+        let name = name.map(halite_value::Value::to_str).unwrap_or_default();
         run_one(cx, &name, &kwargs, test)
     } else {
         run_several(cx, &kwargs, test)

@@ -53,17 +53,13 @@ const RESERVE: u64 = 8 << 20;
 pub(crate) type OnExpired = Box<dyn Fn(&[String]) + Send>;
 
 /// How the store behaves.
+#[derive(Default)]
 pub struct Options {
     pub retention: Retention,
     /// Called with the ids of jobs that were removed. Must return soon.
     pub on_expired: Option<OnExpired>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { retention: Retention::default(), on_expired: None }
-    }
-}
 
 /// The store. Dropping it writes what waits, and closes the file.
 pub struct Embedded {
@@ -415,7 +411,7 @@ impl Writer {
         };
         sizes.commits += 1;
         *self.shared.sizes.lock() = sizes;
-        if sizes.commits % 256 == 0 {
+        if sizes.commits.is_multiple_of(256) {
             self.place.reserve();
         }
         if let (Some(told), false) = (&self.options.on_expired, expired.is_empty()) {

@@ -55,7 +55,7 @@ impl Disk {
             luck ^= luck << 13;
             luck ^= luck >> 7;
             luck ^= luck << 17;
-            if luck % 2 == 0 {
+            if luck.is_multiple_of(2) {
                 let end = *offset as usize + bytes.len();
                 if image.len() < end {
                     image.resize(end, 0);
@@ -127,7 +127,7 @@ fn endless() -> Retention {
 
 fn ret(jid: u32, minion: u32) -> Op {
     Op::Return {
-        jid: format!("{:020}", jid),
+        jid: format!("{jid:020}"),
         minion: format!("m{minion}"),
         load: dict! { "return" => format!("{jid}-{minion}"), "pad" => "x".repeat(300) },
     }

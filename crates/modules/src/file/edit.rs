@@ -457,7 +457,7 @@ pub fn psed(
         cx,
         &path,
         new.as_bytes(),
-        Some(&backup).filter(|end| !end.is_empty()).map(|x| x.as_str()),
+        Some(&backup).filter(|end| !end.is_empty()).map(std::string::String::as_str),
     )?;
     Ok(Value::Null)
 }

@@ -188,7 +188,7 @@ fn escaped(code: u32) -> String {
 pub fn decode_as(content: &[u8], encoding: &str) -> Option<String> {
     let name = encoding.to_lowercase().replace(['_', ' '], "-");
     let wide = |bytes: &[u8], big: bool| {
-        if bytes.len() % 2 != 0 {
+        if !bytes.len().is_multiple_of(2) {
             return None;
         }
         let units = bytes.chunks_exact(2).map(|pair| {

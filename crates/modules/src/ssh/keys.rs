@@ -52,7 +52,7 @@ pub fn fingerprint(key: &str, kind: Option<&str>) -> Result<Option<String>> {
         Error::failed(format!("The fingerprint_hash_type {kind} is not supported."))
     })?;
     let digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    if key.is_empty() || key.len() % 4 != 0 || !key.bytes().all(digit) {
+    if key.is_empty() || !key.len().is_multiple_of(4) || !key.bytes().all(digit) {
         return Ok(None);
     }
     let Ok(raw) = hashutil::from_base64(key.as_bytes()) else { return Ok(None) };

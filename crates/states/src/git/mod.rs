@@ -554,7 +554,7 @@ pub struct ConfigSet {
 }
 
 fn config(repo: Option<&String>, user: Option<&String>, global: bool) -> Result<Config> {
-    if !global && repo.is_none_or(|repo| repo.is_empty()) {
+    if !global && repo.is_none_or(std::string::String::is_empty) {
         return Err(Error::failed(
             "Non-global config options require the 'repo' argument to be set",
         ));
