@@ -18,7 +18,7 @@ source = open(path, encoding="utf-8").read()
 
 
 def const(name):
-    text = re.search(r"const %s: &str = \"(.*?)\";\n" % name, source, re.S).group(1)
+    text = re.search(r"const %s: &str =\s*\"(.*?)\";\n" % name, source, re.S).group(1)
     return re.sub(r"\\\n\s*", "", text).replace("\\n", "\n").replace('\\"', '"')
 
 

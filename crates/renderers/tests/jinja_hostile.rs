@@ -236,8 +236,10 @@ fn recursion_as_deep_as_genuine_jinja_allows_works_on_a_small_stack() {
     let template = "{% macro f(n) %}{% if n %}{% for i in [1] %}{% with x = n %}{{ (f(x - 1) ~ '.') }}{% endwith %}\
                     {% endfor %}{% endif %}{% endmacro %}{{ f(150) | length }}";
     let run = || ends(template);
-    let text =
-        std::thread::Builder::new().stack_size(1 << 20).spawn(run).map(std::thread::JoinHandle::join);
+    let text = std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(run)
+        .map(std::thread::JoinHandle::join);
     assert!(matches!(text, Ok(Ok(text)) if text == "150"));
 }
 
