@@ -140,6 +140,11 @@ impl Master {
         self.publish_port.load(Ordering::Relaxed)
     }
 
+    /// Ends a user's token: a sign-out. Blocking.
+    pub fn revoke_token(&self, token: &str) {
+        self.tokens.revoke(token);
+    }
+
     /// A key was accepted: the minion can be targeted.
     pub(crate) fn key_accepted(&self, id: &MinionId) {
         self.index.write().set_accepted(id, true);

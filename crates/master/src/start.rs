@@ -223,7 +223,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
     let _ = fs::set_permissions(&settings.pki_dir, fs::Permissions::from_mode(mode));
     make_folder(cache, 0o755)?;
     make_folder(&settings.sock_dir, 0o755)?;
-    for folder in ["jobs", "sessions", "minions", "syndics", "tokens"] {
+    for folder in ["jobs", "proc", "sessions", "minions", "syndics", "tokens"] {
         make_folder(&cache.join(folder), 0o700)?;
     }
     let opts = &settings.opts;

@@ -5,10 +5,12 @@ mod common;
 use std::{fs, time::Duration};
 
 use common::{TestMaster, key, until};
-use halite_client::{Client, Error as ClientError, Job, KeyAction, KeyChange, KeyLists, KeyMatch, Progress, Request};
+use halite_client::{
+    Client, Error as ClientError, Job, KeyAction, KeyChange, KeyLists, KeyMatch, Progress, Request,
+};
 use halite_transport::ipc;
 use halite_value::{Dict, Value, dict, entries, list};
-use halite_wire::{Event, Notice, Jid};
+use halite_wire::{Event, Jid, Notice};
 
 /// Runs a client, which blocks, beside the test.
 async fn with_client<T: Send + 'static>(
@@ -70,11 +72,13 @@ async fn a_job_goes_out_and_comes_back() {
     // A second time: acknowledged, and not stored.
     assert_eq!(minion.give_back(&jid, "other").await, Ok(Value::Null));
     let wanted = jid.clone();
-    let found = with_client(&master, move |client| {
-        client.call(&Request::Job { jid: wanted }).unwrap()
-    })
-    .await;
-    assert_eq!(found.get("returns").and_then(|r| r.get("web1")).and_then(|r| r.get("return")), Some("hi".into()));
+    let found =
+        with_client(&master, move |client| client.call(&Request::Job { jid: wanted }).unwrap())
+            .await;
+    assert_eq!(
+        found.get("returns").and_then(|r| r.get("web1")).and_then(|r| r.get("return")),
+        Some("hi".into())
+    );
     assert_eq!(found.get("states"), Some(dict! { "web1" => "returned" }));
     let serial = job.get("serial").unwrap().as_int().unwrap();
     with_client(&master, |client| {
@@ -167,10 +171,7 @@ async fn jobs_of_salts_own_clients_are_on_disk() {
         .await;
     let load = nothing.get("load").unwrap();
     assert_eq!(load.get("jid"), Some(Value::Null));
-    assert_eq!(
-        load.get("error"),
-        Some("Master could not resolve minions for target none*".into())
-    );
+    assert_eq!(load.get("error"), Some("Master could not resolve minions for target none*".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

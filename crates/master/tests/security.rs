@@ -48,7 +48,10 @@ async fn nobody_acts_as_another() {
     let master = TestMaster::new(entries! { "file_recv" => true }).await;
     let mallory = master.signed_in("mallory", 0).await;
     let victim = master.signed_in("victim", 1).await;
-    assert_eq!(victim.ask(&entries! { "cmd" => "_mine", "data" => dict! { "f" => 1 } }).await, Ok(true.into()));
+    assert_eq!(
+        victim.ask(&entries! { "cmd" => "_mine", "data" => dict! { "f" => 1 } }).await,
+        Ok(true.into())
+    );
     let events = master.master().bus.subscribe("", 10_000);
     for load in every_request() {
         let command = load.get("cmd").unwrap();
@@ -60,7 +63,8 @@ async fn nobody_acts_as_another() {
         let nonce = Nonce::generate();
         let dressed = mallory.dressed(&inside, nonce.as_str());
         let forged = Envelope::Sealed(Sealed {
-            load: Crypticle::new(mallory.session.as_ref().unwrap()).seal(&pack(&dressed.into()), None),
+            load: Crypticle::new(mallory.session.as_ref().unwrap())
+                .seal(&pack(&dressed.into()), None),
             version: 3,
             id: Some(MinionId::new("victim").unwrap()),
             enc_algo: None,
@@ -82,8 +86,9 @@ async fn nobody_acts_as_another() {
         tokio::time::timeout(std::time::Duration::from_millis(100), events.next()).await.is_err(),
         "nothing happened at all"
     );
-    let mine = victim.ask(&entries! { "cmd" => "_mine_get", "tgt" => "victim", "fun" => "f", "tgt_type" => "list" });
-    assert_eq!(mine.await, Ok(dict! { "victim" => 1 }));
+    let get =
+        entries! { "cmd" => "_mine_get", "tgt" => "victim", "fun" => "f", "tgt_type" => "list" };
+    assert_eq!(victim.ask(&get).await, Ok(dict! { "victim" => 1 }));
     assert!(master.path().join("pki/minions/victim").exists());
 }
 
@@ -129,10 +134,31 @@ async fn old_requests_expire() {
 
 /// What genuine masters have as methods: none of it can be called by name.
 const INTERNAL: &[&str] = &[
-    "_prep_auth_info", "_send_pub", "_send_ssh_pub", "_prep_pub", "_prep_jid", "run_func",
-    "get_method", "__init__", "__setup_fileserver", "_handle_clear", "_handle_aes", "_init",
-    "verify_minion", "_find_file", "_ext_nodes", "_handle_minion_event", "rm_token", "destroy",
-    "expose_methods", "_AESFuncs__verify_load", "key", "opts", "get_token\0", "publish ", "_auth2",
+    "_prep_auth_info",
+    "_send_pub",
+    "_send_ssh_pub",
+    "_prep_pub",
+    "_prep_jid",
+    "run_func",
+    "get_method",
+    "__init__",
+    "__setup_fileserver",
+    "_handle_clear",
+    "_handle_aes",
+    "_init",
+    "verify_minion",
+    "_find_file",
+    "_ext_nodes",
+    "_handle_minion_event",
+    "rm_token",
+    "destroy",
+    "expose_methods",
+    "_AESFuncs__verify_load",
+    "key",
+    "opts",
+    "get_token\0",
+    "publish ",
+    "_auth2",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,7 +226,9 @@ async fn clients_need_credentials() {
     for command in ["runner", "wheel"] {
         let load = entries! { "cmd" => command, "fun" => "key.list_all" };
         assert!(name(&master.clear(load.shallow_copy()).await).ends_with("AuthenticationError"));
-        load.update(&entries! { "eauth" => "sharedsecret", "username" => "ann", "password" => "s3cret" });
+        load.update(
+            &entries! { "eauth" => "sharedsecret", "username" => "ann", "password" => "s3cret" },
+        );
         assert_eq!(name(&master.clear(load).await), "AuthorizationError");
     }
     let ok = master.clear(job(entries! { "key" => key.as_str() })).await;
@@ -229,10 +257,25 @@ async fn clients_need_credentials() {
 
 fn hostile_paths() -> Vec<&'static str> {
     vec![
-        "../secret", "/etc/passwd", "a/../../secret", "..", ".", "//etc/passwd", "../srv/../secret",
-        "a\0b", "./../secret", "%2e%2e/secret", "..\\secret", "~/secret", "salt://../secret",
-        "|../secret", "secret?saltenv=../..", "?saltenv=..&x", "file:///etc/passwd",
-        "/proc/self/environ", "....//....//secret",
+        "../secret",
+        "/etc/passwd",
+        "a/../../secret",
+        "..",
+        ".",
+        "//etc/passwd",
+        "../srv/../secret",
+        "a\0b",
+        "./../secret",
+        "%2e%2e/secret",
+        "..\\secret",
+        "~/secret",
+        "salt://../secret",
+        "|../secret",
+        "secret?saltenv=../..",
+        "?saltenv=..&x",
+        "file:///etc/passwd",
+        "/proc/self/environ",
+        "....//....//secret",
     ]
 }
 
@@ -243,8 +286,9 @@ async fn paths_stay_in_their_folder() {
     fs::write(master.path().join("srv/good"), "good").unwrap();
     fs::write(master.path().join("secret"), "SECRET").unwrap();
     let minion = master.signed_in("web1", 0).await;
-    let good = minion.ask(&entries! { "cmd" => "_serve_file", "path" => "good", "saltenv" => "base", "loc" => 0 });
-    assert_eq!(good.await.unwrap().get("data"), Some("good".into()));
+    let good =
+        entries! { "cmd" => "_serve_file", "path" => "good", "saltenv" => "base", "loc" => 0 };
+    assert_eq!(minion.ask(&good).await.unwrap().get("data"), Some("good".into()));
     let mut environments = hostile_paths();
     environments.push("base");
     for path in hostile_paths() {
@@ -255,8 +299,14 @@ async fn paths_stay_in_their_folder() {
                 };
                 let reply = minion.ask(&load).await.unwrap();
                 let text = reply.to_str();
-                assert!(!text.contains("SECRET") && !text.contains("root:"), "{command} {path}: {text}");
-                assert!(!text.contains("/secret") && !text.contains("passwd"), "{command} {path}: {text}");
+                assert!(
+                    !text.contains("SECRET") && !text.contains("root:"),
+                    "{command} {path}: {text}"
+                );
+                assert!(
+                    !text.contains("/secret") && !text.contains("passwd"),
+                    "{command} {path}: {text}"
+                );
             }
         }
         for parts in [list![path], list!["..", "..", "..", "x"], list!["a", path, "b"]] {
@@ -267,7 +317,9 @@ async fn paths_stay_in_their_folder() {
             assert!(matches!(reply, Ok(Value::Bool(_) | Value::Str(_))), "{reply:?}");
         }
     }
-    for hostile in ["../../x", "20261115224046354303/../..", "/etc", "req/../x", "", "99999999999999999999"] {
+    for hostile in
+        ["../../x", "20261115224046354303/../..", "/etc", "req/../x", "", "99999999999999999999"]
+    {
         let reply = minion.give_back(hostile, true).await;
         assert!(matches!(reply, Ok(Value::Str(_) | Value::Bool(false))), "{hostile}: {reply:?}");
         let _ = minion.ask(&entries! { "cmd" => "pub_ret", "jid" => hostile }).await;
@@ -301,7 +353,8 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 async fn rubbish_hurts_nobody() {
     let master = TestMaster::new(Dict::new()).await;
     let minion = master.signed_in("web1", 0).await;
-    let good = minion.sealed(&minion.dressed(&entries! { "cmd" => "_file_envs" }, Nonce::generate().as_str()));
+    let good = minion
+        .sealed(&minion.dressed(&entries! { "cmd" => "_file_envs" }, Nonce::generate().as_str()));
     let mut bodies: Vec<Bytes> = vec![
         Bytes::new(),
         Bytes::from_static(b"\xc1"),
@@ -313,7 +366,9 @@ async fn rubbish_hurts_nobody() {
         pack(&dict! { "enc" => "aes", "load" => "x", "version" => 3 }),
         pack(&dict! { "enc" => "aes", "load" => "x", "version" => 3, "id" => "nobody" }),
         pack(&dict! { "enc" => "aes", "load" => "x", "version" => 3, "id" => "../x" }),
-        pack(&dict! { "enc" => "aes", "load" => Value::bytes(vec![7; 80]), "version" => 3, "id" => "web1" }),
+        pack(
+            &dict! { "enc" => "aes", "load" => Value::bytes(vec![7; 80]), "version" => 3, "id" => "web1" },
+        ),
         pack(&dict! { "enc" => "pub", "load" => Value::dict(), "version" => 3 }),
         pack(&dict! { "enc" => "clear", "load" => list![], "version" => 3 }),
         pack(&dict! { "enc" => "clear", "load" => dict! { "cmd" => list![] }, "version" => 3 }),
@@ -363,9 +418,17 @@ async fn minions_speak_only_for_themselves_on_the_bus() {
             .unwrap();
     };
     for refused in [
-        "salt/job/20261115224046354303/new", "salt/job/20261115224046354303/publish", "salt/key",
-        "salt/auth", "salt/run/1/ret", "salt/wheel/1/new", "salt/cloud/x/created", "key",
-        "salt/minion/web2/start", "salt/job/20261115224046354303/ret/web2", "salt/presence/change",
+        "salt/job/20261115224046354303/new",
+        "salt/job/20261115224046354303/publish",
+        "salt/key",
+        "salt/auth",
+        "salt/run/1/ret",
+        "salt/wheel/1/new",
+        "salt/cloud/x/created",
+        "key",
+        "salt/minion/web2/start",
+        "salt/job/20261115224046354303/ret/web2",
+        "salt/presence/change",
         "salt/beacon/web2/load/",
     ] {
         single(refused).await;
@@ -392,7 +455,8 @@ async fn a_deleted_key_ends_everything() {
     fs::remove_file(master.path().join("pki/minions/web1")).unwrap();
     assert_eq!(minion.ask(&envs).await, bad_load("bad load"), "at once, whoever removed it");
     assert!(other.ask(&envs).await.is_ok());
-    common::until("the session is gone", || !master.path().join("cache/sessions/web1").exists()).await;
+    common::until("the session is gone", || !master.path().join("cache/sessions/web1").exists())
+        .await;
     let mut minion: Minion = minion;
     assert!(minion.sign_in().await.is_err());
     minion.session = Some(SessionKey::generate());

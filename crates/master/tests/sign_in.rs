@@ -19,11 +19,8 @@ async fn a_key_waits_until_it_is_accepted() {
     let mut other = master.minion("web1", key(1));
     assert_eq!(other.sign_in().await.unwrap_err(), Refusal::Denied, "another key");
     assert!(master.path().join("pki/minions_denied/web1").exists());
-    fs::rename(
-        master.path().join("pki/minions_pre/web1"),
-        master.path().join("pki/minions/web1"),
-    )
-    .unwrap();
+    fs::rename(master.path().join("pki/minions_pre/web1"), master.path().join("pki/minions/web1"))
+        .unwrap();
     let welcome = minion.sign_in().await.unwrap();
     assert!(welcome.publish_port > 0);
     assert_eq!(other.sign_in().await.unwrap_err(), Refusal::Denied);
@@ -145,11 +142,9 @@ async fn old_versions_need_leave() {
         };
         let body = halite_wire::Envelope::Sealed(sealed).encode().unwrap();
         let reply = minion.link.request(body.into(), common::PATIENCE).await.unwrap();
-        let reply = halite_value::msgpack::from_slice(
-            &reply,
-            halite_value::msgpack::Text::KeepBytes,
-        )
-        .unwrap();
+        let reply =
+            halite_value::msgpack::from_slice(&reply, halite_value::msgpack::Text::KeepBytes)
+                .unwrap();
         let clear = shared.open(reply.as_bytes().unwrap(), Some(&nonce)).ok()?;
         Some(common::unpack(&clear))
     };

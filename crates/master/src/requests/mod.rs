@@ -7,7 +7,7 @@
 mod events;
 mod mine;
 mod peer;
-pub mod pillar;
+pub(crate) mod pillar;
 mod receive;
 
 use std::sync::Arc;

@@ -52,13 +52,8 @@ impl TestMaster {
         // The master's own key is made once for all tests.
         let pki = dir.path().join("pki");
         std::fs::create_dir_all(&pki).expect("a folder");
-        halite_crypt::file::write(
-            &pki.join("test.pem"),
-            key(2).to_pem(None).expose(),
-            0o400,
-            None,
-        )
-        .expect("a file");
+        halite_crypt::file::write(&pki.join("test.pem"), key(2).to_pem(None).expose(), 0o400, None)
+            .expect("a file");
         let mut master = Self { running: None, dir, opts: more };
         master.start().await;
         master
