@@ -45,7 +45,9 @@ impl Match {
             Value::Dict(dict) => Self::Dict(dict.clone()),
             Value::Str(text) => Self::Globs(text.split(',').map(str::to_owned).collect()),
             other => match other.items_of_sequence() {
-                Some(items) => Self::Globs(items.iter().map(std::string::ToString::to_string).collect()),
+                Some(items) => {
+                    Self::Globs(items.iter().map(std::string::ToString::to_string).collect())
+                }
                 None => Self::Globs(vec![other.to_string()]),
             },
         }

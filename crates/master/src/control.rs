@@ -232,7 +232,8 @@ async fn answer(
                 Ok(master.index.read().accepted())
             });
             let known = known.await?;
-            let connected: Vec<String> = master.hub.ids().iter().map(|id| id.to_string()).collect();
+            let connected: Vec<String> =
+                master.hub.ids().iter().map(std::string::ToString::to_string).collect();
             end(dict! { "connected" => connected, "known" => Value::list(known) })
         }
         Request::MinionData { tgt, tgt_type } => {

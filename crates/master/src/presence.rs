@@ -51,8 +51,12 @@ impl Presence {
     /// Returns everybody who has an open connection of any sort, sorted.
     pub(crate) fn ids(&self) -> Vec<SmolStr> {
         let Some(hub) = self.hub.get() else { return Vec::new() };
-        let mut ids: Vec<SmolStr> =
-            hub.peers().iter().filter_map(|peer| peer.id()).map(|id| SmolStr::new(&*id)).collect();
+        let mut ids: Vec<SmolStr> = hub
+            .peers()
+            .iter()
+            .filter_map(halite_transport::Peer::id)
+            .map(|id| SmolStr::new(&*id))
+            .collect();
         ids.sort_unstable();
         ids.dedup();
         ids

@@ -156,7 +156,7 @@ pub(crate) async fn take_syndic(
         let Ok(jid) = Jid::new(&jid) else { continue };
         let Some(Value::Dict(returns)) = entry.get("return") else { continue };
         master.mark_syndic(syndic);
-        if let Some(Value::Dict(job)) = entry.get("load").filter(|job| job.truthy()) {
+        if let Some(Value::Dict(job)) = entry.get("load").filter(halite_value::Value::truthy) {
             let ids: Vec<SmolStr> = job
                 .get("Minions")
                 .and_then(|ids| ids.items_of_sequence())

@@ -151,7 +151,7 @@ pub fn ssl(option: Option<Value>) -> Result<Option<Ssl>, Error> {
         Some(Value::Dict(map)) => map,
         Some(_) => return Err(Error::Config("ssl: neither a bool nor a map".into())),
     };
-    let text = |name: &str| map.get(name).filter(|v| v.truthy()).map(|v| v.to_str());
+    let text = |name: &str| map.get(name).filter(halite_value::Value::truthy).map(|v| v.to_str());
     let path = |name: &str| text(name).map(|path| PathBuf::from(path.as_str()));
     let mut ssl = Ssl {
         certfile: path("certfile"),

@@ -241,8 +241,7 @@ pub fn deluser(
     /// Work on the files below this folder.
     root: Option<String>,
 ) -> Result<bool> {
-    let member = find(cx, &name, None)?
-        .is_some_and(|group| group.members.contains(&username));
+    let member = find(cx, &name, None)?.is_some_and(|group| group.members.contains(&username));
     if !member {
         return Ok(true);
     }

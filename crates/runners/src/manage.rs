@@ -101,7 +101,7 @@ fn connected(cx: &Cx, subset: &[String], wanted: bool) -> Result<Value> {
     let mut found: Vec<String> = from
         .iter()
         .filter(|id| wanted || !connected.contains(id))
-        .map(|id| id.to_string())
+        .map(std::string::ToString::to_string)
         .filter(|id| subset.is_empty() || subset.contains(id))
         .collect();
     found.sort();

@@ -60,7 +60,6 @@ pub struct Options {
     pub on_expired: Option<OnExpired>,
 }
 
-
 /// The store. Dropping it writes what waits, and closes the file.
 pub struct Embedded {
     shared: Arc<Shared>,

@@ -11,7 +11,7 @@ fn open(dir: &std::path::Path, retention: Retention) -> (Embedded, Arc<Mutex<Vec
     let told = gone.clone();
     let on_expired = Box::new(move |jids: &[String]| told.lock().extend(jids.iter().cloned()));
     let options = Options { retention, on_expired: Some(on_expired) };
-    (Embedded::open(dir, options).unwrap(), gone)
+    (Embedded::open(dir, options).expect("a store in an empty folder"), gone)
 }
 
 fn no_limit() -> Retention {

@@ -113,9 +113,10 @@ impl MasterPillar {
 impl PillarSource for MasterPillar {
     fn compile(&self, request: &PillarRequest) -> Dict {
         // What was given on the command line is for once.
-        let key = request.overrides.is_empty().then(|| {
-            format!("{}\0{:?}\0{:?}", request.id, request.saltenv, request.pillarenv)
-        });
+        let key = request
+            .overrides
+            .is_empty()
+            .then(|| format!("{}\0{:?}\0{:?}", request.id, request.saltenv, request.pillarenv));
         let grains = Value::from(&request.grains);
         if let Some(key) = &key
             && let Some(kept) = self.kept.lock().get(key)

@@ -75,10 +75,7 @@ fn refuse(master: &Master, id: &MinionId, tag: &str) {
 /// A syndic tells which minions will answer a job.
 fn expect_more(master: &Master, tag: &str, data: &Dict) {
     let Some(minions) = data.get("minions").and_then(|ids| ids.items_of_sequence()) else { return };
-    let jid = match Tag::from(tag) {
-        Tag::JobNew(jid) => jid,
-        _ => return,
-    };
+    let Tag::JobNew(jid) = Tag::from(tag) else { return };
     let ids: Vec<SmolStr> = minions.iter().map(Value::to_str).collect();
     master.jobs.expect(&jid, &ids);
 }

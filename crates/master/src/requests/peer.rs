@@ -26,17 +26,17 @@ fn permissions(master: &Master, option: &str, id: &MinionId) -> Vec<Value> {
         .settings
         .opts
         .dict(option)
-        .into_iter_matching(id)
+        .iter_matching(id)
         .flat_map(|entries| entries.items_of_sequence().unwrap_or_else(|| vec![entries]))
         .collect()
 }
 
 trait Matching {
-    fn into_iter_matching(&self, id: &MinionId) -> impl Iterator<Item = Value>;
+    fn iter_matching(&self, id: &MinionId) -> impl Iterator<Item = Value>;
 }
 
 impl Matching for Dict {
-    fn into_iter_matching(&self, id: &MinionId) -> impl Iterator<Item = Value> {
+    fn iter_matching(&self, id: &MinionId) -> impl Iterator<Item = Value> {
         self.into_iter().filter_map(move |(pattern, entries)| {
             let fits = Regex::new(&pattern.to_str()).is_ok_and(|regex| regex.matches(id));
             fits.then_some(entries)

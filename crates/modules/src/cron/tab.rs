@@ -46,6 +46,9 @@ pub enum Status {
     Update,
 }
 
+/// Tells whether a job is meant.
+type Fits<'a> = Box<dyn Fn(&Job) -> bool + 'a>;
+
 impl Tab {
     pub fn read(text: &str) -> Self {
         let mut tab = Self::default();
@@ -189,7 +192,7 @@ impl Tab {
 
     /// Takes a job out; with fields or a word given, only one that has them.
     pub fn remove(&mut self, cmd: &str, identifier: Option<&str>, when: &Filter) -> bool {
-        let (jobs, fits): (_, Box<dyn Fn(&Job) -> bool>) = match when {
+        let (jobs, fits): (_, Fits<'_>) = match when {
             Filter::Fields(fields) => (
                 &mut self.crons,
                 Box::new(move |job| match &job.when {
@@ -217,7 +220,9 @@ impl Tab {
         match self.env.iter().find(|(own, _)| own == name) {
             None => Status::Absent,
             // An empty value is written as two quotation marks.
-            Some((_, own)) if own == value || (value.is_empty() && own == "\"\"") => Status::Present,
+            Some((_, own)) if own == value || (value.is_empty() && own == "\"\"") => {
+                Status::Present
+            }
             Some(_) => Status::Update,
         }
     }
@@ -262,7 +267,8 @@ impl Job {
             (own, wanted) => own != wanted,
         };
         let other = |own: &Option<String>, wanted: &Option<String>| {
-            wanted.is_some() && own.as_deref().unwrap_or_default() != wanted.as_deref().unwrap_or_default()
+            wanted.is_some()
+                && own.as_deref().unwrap_or_default() != wanted.as_deref().unwrap_or_default()
         };
         when || self.cmd != wanted.cmd
             || self.commented != wanted.commented

@@ -176,7 +176,7 @@ fn hunks(mut steps: Vec<Step>, around: usize) -> Vec<Vec<Step>> {
         }
         hunk.push(step);
     }
-    if !hunk.is_empty() && !(hunk.len() == 1 && hunk[0].equal) {
+    if !(hunk.is_empty() || hunk.len() == 1 && hunk[0].equal) {
         hunks.push(hunk);
     }
     hunks

@@ -374,7 +374,7 @@ pub fn symlink(
     if there && !force && !atomic {
         return Err(Error::failed(format!("Existing path is not a symlink: {path}")));
     }
-    if atomic || ((is_link || there) && !cx.host.is_dir(at)) || is_link {
+    if atomic || is_link || (there && !cx.host.is_dir(at)) {
         let beside = crate::temp::fresh_path(cx, parent(&path), ".salt", "");
         cx.host.symlink(Path::new(&src), &beside).map_err(|_| could_not())?;
         return match cx.host.rename(&beside, at) {
