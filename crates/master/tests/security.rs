@@ -384,7 +384,7 @@ async fn rubbish_hurts_nobody() {
             seed ^= seed << 17;
             let at = seed as usize % bytes.len();
             bytes[at] = (seed >> 32) as u8;
-            if seed % 5 == 0 {
+            if seed.is_multiple_of(5) {
                 bytes.truncate(at.max(1));
             }
         }

@@ -148,7 +148,12 @@ pub fn set_zone(
     link_localtime(cx, &zone)?;
     match cx.grain_str("os_family").as_str() {
         "RedHat" => {
-            replace_setting(cx, "/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\"\n"))?
+            replace_setting(
+                cx,
+                "/etc/sysconfig/clock",
+                "ZONE=",
+                &format!("ZONE=\"{timezone}\"\n"),
+            )?;
         }
         "Suse" => replace_setting(
             cx,

@@ -19,10 +19,10 @@ use halite_value::{
 use halite_wire::{AuthReply, AuthRequest, Envelope, MinionId, Refusal, Sealed, Welcome};
 use tempfile::TempDir;
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns one of a few keys; making them takes its time.
-pub fn key(number: usize) -> PrivateKey {
+pub(crate) fn key(number: usize) -> PrivateKey {
     static KEYS: OnceLock<Vec<PrivateKey>> = OnceLock::new();
     let keys = KEYS.get_or_init(|| {
         (0..3).map(|_| PrivateKey::generate(2048).expect("a usual size")).collect()
@@ -31,23 +31,23 @@ pub fn key(number: usize) -> PrivateKey {
 }
 
 /// A running master.
-pub struct TestMaster {
-    pub running: Option<Running>,
-    pub dir: TempDir,
+pub(crate) struct TestMaster {
+    pub(crate) running: Option<Running>,
+    pub(crate) dir: TempDir,
     opts: Dict,
 }
 
-pub fn pack(value: &Value) -> Bytes {
+pub(crate) fn pack(value: &Value) -> Bytes {
     msgpack::to_vec(value, Dialect::Raw).expect("plain data").into()
 }
 
-pub fn unpack(bytes: &[u8]) -> Value {
+pub(crate) fn unpack(bytes: &[u8]) -> Value {
     msgpack::from_slice(bytes, Text::Guess).expect("an answer is msgpack")
 }
 
 impl TestMaster {
     /// Starts a master with these options beside the usual ones.
-    pub async fn new(more: Dict) -> Self {
+    pub(crate) async fn new(more: Dict) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         // The master's own key is made once for all tests.
         let pki = dir.path().join("pki");
@@ -59,7 +59,7 @@ impl TestMaster {
         master
     }
 
-    pub async fn start(&mut self) {
+    pub(crate) async fn start(&mut self) {
         let path = |name: &str| self.dir.path().join(name).to_str().expect("text").to_owned();
         let opts = entries! {
             "id" => "test_master", "user" => "root", "interface" => "127.0.0.1",
@@ -79,19 +79,19 @@ impl TestMaster {
         self.running = Some(start(settings, Parts::default()).await.expect("a master"));
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.running = None;
     }
 
-    pub fn master(&self) -> &Arc<Master> {
+    pub(crate) fn master(&self) -> &Arc<Master> {
         &self.running.as_ref().expect("running").master
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    pub fn sock_dir(&self) -> std::path::PathBuf {
+    pub(crate) fn sock_dir(&self) -> std::path::PathBuf {
         self.dir.path().join("sock")
     }
 
@@ -103,28 +103,28 @@ impl TestMaster {
     }
 
     /// Sends raw bytes, and returns the raw answer.
-    pub async fn raw(&self, body: Bytes) -> Value {
+    pub(crate) async fn raw(&self, body: Bytes) -> Value {
         let link = self.client(false);
         unpack(&link.request(body, PATIENCE).await.expect("an answer"))
     }
 
     /// Sends a clear request.
-    pub async fn clear(&self, load: Dict) -> Value {
+    pub(crate) async fn clear(&self, load: Dict) -> Value {
         let envelope = Envelope::Clear { load, version: 3 };
         self.raw(envelope.encode().expect("plain data").into()).await
     }
 
     /// Puts a minion's key among the accepted ones, as `salt-key -a` does.
-    pub fn accept(&self, id: &str, key: &PrivateKey) {
+    pub(crate) fn accept(&self, id: &str, key: &PrivateKey) {
         let path = self.dir.path().join("pki/minions").join(id);
         std::fs::write(path, key.public().text()).expect("a file");
     }
 
-    pub fn minion(&self, id: &str, key: PrivateKey) -> Minion {
+    pub(crate) fn minion(&self, id: &str, key: PrivateKey) -> Minion {
         self.minion_on(id, key, false)
     }
 
-    pub fn halite_minion(&self, id: &str, key: PrivateKey) -> Minion {
+    pub(crate) fn halite_minion(&self, id: &str, key: PrivateKey) -> Minion {
         self.minion_on(id, key, true)
     }
 
@@ -142,7 +142,7 @@ impl TestMaster {
     }
 
     /// An accepted minion that has signed in.
-    pub async fn signed_in(&self, id: &str, number: usize) -> Minion {
+    pub(crate) async fn signed_in(&self, id: &str, number: usize) -> Minion {
         self.accept(id, &key(number));
         let mut minion = self.minion(id, key(number));
         minion.sign_in().await.expect("accepted");
@@ -151,19 +151,19 @@ impl TestMaster {
 }
 
 /// A minion made by hand.
-pub struct Minion {
-    pub id: String,
-    pub key: PrivateKey,
-    pub link: Arc<dyn Transport>,
-    pub halite: bool,
-    pub session: Option<SessionKey>,
-    pub shared: Option<SessionKey>,
-    pub publish_port: i64,
-    pub master: Option<PublicKey>,
+pub(crate) struct Minion {
+    pub(crate) id: String,
+    pub(crate) key: PrivateKey,
+    pub(crate) link: Arc<dyn Transport>,
+    pub(crate) halite: bool,
+    pub(crate) session: Option<SessionKey>,
+    pub(crate) shared: Option<SessionKey>,
+    pub(crate) publish_port: i64,
+    pub(crate) master: Option<PublicKey>,
 }
 
 impl Minion {
-    pub fn auth_load(&self, nonce: &str) -> Dict {
+    pub(crate) fn auth_load(&self, nonce: &str) -> Dict {
         AuthRequest {
             id: MinionId::new(&self.id).expect("an id"),
             public_key: self.key.public().text().into(),
@@ -177,12 +177,12 @@ impl Minion {
         .write()
     }
 
-    pub async fn sign_in(&mut self) -> Result<Welcome, Refusal> {
+    pub(crate) async fn sign_in(&mut self) -> Result<Welcome, Refusal> {
         let nonce = Nonce::generate();
         self.sign_in_with(self.auth_load(nonce.as_str()), 3, nonce.as_str()).await
     }
 
-    pub async fn sign_in_with(
+    pub(crate) async fn sign_in_with(
         &mut self,
         load: Dict,
         version: i64,
@@ -214,7 +214,7 @@ impl Minion {
     }
 
     /// Returns a load with everything a session adds.
-    pub fn dressed(&self, load: &Dict, nonce: &str) -> Dict {
+    pub(crate) fn dressed(&self, load: &Dict, nonce: &str) -> Dict {
         let load = load.shallow_copy();
         load.get_or_insert_with("id", || self.id.as_str().into());
         load.insert("nonce", nonce);
@@ -224,7 +224,7 @@ impl Minion {
         load
     }
 
-    pub fn sealed(&self, load: &Dict) -> Bytes {
+    pub(crate) fn sealed(&self, load: &Dict) -> Bytes {
         let session = self.session.as_ref().expect("signed in");
         let payload = pack(&load.into());
         Envelope::Sealed(Sealed {
@@ -240,18 +240,18 @@ impl Minion {
     }
 
     /// Asks; `Err` is what came in clear.
-    pub async fn ask(&self, load: &Dict) -> Result<Value, Value> {
+    pub(crate) async fn ask(&self, load: &Dict) -> Result<Value, Value> {
         let nonce = Nonce::generate();
         let body = self.sealed(&self.dressed(load, nonce.as_str()));
         self.ask_raw(body, &nonce).await
     }
 
-    pub async fn ask_raw(&self, body: Bytes, nonce: &Nonce) -> Result<Value, Value> {
+    pub(crate) async fn ask_raw(&self, body: Bytes, nonce: &Nonce) -> Result<Value, Value> {
         let reply = self.link.request(body, PATIENCE).await.expect("an answer");
         self.open(&reply, nonce)
     }
 
-    pub fn open(&self, reply: &[u8], nonce: &Nonce) -> Result<Value, Value> {
+    pub(crate) fn open(&self, reply: &[u8], nonce: &Nonce) -> Result<Value, Value> {
         let reply = msgpack::from_slice(reply, Text::KeepBytes).expect("msgpack");
         let session = Crypticle::new(self.session.as_ref().expect("signed in"));
         let sealed = reply.as_bytes().and_then(|bytes| session.open(bytes, Some(nonce)).ok());
@@ -265,13 +265,13 @@ impl Minion {
     }
 
     /// Subscribes to publications.
-    pub fn subscribe(&self) {
+    pub(crate) fn subscribe(&self) {
         let port = u16::try_from(self.publish_port).expect("a port");
         self.link.subscribe(Subscription::everything(port));
     }
 
     /// Waits for the next job.
-    pub async fn next_job(&self) -> Dict {
+    pub(crate) async fn next_job(&self) -> Dict {
         loop {
             let event = tokio::time::timeout(PATIENCE, self.link.next()).await.expect("in time");
             if let Some(halite_transport::Event::Publication(body)) = event {
@@ -280,7 +280,7 @@ impl Minion {
         }
     }
 
-    pub fn job_of(&self, body: &[u8]) -> Dict {
+    pub(crate) fn job_of(&self, body: &[u8]) -> Dict {
         let publication = halite_wire::SealedPublication::decode(body).expect("a publication");
         let master = self.master.as_ref().expect("signed in");
         let sig = publication.sig.expect("signed");
@@ -292,7 +292,11 @@ impl Minion {
         }
     }
 
-    pub async fn give_back(&self, jid: &str, value: impl Into<Value>) -> Result<Value, Value> {
+    pub(crate) async fn give_back(
+        &self,
+        jid: &str,
+        value: impl Into<Value>,
+    ) -> Result<Value, Value> {
         self.ask(&entries! {
             "cmd" => "_return", "jid" => jid, "fun" => "test.ping", "fun_args" => Vec::<Value>::new(),
             "return" => value.into(), "retcode" => 0, "success" => true,
@@ -308,7 +312,7 @@ fn jiff_now() -> i64 {
 }
 
 /// Waits until something is true.
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "waited in vain for: {what}");
