@@ -8,7 +8,6 @@
 use halite_spec::Module;
 
 // gen:begin
-pub mod aliases;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -21,13 +20,11 @@ pub mod grains;
 pub mod group;
 pub mod hashutil;
 pub mod hosts;
-pub mod iptables;
 pub mod kmod;
 pub mod locale;
 pub mod log;
 pub mod r#match;
 pub mod mount;
-pub mod network;
 pub mod pillar;
 pub mod random;
 pub mod shadow;
@@ -42,7 +39,6 @@ pub mod user;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
-    &aliases::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -55,13 +51,11 @@ pub static ALL: &[&Module] = &[
     &group::MODULE,
     &hashutil::MODULE,
     &hosts::MODULE,
-    &iptables::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
     &log::MODULE,
     &r#match::MODULE,
     &mount::MODULE,
-    &network::MODULE,
     &pillar::MODULE,
     &random::MODULE,
     &shadow::MODULE,

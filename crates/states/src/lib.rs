@@ -7,7 +7,6 @@
 use halite_spec::StateModule;
 
 // gen:begin
-pub mod alias;
 pub mod cmd;
 pub mod cron;
 pub mod environ;
@@ -15,7 +14,6 @@ pub mod git;
 pub mod grains;
 pub mod group;
 pub mod host;
-pub mod iptables;
 pub mod kmod;
 pub mod locale;
 pub mod module;
@@ -29,7 +27,6 @@ pub mod user;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
-    &alias::STATES,
     &cmd::STATES,
     &cron::STATES,
     &environ::STATES,
@@ -37,7 +34,6 @@ pub static ALL: &[&StateModule] = &[
     &grains::STATES,
     &group::STATES,
     &host::STATES,
-    &iptables::STATES,
     &kmod::STATES,
     &locale::STATES,
     &module::STATES,
