@@ -42,7 +42,9 @@ pub fn load(cx: &Cx) -> Result<Dict> {
 }
 
 fn save(cx: &Cx, store: &Dict) -> Result<bool> {
-    let Ok(bytes) = msgpack::to_vec(&Value::from(store), msgpack::Dialect::Modern) else { return Ok(false) };
+    let Ok(bytes) = msgpack::to_vec(&Value::from(store), msgpack::Dialect::Modern) else {
+        return Ok(false);
+    };
     cx.host.write(&file(cx), &bytes, &Write { mode: Some(0o600), ..Write::default() })?;
     Ok(true)
 }

@@ -33,7 +33,9 @@ impl Hosts {
                 continue;
             }
             let (line, note) = match line.split_once('#') {
-                Some((line, note)) => (line, Some(note.trim_start()).filter(|note| !note.is_empty())),
+                Some((line, note)) => {
+                    (line, Some(note.trim_start()).filter(|note| !note.is_empty()))
+                }
                 None => (line, None),
             };
             let mut words = line.split_whitespace().map(str::to_owned);
@@ -81,7 +83,9 @@ impl Hosts {
                 Line::Host { ip, aliases, comment: Some(comment) } => {
                     format!("{ip}\t\t{}\t\t# {comment}", aliases.join(" "))
                 }
-                Line::Host { ip, aliases, comment: None } => format!("{ip}\t\t{}", aliases.join(" ")),
+                Line::Host { ip, aliases, comment: None } => {
+                    format!("{ip}\t\t{}", aliases.join(" "))
+                }
             };
             text += &format!("{}\n", line.trim());
         }
@@ -198,7 +202,8 @@ pub fn set_host(
     let text = cx.host.read_text_if_there(&file(cx))?.unwrap_or_default();
     let comment = comment.filter(|comment| !comment.is_empty());
     let comment = comment.map(|comment| format!("\t\t# {comment}")).unwrap_or_default();
-    let line = if alias.trim().is_empty() { String::new() } else { format!("{ip}\t\t{alias}{comment}\n") };
+    let line =
+        if alias.trim().is_empty() { String::new() } else { format!("{ip}\t\t{alias}{comment}\n") };
     let mut new = String::new();
     let mut placed = false;
     for old in text.split_inclusive('\n') {
@@ -314,11 +319,9 @@ mod tests {
 
     #[test]
     fn reads_and_writes() {
-        let hosts = Hosts::read("# top\n\n127.0.0.1 localhost # me\n::1\tip6 six\n127.0.0.1 more\n");
-        assert_eq!(
-            hosts.write(),
-            "# top\n127.0.0.1\t\tlocalhost more\t\t# me\n::1\t\tip6 six\n"
-        );
+        let hosts =
+            Hosts::read("# top\n\n127.0.0.1 localhost # me\n::1\tip6 six\n127.0.0.1 more\n");
+        assert_eq!(hosts.write(), "# top\n127.0.0.1\t\tlocalhost more\t\t# me\n::1\t\tip6 six\n");
         assert_eq!(hosts.find("127.0.0.1").unwrap().1, Some("me"));
     }
 }

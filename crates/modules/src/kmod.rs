@@ -74,7 +74,8 @@ pub fn lsmod(cx: &Cx) -> Result<Value> {
         if *module == "Module" {
             return None;
         }
-        let deps: Vec<&str> = rest.first().map(|deps| deps.split(',').collect()).unwrap_or_default();
+        let deps: Vec<&str> =
+            rest.first().map(|deps| deps.split(',').collect()).unwrap_or_default();
         Some(dict! {
             "size" => *size, "module" => *module, "depcount" => *count, "deps" => Value::list(deps),
         })
@@ -162,11 +163,7 @@ fn forget(cx: &Cx, name: &str, comment: bool) -> Result<bool> {
 }
 
 /// Calls a loader; the modules that came or went, or its complaint.
-fn change(
-    cx: &Cx,
-    line: &[&str],
-    went: bool,
-) -> Result<std::result::Result<Vec<String>, String>> {
+fn change(cx: &Cx, line: &[&str], went: bool) -> Result<std::result::Result<Vec<String>, String>> {
     let before = mod_list(cx, false)?;
     let output = cx.host.run(&Command::line(line.iter().copied()))?;
     if !output.ok() {
@@ -178,7 +175,11 @@ fn change(
 }
 
 /// Loads a module; the modules that came, or why not.
-pub fn insert(cx: &Cx, name: &str, persist: bool) -> Result<std::result::Result<Vec<String>, String>> {
+pub fn insert(
+    cx: &Cx,
+    name: &str,
+    persist: bool,
+) -> Result<std::result::Result<Vec<String>, String>> {
     let words: Vec<&str> = ["modprobe", "--"].into_iter().chain(name.split_whitespace()).collect();
     let mut loaded = match change(cx, &words, false)? {
         Ok(loaded) => loaded,

@@ -63,7 +63,8 @@ impl Parts {
 }
 
 fn checked(locale: &str) -> Result<()> {
-    if locale.is_empty() || locale.starts_with('-') || locale.contains(['\n', '\0', '"', '$', '`']) {
+    if locale.is_empty() || locale.starts_with('-') || locale.contains(['\n', '\0', '"', '$', '`'])
+    {
         return Err(Error::invalid(format!("'{locale}' cannot be the name of a locale")));
     }
     Ok(())
@@ -255,7 +256,8 @@ pub fn gen_locale(
     } else {
         place = if family == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
         let names = cx.host.read_dir(Path::new(place));
-        let names = names.map_err(|_| Error::failed(format!("Locale \"{full}\" is not available.")))?;
+        let names =
+            names.map_err(|_| Error::failed(format!("Locale \"{full}\" is not available.")))?;
         names.iter().any(|name| name.to_string_lossy() == search)
     };
     if !valid {
@@ -264,7 +266,9 @@ pub fn gen_locale(
     }
     let list = Path::new("/etc/locale.gen");
     if let Some(text) = cx.host.read_text_if_there(list)? {
-        let own = |line: &str| line.trim_start().strip_prefix('#').is_some_and(|rest| rest.trim() == full);
+        let own = |line: &str| {
+            line.trim_start().strip_prefix('#').is_some_and(|rest| rest.trim() == full)
+        };
         let mut placed = text.lines().any(|line| line.trim() == full);
         let mut new = String::new();
         for line in text.split_inclusive('\n') {
@@ -287,9 +291,18 @@ pub fn gen_locale(
     } else if cx.host.which("localedef").is_some() {
         let verbose = kwargs.kwargs.get("verbose").is_some_and(|flag| flag.truthy());
         let said = if verbose { "--verbose" } else { "--quiet" };
-        ["localedef", "--force", "-i", &search, "-f", &codeset, &format!("{search}.{codeset}"), said]
-            .map(str::to_owned)
-            .to_vec()
+        [
+            "localedef",
+            "--force",
+            "-i",
+            &search,
+            "-f",
+            &codeset,
+            &format!("{search}.{codeset}"),
+            said,
+        ]
+        .map(str::to_owned)
+        .to_vec()
     } else {
         return Err(Error::failed(
             "Command \"locale-gen\" or \"localedef\" was not found on this system.",

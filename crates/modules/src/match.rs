@@ -113,13 +113,8 @@ pub fn data(
     tgt: String,
 ) -> Result<bool> {
     let store = crate::data::load(cx)?;
-    let minion = Minion {
-        id: &cx.id(),
-        grains: None,
-        pillar: None,
-        data: Some(&store),
-        resources: None,
-    };
+    let minion =
+        Minion { id: &cx.id(), grains: None, pillar: None, data: Some(&store), resources: None };
     Ok(Expr::of(&tgt, TargetType::Data).is_ok_and(|expression| expression.matches(&minion)))
 }
 
@@ -207,7 +202,14 @@ pub fn glob(
 
 fn kind_named(name: &str) -> Result<TargetType> {
     let known = [
-        "compound", "ipcidr", "pillar_pcre", "pillar", "grain_pcre", "grain", "list", "pcre",
+        "compound",
+        "ipcidr",
+        "pillar_pcre",
+        "pillar",
+        "grain_pcre",
+        "grain",
+        "list",
+        "pcre",
         "glob",
     ];
     if !known.contains(&name) {
@@ -336,7 +338,8 @@ pub fn ifelse(
             (target, pair[1].clone())
         })
         .collect();
-    let kind = kind_named(&named("tgt_type").map_or_else(|| "compound".into(), |kind| kind.to_str()))?;
+    let kind =
+        kind_named(&named("tgt_type").map_or_else(|| "compound".into(), |kind| kind.to_str()))?;
     let id = named("minion_id").map(|id| id.to_str());
     let join = named("merge_lists").is_some_and(|join| join.truthy());
     let found = pick(cx, &table, kind, id.as_deref(), named("merge").as_ref(), join)?;

@@ -84,7 +84,8 @@ pub fn mounts(cx: &Cx) -> Result<Vec<Mounted>> {
         let devices = read_blkid(&cx.host.run(&Command::line(["blkid"]).query())?.stdout_text());
         for own in &mut found {
             let marks = devices.iter().find(|(device, _)| *device == own.device);
-            let mark = |name: &str| marks.and_then(|(_, marks)| marks.get(name)).map(|m| m.to_string());
+            let mark =
+                |name: &str| marks.and_then(|(_, marks)| marks.get(name)).map(|m| m.to_string());
             own.uuid = mark("UUID").map(|uuid| uuid.to_lowercase());
             own.label = mark("LABEL");
         }
@@ -110,23 +111,29 @@ pub fn active(
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let [device, name, fstype, opts, ..] = words.as_slice() else { continue };
-            found.insert(*name, dict! {
-                "device" => *device, "alt_device" => *device, "fstype" => *fstype,
-                "opts" => Value::list(split(opts)),
-            });
+            found.insert(
+                *name,
+                dict! {
+                    "device" => *device, "alt_device" => *device, "fstype" => *fstype,
+                    "opts" => Value::list(split(opts)),
+                },
+            );
         }
         return Ok(found);
     }
     let found = Dict::new();
     for own in mounts(cx)? {
         let [id, parent, major, minor, root] = own.ids;
-        found.insert(own.name, dict! {
-            "mountid" => id, "parentid" => parent, "major" => major, "minor" => minor,
-            "root" => root, "opts" => Value::list(own.opts), "fstype" => own.fstype,
-            "device" => &own.device, "alt_device" => own.device,
-            "superopts" => Value::list(own.superopts), "device_uuid" => own.uuid,
-            "device_label" => own.label,
-        });
+        found.insert(
+            own.name,
+            dict! {
+                "mountid" => id, "parentid" => parent, "major" => major, "minor" => minor,
+                "root" => root, "opts" => Value::list(own.opts), "fstype" => own.fstype,
+                "device" => &own.device, "alt_device" => own.device,
+                "superopts" => Value::list(own.superopts), "device_uuid" => own.uuid,
+                "device_label" => own.label,
+            },
+        );
     }
     Ok(found)
 }
@@ -209,10 +216,13 @@ pub fn fstab(
             name.push('_');
         }
         let opts = Value::list(entry.opts.split(','));
-        found.insert(name, dict! {
-            "device" => entry.device, "fstype" => entry.fstype, "opts" => opts,
-            "dump" => entry.dump, "pass" => entry.pass,
-        });
+        found.insert(
+            name,
+            dict! {
+                "device" => entry.device, "fstype" => entry.fstype, "opts" => opts,
+                "dump" => entry.dump, "pass" => entry.pass,
+            },
+        );
     }
     Ok(found)
 }
@@ -287,8 +297,20 @@ impl Status {
 /// By what a line is recognised.
 pub fn keys_of(match_on: &Value, fstype: &str) -> Result<Vec<String>> {
     const SPECIAL: [&str; 14] = [
-        "none", "tmpfs", "sysfs", "proc", "fusectl", "debugfs", "securityfs", "devtmpfs", "cgroup",
-        "nfs", "nfs4", "glusterfs", "btrfs", "ceph",
+        "none",
+        "tmpfs",
+        "sysfs",
+        "proc",
+        "fusectl",
+        "debugfs",
+        "securityfs",
+        "devtmpfs",
+        "cgroup",
+        "nfs",
+        "nfs4",
+        "glusterfs",
+        "btrfs",
+        "ceph",
     ];
     let keys = match match_on {
         Value::List(list) => list.into_iter().map(|key| key.to_string()).collect(),
@@ -419,7 +441,12 @@ fn checked(word: &str) -> Result<()> {
     Ok(())
 }
 
-fn mount_line(name: &str, device: Option<&str>, fstype: &str, opts: &[String]) -> Result<Vec<String>> {
+fn mount_line(
+    name: &str,
+    device: Option<&str>,
+    fstype: &str,
+    opts: &[String],
+) -> Result<Vec<String>> {
     checked(name)?;
     let mut line = vec!["mount".to_owned()];
     if let Some(device) = device {
@@ -470,7 +497,9 @@ pub fn mount(
     let path = Path::new(&name);
     if mkmnt && !cx.host.exists(path) {
         cx.host.create_dirs(path, None)?;
-        if let Some(user) = user.as_deref().map(|user| cx.host.user_named(user)).transpose()?.flatten() {
+        if let Some(user) =
+            user.as_deref().map(|user| cx.host.user_named(user)).transpose()?.flatten()
+        {
             cx.host.set_owner(path, Some(user.uid), Some(user.gid), true)?;
         }
     }
@@ -594,9 +623,12 @@ pub fn swaps(cx: &Cx) -> Result<Dict> {
     for line in text.lines().filter(|line| !line.starts_with("Filename")) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[name, kind, size, used, priority] = words.as_slice() else { continue };
-        found.insert(name, dict! {
-            "type" => kind, "size" => size, "used" => used, "priority" => priority,
-        });
+        found.insert(
+            name,
+            dict! {
+                "type" => kind, "size" => size, "used" => used, "priority" => priority,
+            },
+        );
     }
     Ok(found)
 }
@@ -784,7 +816,8 @@ mod tests {
 
     #[test]
     fn mountinfo() {
-        let text = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n";
+        let text =
+            "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n";
         let found = read_mountinfo(text);
         assert_eq!(found[0].name, "/mnt2");
         assert_eq!(found[0].device, "/dev/root");
@@ -807,7 +840,10 @@ mod tests {
         let keys = ["device".to_owned()];
         let text = "# c\n/dev/sda1 /mnt ext4 rw 0 0\n";
         let (new, status) = with_entry(text, &entry, &keys, false);
-        assert_eq!((new.as_str(), status), ("# c\n/dev/sda1\t\t/mnt\text4\tdefaults\t0 0\n", Status::Change));
+        assert_eq!(
+            (new.as_str(), status),
+            ("# c\n/dev/sda1\t\t/mnt\text4\tdefaults\t0 0\n", Status::Change)
+        );
         assert_eq!(with_entry(&new, &entry, &keys, false).1, Status::Present);
         assert_eq!(with_entry("", &entry, &keys, false).1, Status::New);
     }

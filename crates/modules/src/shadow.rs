@@ -384,7 +384,11 @@ pub fn set_password(
         let Some(text) = cx.host.read_text_if_there(&path)? else { return Ok(Value::dict()) };
         let since = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let today = since.as_secs() / 86_400;
-        cx.host.write(&path, with_password(&text, &name, &password, today).as_bytes(), &Write::default())?;
+        cx.host.write(
+            &path,
+            with_password(&text, &name, &password, today).as_bytes(),
+            &Write::default(),
+        )?;
     }
     Ok(find(cx, &name, root)?.is_some_and(|entry| entry.passwd == password).into())
 }
@@ -424,7 +428,10 @@ mod tests {
         let check = |text: &str, expected: &str| {
             assert_eq!(with_password(text, "ann", "H", 7), expected);
         };
-        check("root:*:1:0:9:7:::\nann:!:1:0:99999:7:::\n", "root:*:1:0:9:7:::\nann:H:7:0:99999:7:::\n");
+        check(
+            "root:*:1:0:9:7:::\nann:!:1:0:99999:7:::\n",
+            "root:*:1:0:9:7:::\nann:H:7:0:99999:7:::\n",
+        );
         check("ann:!\n", "ann:H:7::::::\n");
         check("root:*:1:0:9:7:::", "root:*:1:0:9:7:::\nann:H:7::::::\n");
     }

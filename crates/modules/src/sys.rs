@@ -464,8 +464,7 @@ pub fn list_renderers(
     args: Rest,
 ) -> Result<Vec<String>> {
     let fits = |name: &str| {
-        args.args.is_empty()
-            || args.args.iter().any(|word| fnmatch::fnmatch(name, &word.to_str()))
+        args.args.is_empty() || args.args.iter().any(|word| fnmatch::fnmatch(name, &word.to_str()))
     };
     Ok(RENDERERS.iter().map(|(name, _)| *name).filter(|name| fits(name)).map(Into::into).collect())
 }
@@ -483,7 +482,10 @@ pub fn renderer_doc(
 ) -> Result<Dict> {
     let fits = |name: &str| {
         args.args.is_empty()
-            || args.args.iter().any(|word| fnmatch::fnmatch(name, word.to_str().trim_end_matches('.')))
+            || args
+                .args
+                .iter()
+                .any(|word| fnmatch::fnmatch(name, word.to_str().trim_end_matches('.')))
     };
     Ok(RENDERERS.iter().filter(|(name, _)| fits(name)).map(|(name, doc)| (*name, *doc)).collect())
 }

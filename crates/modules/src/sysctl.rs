@@ -109,7 +109,9 @@ pub fn assign(
     let output = cx.host.run(&Command::line(["sysctl", "-w", &format!("{name}={value}")]))?;
     let (out, err) = (output.stdout_text(), output.stderr_text());
     let (out, err) = (out.trim_end(), err.trim_end());
-    let set = out.split_once('=').filter(|(own, new)| own.trim_end() == name && new.trim_start() == value);
+    let set = out
+        .split_once('=')
+        .filter(|(own, new)| own.trim_end() == name && new.trim_start() == value);
     match set {
         Some((own, new)) if !err.contains("Invalid argument") => {
             Ok(entries! { own.trim_end() => new.trim_start() })

@@ -372,12 +372,8 @@ pub fn version(cx: &Cx) -> Result<String> {
 #[function]
 pub fn versions_information(cx: &Cx) -> Result<Dict> {
     let grain = |name: &str| cx.grain_str(name);
-    let dist = format!(
-        "{} {} {}",
-        grain("os").to_lowercase(),
-        grain("osrelease"),
-        grain("oscodename")
-    );
+    let dist =
+        format!("{} {} {}", grain("os").to_lowercase(), grain("osrelease"), grain("oscodename"));
     Ok(entries! {
         "Salt Version" => dict! { "Salt" => salt_version(cx) },
         "Halite Version" => dict! { "Halite" => env!("CARGO_PKG_VERSION") },
@@ -663,7 +659,17 @@ pub fn attr_call(cx: &Cx) -> Result<Dict> {
 /// ```
 #[function]
 pub fn conf_test(cx: &Cx) -> Result<Value> {
-    crate::config::option(cx, "test.foo".into(), "".into(), false, false, false, false, false, false)
+    crate::config::option(
+        cx,
+        "test.foo".into(),
+        "".into(),
+        false,
+        false,
+        false,
+        false,
+        false,
+        false,
+    )
 }
 
 /// Log warnings about something that will go away.
@@ -674,6 +680,8 @@ pub fn conf_test(cx: &Cx) -> Result<Value> {
 #[function]
 pub fn deprecation_warning(_cx: &Cx) -> Result<bool> {
     tracing::warn!("This is a test deprecation warning by version.");
-    tracing::warn!("This is a test deprecation warning by date very far into the future (3000-01-01).");
+    tracing::warn!(
+        "This is a test deprecation warning by date very far into the future (3000-01-01)."
+    );
     Ok(true)
 }

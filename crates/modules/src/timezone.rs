@@ -147,7 +147,9 @@ pub fn set_zone(
     }
     link_localtime(cx, &zone)?;
     match cx.grain_str("os_family").as_str() {
-        "RedHat" => replace_setting(cx, "/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\"\n"))?,
+        "RedHat" => {
+            replace_setting(cx, "/etc/sysconfig/clock", "ZONE=", &format!("ZONE=\"{timezone}\"\n"))?
+        }
         "Suse" => replace_setting(
             cx,
             "/etc/sysconfig/clock",
@@ -229,16 +231,21 @@ pub fn get_hwclock(cx: &Cx) -> Result<Option<String>> {
     if let Some(text) = timedatectl(cx)? {
         let line = text.lines().find(|line| line.to_lowercase().contains("rtc in local tz"));
         let line = line.ok_or_else(|| unparsed(&text))?;
-        let local = line.rsplit(':').next().is_some_and(|word| word.trim().eq_ignore_ascii_case("yes"));
+        let local =
+            line.rsplit(':').next().is_some_and(|word| word.trim().eq_ignore_ascii_case("yes"));
         return Ok(Some(if local { "localtime" } else { "UTC" }.into()));
     }
     match cx.grain_str("os_family").as_str() {
         "Debian" => {
-            let text = cx.host.read_text_if_there(Path::new("/etc/default/rcS"))?.unwrap_or_default();
+            let text =
+                cx.host.read_text_if_there(Path::new("/etc/default/rcS"))?.unwrap_or_default();
             let mut lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
             match lines.find(|line| line.contains("UTC=")) {
                 Some(line) => {
-                    let utc = line.rsplit('=').next().is_some_and(|word| word.eq_ignore_ascii_case("yes"));
+                    let utc = line
+                        .rsplit('=')
+                        .next()
+                        .is_some_and(|word| word.eq_ignore_ascii_case("yes"));
                     Ok(Some(if utc { "UTC" } else { "localtime" }.into()))
                 }
                 None => adjtime(cx),

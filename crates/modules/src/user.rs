@@ -18,9 +18,7 @@ module! {
 
 /// Finds a program, or fails as Salt does.
 pub(crate) fn program(cx: &Cx, name: &str) -> Result<PathBuf> {
-    cx.host
-        .which(name)
-        .ok_or_else(|| Error::failed(format!("Command '{name}' cannot be found")))
+    cx.host.which(name).ok_or_else(|| Error::failed(format!("Command '{name}' cannot be found")))
 }
 
 /// Runs a program that changes accounts; the words after it are its arguments.

@@ -348,9 +348,8 @@ impl State for File {
         if tabs.old == tabs.new {
             return Ok(Plan::nothing(format!("Crontab for user {user} is in the correct state")));
         }
-        let lines = |text: &str| {
-            text.split_inclusive('\n').map(str::to_owned).collect::<Vec<String>>()
-        };
+        let lines =
+            |text: &str| text.split_inclusive('\n').map(str::to_owned).collect::<Vec<String>>();
         let difference = diff::unified(&lines(&tabs.old), &lines(&tabs.new));
         Ok(Plan::changes(entries! { "diff" => difference })
             .pending(format!("Crontab for user {user} is set to be updated"))

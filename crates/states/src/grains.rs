@@ -43,7 +43,11 @@ impl State for Exists {
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        if *there { Ok(Plan::nothing("Grain exists")) } else { Err(Error::failed("Grain does not exist")) }
+        if *there {
+            Ok(Plan::nothing("Grain exists"))
+        } else {
+            Err(Error::failed("Grain does not exist"))
+        }
     }
 
     fn apply(&self, _: &Cx, _: bool) -> Result<Applied> {
@@ -249,7 +253,9 @@ impl State for ListPresent {
             String::new()
         } else {
             let known = Value::list(known);
-            format!("Removed value {known} from update due to value found in \"{path}\" (or pending).\n")
+            format!(
+                "Removed value {known} from update due to value found in \"{path}\" (or pending).\n"
+            )
         };
         let pending = if own.is_some() {
             format!("Value {shown} is set to be appended to grain {path}")

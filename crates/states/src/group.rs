@@ -73,8 +73,7 @@ impl Present {
         if !add.is_empty() {
             found.push(("addusers", Value::list(add)));
         }
-        let remove: Vec<String> =
-            self.delusers.iter().flatten().filter(in_it).cloned().collect();
+        let remove: Vec<String> = self.delusers.iter().flatten().filter(in_it).cloned().collect();
         if !remove.is_empty() {
             found.push(("delusers", Value::list(remove)));
         }
@@ -139,7 +138,8 @@ impl Present {
     fn add(&self, cx: &Cx) -> Result<Applied> {
         let name = || self.name.clone();
         if let Some(gid) = self.number()?.filter(|_| !self.non_unique) {
-            let taken = u32::try_from(gid).ok().map(|gid| cx.host.group_with_id(gid)).transpose()?;
+            let taken =
+                u32::try_from(gid).ok().map(|gid| cx.host.group_with_id(gid)).transpose()?;
             if let Some(other) = taken.flatten() {
                 return Err(Error::failed(format!(
                     "Group {} is not present but gid {gid} is already taken by group {}",

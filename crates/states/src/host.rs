@@ -158,9 +158,8 @@ impl State for Absent {
 
     fn observe(&self, cx: &Cx) -> Result<Vec<String>> {
         let hosts = hosts::load(cx)?;
-        let has = |ip: &&String| {
-            hosts.find(ip).is_some_and(|(aliases, _)| aliases.contains(&self.name))
-        };
+        let has =
+            |ip: &&String| hosts.find(ip).is_some_and(|(aliases, _)| aliases.contains(&self.name));
         Ok(self.ip.iter().filter(has).cloned().collect())
     }
 

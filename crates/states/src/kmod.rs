@@ -108,7 +108,8 @@ impl State for Present {
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        let there = if seen.there.is_empty() { String::new() } else { are(&seen.there, "already present") };
+        let there =
+            if seen.there.is_empty() { String::new() } else { are(&seen.there, "already present") };
         if seen.missing.is_empty() {
             return Ok(Plan::nothing(there));
         }

@@ -75,7 +75,8 @@ fn run_several(cx: &Cx, kwargs: &Dict, test: bool) -> Result<Outcome> {
     let plural = |names: &[String]| if names.len() > 1 { "s" } else { "" };
     let to_run = || format!("Function{} {} to be executed.", plural(&there), there.join(", "));
     if !missing.is_empty() {
-        let mut comment = format!("Unavailable function{}: {}.", plural(&missing), missing.join(", "));
+        let mut comment =
+            format!("Unavailable function{}: {}.", plural(&missing), missing.join(", "));
         if test && !there.is_empty() {
             comment = format!("{comment} {}", to_run());
         }

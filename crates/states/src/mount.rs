@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use halite_modules::mount::{self, Entry, Mounted, Status};
 use halite_pyregex::{Flags, PyRegex};
-use halite_spec::{Applied, Args, Command, Cx, Error, Outcome, Plan, Rest, Result, State, Strings, states};
+use halite_spec::{
+    Applied, Args, Command, Cx, Error, Outcome, Plan, Rest, Result, State, Strings, states,
+};
 use halite_value::{Dict, Value};
 
 states! {
@@ -82,12 +84,39 @@ pub struct Mount {
 }
 
 const INVISIBLE: [&str; 23] = [
-    "_netdev", "actimeo", "bg", "comment", "defaults", "delay_connect", "direct-io-mode", "intr",
-    "loop", "nointr", "nobootwait", "nofail", "password", "reconnect", "retry", "soft", "auto",
-    "users", "bind", "nonempty", "transform_symlinks", "port", "backup-volfile-servers",
+    "_netdev",
+    "actimeo",
+    "bg",
+    "comment",
+    "defaults",
+    "delay_connect",
+    "direct-io-mode",
+    "intr",
+    "loop",
+    "nointr",
+    "nobootwait",
+    "nofail",
+    "password",
+    "reconnect",
+    "retry",
+    "soft",
+    "auto",
+    "users",
+    "bind",
+    "nonempty",
+    "transform_symlinks",
+    "port",
+    "backup-volfile-servers",
 ];
 const INVISIBLE_KEYS: [&str; 8] = [
-    "actimeo", "comment", "credentials", "direct-io-mode", "password", "port", "retry", "secretfile",
+    "actimeo",
+    "comment",
+    "credentials",
+    "direct-io-mode",
+    "password",
+    "port",
+    "retry",
+    "secretfile",
 ];
 
 /// What a look found.
@@ -230,10 +259,16 @@ impl Mount {
         }
         if device.starts_with('/') {
             let real = cx.host.real_path(Path::new(device));
-            return Ok(real.map_or_else(|_| device.clone(), |path| path.to_string_lossy().into_owned()));
+            return Ok(
+                real.map_or_else(|_| device.clone(), |path| path.to_string_lossy().into_owned())
+            );
         }
         if upper.starts_with("UUID=") {
-            return Ok(device.split_once('=').map_or("", |(_, uuid)| uuid).trim_matches('"').to_lowercase());
+            return Ok(device
+                .split_once('=')
+                .map_or("", |(_, uuid)| uuid)
+                .trim_matches('"')
+                .to_lowercase());
         }
         if upper.starts_with("LABEL=") {
             let label = device.split_once('=').map_or("", |(_, label)| label);
@@ -246,7 +281,9 @@ impl Mount {
             return Ok(text.split(':').next().unwrap_or_default().to_owned());
         }
         match device.split_once('#') {
-            Some((kind, own)) if !kind.is_empty() && kind.chars().all(|c| c.is_alphanumeric() || c == '_') => {
+            Some((kind, own))
+                if !kind.is_empty() && kind.chars().all(|c| c.is_alphanumeric() || c == '_') =>
+            {
                 Ok(own.to_owned())
             }
             _ => Ok(device.clone()),
@@ -256,15 +293,24 @@ impl Mount {
     fn remount(&self, cx: &Cx, seen: &Seen, changes: &Dict) -> Result<()> {
         let real = seen.real.to_string_lossy().into_owned();
         let list = seen.remount.join(",");
-        let apart = matches!(self.fstype.as_str(), "nfs" | "cvfs") || self.fstype.starts_with("fuse");
+        let apart =
+            matches!(self.fstype.as_str(), "nfs" | "cvfs") || self.fstype.starts_with("fuse");
         if !apart {
             changes.insert("umount", format!("Forced remount because options ({list}) changed"));
             let fstype = self.fstype.clone();
-            let answer =
-                mount::remount(cx, real, self.device.clone(), self.mkmnt, fstype, seen.opts.clone(), None)?;
+            let answer = mount::remount(
+                cx,
+                real,
+                self.device.clone(),
+                self.mkmnt,
+                fstype,
+                seen.opts.clone(),
+                None,
+            )?;
             return worked(&answer);
         }
-        changes.insert("umount", format!("Forced unmount and mount because options ({list}) changed"));
+        changes
+            .insert("umount", format!("Forced unmount and mount because options ({list}) changed"));
         let mut answer = mount::umount(cx, real.clone(), None, None, "mount".into(), false)?;
         if answer != Value::Bool(true) {
             changes.insert(
@@ -282,9 +328,24 @@ impl Mount {
         worked(&self.do_mount(cx, &real, &seen.opts, None)?)
     }
 
-    fn do_mount(&self, cx: &Cx, name: &str, opts: &[String], user: Option<String>) -> Result<Value> {
+    fn do_mount(
+        &self,
+        cx: &Cx,
+        name: &str,
+        opts: &[String],
+        user: Option<String>,
+    ) -> Result<Value> {
         let (device, fstype) = (Value::from(&self.device), self.fstype.clone());
-        mount::mount(cx, name.into(), device, self.mkmnt, fstype, opts.to_vec(), user, "mount".into())
+        mount::mount(
+            cx,
+            name.into(),
+            device,
+            self.mkmnt,
+            fstype,
+            opts.to_vec(),
+            user,
+            "mount".into(),
+        )
     }
 }
 
@@ -306,7 +367,9 @@ impl State for Mount {
     const WATCHES: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
-        for (given, word) in [(&self.name, "name"), (&self.device, "device"), (&self.fstype, "fstype")] {
+        for (given, word) in
+            [(&self.name, "name"), (&self.device, "device"), (&self.fstype, "fstype")]
+        {
             if given.is_empty() {
                 return Err(Error::failed(format!("Must provide {word} to mount.mounted")));
             }
@@ -337,13 +400,11 @@ impl State for Mount {
         if let Some(current) = current.as_ref().filter(|_| self.mount) {
             remount = self.differing(cx, current, &opts)?;
             let cached = mount::read_mount_cache(cx, real.to_string_lossy().into_owned())?;
-            let before = cached.get("opts").and_then(|opts| opts.items_of_sequence()).unwrap_or_default();
+            let before =
+                cached.get("opts").and_then(|opts| opts.items_of_sequence()).unwrap_or_default();
             if remount.is_empty() {
-                remount = before
-                    .iter()
-                    .map(Value::to_string)
-                    .filter(|own| !opts.contains(own))
-                    .collect();
+                remount =
+                    before.iter().map(Value::to_string).filter(|own| !opts.contains(own)).collect();
             }
             let device = self.real_device(cx, Some(current), &all)?;
             let mut names = vec![current.device.clone()];
@@ -355,7 +416,8 @@ impl State for Mount {
                 for regex in &self.device_name_regex {
                     let regex = PyRegex::cached(regex, Flags::NONE)
                         .map_err(|error| Error::failed(error.to_string()))?;
-                    let fits = |name: &&String| regex.match_start(name).is_ok_and(|found| found.is_some());
+                    let fits =
+                        |name: &&String| regex.match_start(name).is_ok_and(|found| found.is_some());
                     allowed = allowed.or_else(|| names.iter().find(fits).cloned());
                 }
                 if allowed.is_none() {
@@ -365,7 +427,14 @@ impl State for Mount {
             }
         }
         let table = if self.persist {
-            Some(mount::remember(cx, &self.entry(&opts), &self.match_on, &self.config, false, true)?)
+            Some(mount::remember(
+                cx,
+                &self.entry(&opts),
+                &self.match_on,
+                &self.config,
+                false,
+                true,
+            )?)
         } else {
             None
         };
@@ -380,7 +449,8 @@ impl State for Mount {
         if seen.current.is_some() {
             if !seen.remount.is_empty() {
                 let list = seen.remount.join(",");
-                let apart = matches!(self.fstype.as_str(), "nfs" | "cvfs") || self.fstype.starts_with("fuse");
+                let apart = matches!(self.fstype.as_str(), "nfs" | "cvfs")
+                    || self.fstype.starts_with("fuse");
                 let how = if apart { "unmount and mount" } else { "remount" };
                 changes.insert("umount", format!("Forced {how} because options ({list}) changed"));
                 pending = format!("Remount would be forced because options ({list}) changed");
@@ -417,7 +487,8 @@ impl State for Mount {
             pending = format!("{name} would not be mounted");
         }
         let mut pending = pending;
-        let mut done = if seen.current.is_some() { pending.clone() } else { format!("{name} not mounted") };
+        let mut done =
+            if seen.current.is_some() { pending.clone() } else { format!("{name} not mounted") };
         match seen.table {
             Some(Status::New) => {
                 changes.insert("persist", "new");
@@ -427,7 +498,9 @@ impl State for Mount {
                          persistent."
                     )
                 } else {
-                    format!("{name} needs to be written to the fstab in order to be made persistent.")
+                    format!(
+                        "{name} needs to be written to the fstab in order to be made persistent."
+                    )
                 };
                 pending = format!("{pending}. {text}");
             }
@@ -462,7 +535,8 @@ impl State for Mount {
             if let Some((device, names)) = &seen.wrong {
                 changes.insert("umount", forced(&self.device, device, names));
                 let real = seen.real.to_string_lossy().into_owned();
-                let answer = mount::umount(cx, real, None, self.user.clone(), "mount".into(), false)?;
+                let answer =
+                    mount::umount(cx, real, None, self.user.clone(), "mount".into(), false)?;
                 if answer != Value::Bool(true) {
                     return Ok(Applied::failed(changes, "Unable to unmount"));
                 }
@@ -523,7 +597,8 @@ impl State for Mount {
         }
         let (device, fstype) = (self.device.clone(), self.fstype.clone());
         let opts = self.opts.0.clone();
-        let answer = mount::remount(cx, name.clone(), device, false, fstype, opts, self.user.clone())?;
+        let answer =
+            mount::remount(cx, name.clone(), device, false, fstype, opts, self.user.clone())?;
         if answer == Value::Bool(true) {
             return Ok(Outcome::new(Some(true), Dict::new(), format!("{name} remounted")));
         }
@@ -611,7 +686,8 @@ impl State for Unmounted {
         let (name, device) = (self.name.clone(), self.device.clone());
         if mounted {
             let user = self.user.clone();
-            let answer = mount::umount(cx, name.clone(), device.clone(), user, "mount".into(), false)?;
+            let answer =
+                mount::umount(cx, name.clone(), device.clone(), user, "mount".into(), false)?;
             if answer != Value::Bool(true) {
                 return Err(Error::failed(answer.to_str()));
             }
@@ -675,9 +751,9 @@ impl State for Swap {
         let mut table = None;
         if self.persist {
             let entries = mount::table(cx, &self.config)?;
-            let other = entries.iter().any(|own| {
-                own.name == "none" && own.device == self.name && own.fstype != "swap"
-            });
+            let other = entries
+                .iter()
+                .any(|own| own.name == "none" && own.device == self.name && own.fstype != "swap");
             if !other {
                 let auto = Value::from("auto");
                 table = Some(mount::remember(cx, &self.entry(), &auto, &self.config, false, true)?);
@@ -828,7 +904,8 @@ impl State for FstabPresent {
             return Err(Error::failed(format!("Device {} cannot be converted to {by}", self.name)));
         };
         let entry = self.entry(&device);
-        let status = mount::remember(cx, &entry, &self.match_on, &self.config, self.not_change, true)?;
+        let status =
+            mount::remember(cx, &entry, &self.match_on, &self.config, self.not_change, true)?;
         Ok((device, status))
     }
 
@@ -863,8 +940,16 @@ impl State for FstabPresent {
         if self.mount {
             let opts = vec!["defaults".to_owned()];
             let none = Value::Bool(false);
-            let answer =
-                mount::mount(cx, place.into(), none, false, String::new(), opts, None, "mount".into())?;
+            let answer = mount::mount(
+                cx,
+                place.into(),
+                none,
+                false,
+                String::new(),
+                opts,
+                None,
+                "mount".into(),
+            )?;
             if answer == Value::Bool(true) {
                 comment += &format!("\nMounted {name} on {place}");
             } else {

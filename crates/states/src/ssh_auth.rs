@@ -334,8 +334,9 @@ impl State for Manage {
             let name = &key.key;
             match status {
                 Status::Exists => {
-                    let text =
-                        format!("The authorized host key {name} is already present for user {user}");
+                    let text = format!(
+                        "The authorized host key {name} is already present for user {user}"
+                    );
                     pending.push(text.clone());
                     done.push(text);
                 }

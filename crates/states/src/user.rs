@@ -162,9 +162,8 @@ impl Seen {
             Value::Int(gid) => Some(*gid),
             other => other.to_str().parse().ok(),
         };
-        let named = number.and_then(|gid| {
-            self.groups.iter().find(|group| i64::from(group.gid) == gid)
-        });
+        let named =
+            number.and_then(|gid| self.groups.iter().find(|group| i64::from(group.gid) == gid));
         named.map_or_else(|| group.to_string(), |group| group.name.clone())
     }
 
@@ -369,7 +368,9 @@ impl Present {
         if account.info.get("groups").is_some_and(|own| own != after) {
             changes.insert("groups", after);
         }
-        for word in ["home", "shell", "uid", "fullname", "roomnumber", "workphone", "homephone", "other"] {
+        for word in
+            ["home", "shell", "uid", "fullname", "roomnumber", "workphone", "homephone", "other"]
+        {
             if let Some(value) = get(word) {
                 changes.insert(word, value);
             }
@@ -390,8 +391,13 @@ impl Present {
             }
             _ => {}
         }
-        let ages =
-            [("mindays", "min"), ("maxdays", "max"), ("warndays", "warn"), ("inactdays", "inact"), ("expire", "expire")];
+        let ages = [
+            ("mindays", "min"),
+            ("maxdays", "max"),
+            ("warndays", "warn"),
+            ("inactdays", "inact"),
+            ("expire", "expire"),
+        ];
         for (word, field) in ages {
             if let Some(value) = get(word) {
                 changes.insert(field, value);
@@ -409,7 +415,8 @@ impl Present {
                 Some(own.chain(more.iter().cloned()).collect())
             }
         };
-        let gecos = [&self.fullname, &self.roomnumber, &self.workphone, &self.homephone, &self.other];
+        let gecos =
+            [&self.fullname, &self.roomnumber, &self.workphone, &self.homephone, &self.other];
         let new = user::New {
             uid: self.uid,
             gid: self.gid.clone(),
@@ -472,10 +479,16 @@ impl Present {
             changes.insert(word, wanted);
         }
         if let Some(what) = failed {
-            return Ok(Applied::failed(changes, format!("User {name} created but failed to set {what}")));
+            return Ok(Applied::failed(
+                changes,
+                format!("User {name} created but failed to set {what}"),
+            ));
         }
         if empty {
-            return Ok(Applied::failed(changes, format!("User {name} created but failed to empty password")));
+            return Ok(Applied::failed(
+                changes,
+                format!("User {name} created but failed to empty password"),
+            ));
         }
         Ok(Applied::changes(changes).comment(format!("New user {name} created")))
     }
@@ -579,7 +592,8 @@ impl Present {
             if left.contains("passwd") {
                 left.insert("passwd", REDACTED);
             }
-            let comment = format!("These values could not be changed: {}", Value::Dict(left).repr());
+            let comment =
+                format!("These values could not be changed: {}", Value::Dict(left).repr());
             return Ok(Applied::failed(changes, comment));
         }
         Ok(Applied::changes(changes).comment(comment))
@@ -614,7 +628,11 @@ impl State for Present {
         let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Seen {
             groups: cx.host.groups()?,
-            missing_groups: named(&self.groups).iter().filter(|group| !there(group)).cloned().collect(),
+            missing_groups: named(&self.groups)
+                .iter()
+                .filter(|group| !there(group))
+                .cloned()
+                .collect(),
             optional_groups: named(&self.optional_groups).iter().filter(there).cloned().collect(),
             password: self.hash(cx, account.as_ref())?,
             account,
@@ -626,7 +644,8 @@ impl State for Present {
         let name = &self.name;
         let missing = seen.missing_groups.join(",");
         let Some(account) = &seen.account else {
-            let groups = if missing.is_empty() { missing } else { format!(" (pending groups: {missing})") };
+            let groups =
+                if missing.is_empty() { missing } else { format!(" (pending groups: {missing})") };
             return Ok(Plan::unknown().pending(format!("User {name} set to be added{groups}")));
         };
         let found = self.differences(seen, account, false);
@@ -674,7 +693,9 @@ impl State for Present {
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         if !seen.missing_groups.is_empty() {
             let missing = seen.missing_groups.join(",");
-            return Err(Error::failed(format!("The following group(s) are not present: {missing}")));
+            return Err(Error::failed(format!(
+                "The following group(s) are not present: {missing}"
+            )));
         }
         match &seen.account {
             Some(account) => self.change(cx, &seen, account),

@@ -86,12 +86,17 @@ fn kit() -> Kit {
     fake.on(&["gpasswd", "--add"], |command, fake| {
         let (user, group) = (word(command, 2), word(command, 3));
         edit(fake, "/etc/group", &group, |parts| {
-            parts[3] = if parts[3].is_empty() { user.clone() } else { format!("{},{user}", parts[3]) };
+            parts[3] =
+                if parts[3].is_empty() { user.clone() } else { format!("{},{user}", parts[3]) };
         });
         prints("")
     });
     fake.on(&["crontab", "-l"], |_, fake| {
-        if fake.has("/tab") { prints(fake.text("/tab")) } else { Output { code: 1, ..Output::default() } }
+        if fake.has("/tab") {
+            prints(fake.text("/tab"))
+        } else {
+            Output { code: 1, ..Output::default() }
+        }
     });
     fake.on(&["crontab", "-"], |command, fake| {
         fake.file("/tab", command.stdin.clone().unwrap());
@@ -108,7 +113,15 @@ fn args(text: &str) -> Dict {
 }
 
 /// Runs a state and checks result, comment and changes.
-fn check(kit: &Kit, state: &str, given: &str, test: bool, result: Value, comment: &str, changes: Value) {
+fn check(
+    kit: &Kit,
+    state: &str,
+    given: &str,
+    test: bool,
+    result: Value,
+    comment: &str,
+    changes: Value,
+) {
     let ret = kit.state(state, &args(given), test);
     assert_eq!(ret.get("comment").unwrap(), comment, "{state} {given}");
     assert_eq!(ret.get("changes").unwrap(), changes, "{state} {given}");
@@ -119,7 +132,15 @@ fn check(kit: &Kit, state: &str, given: &str, test: bool, result: Value, comment
 fn a_user_is_made_then_changed_then_right() {
     let kit = kit();
     let first = "{name: ann, uid: 1500, shell: /bin/sh, fullname: Ann B}";
-    check(&kit, "user.present", first, true, Value::Null, "User ann set to be added", Value::dict());
+    check(
+        &kit,
+        "user.present",
+        first,
+        true,
+        Value::Null,
+        "User ann set to be added",
+        Value::dict(),
+    );
     let made = dict! {
         "gid" => 1500, "groups" => Value::list(["ann"]), "home" => "/home/ann", "name" => "ann",
         "passwd" => "x", "shell" => "/bin/sh", "uid" => 1500, "fullname" => "Ann B",
@@ -143,16 +164,33 @@ fn a_user_is_made_then_changed_then_right() {
     check(&kit, "user.present", second, false, true.into(), fine, Value::dict());
     let none = "{name: ann, groups: []}";
     let changes = dict! { "groups" => Value::list(["ann"]) };
-    check(&kit, "user.present", none, true, Value::Null, "The following user attributes are set to be changed:\ngroups: []\n", changes.clone());
+    check(
+        &kit,
+        "user.present",
+        none,
+        true,
+        Value::Null,
+        "The following user attributes are set to be changed:\ngroups: []\n",
+        changes.clone(),
+    );
     check(&kit, "user.present", none, false, true.into(), "Updated user ann", changes);
 }
 
 #[test]
 fn a_group_is_made_then_changed() {
     let kit = kit();
-    let made = dict! { "name" => "web", "passwd" => "x", "gid" => 900, "members" => Value::list(["ann"]) };
+    let made =
+        dict! { "name" => "web", "passwd" => "x", "gid" => 900, "members" => Value::list(["ann"]) };
     let first = "{name: web, members: [ann]}";
-    check(&kit, "group.present", first, true, Value::Null, "Group web set to be added", Value::dict());
+    check(
+        &kit,
+        "group.present",
+        first,
+        true,
+        Value::Null,
+        "Group web set to be added",
+        Value::dict(),
+    );
     check(&kit, "group.present", first, false, true.into(), "New group web created", made);
     let second = "{name: web, addusers: [bob]}";
     let text = "The following group attributes are set to be changed:\naddusers: ['bob']\n";
@@ -168,22 +206,86 @@ fn a_job_is_added_changed_and_removed() {
     let kit = kit();
     let change = Value::Dict(entries! { "root" => "run it" });
     let first = "{name: run it, minute: 5, identifier: one}";
-    check(&kit, "cron.present", first, true, Value::Null, "Cron run it is set to be added", change.clone());
-    check(&kit, "cron.present", first, false, true.into(), "Cron run it added to root's crontab", change.clone());
+    check(
+        &kit,
+        "cron.present",
+        first,
+        true,
+        Value::Null,
+        "Cron run it is set to be added",
+        change.clone(),
+    );
+    check(
+        &kit,
+        "cron.present",
+        first,
+        false,
+        true.into(),
+        "Cron run it added to root's crontab",
+        change.clone(),
+    );
     assert_eq!(
         kit.fake.text("/tab"),
         "# Lines below here are managed by Salt, do not edit\n# SALT_CRON_IDENTIFIER:one\n5 * * * * run it\n"
     );
-    check(&kit, "cron.present", first, false, true.into(), "Cron run it already present", Value::dict());
+    check(
+        &kit,
+        "cron.present",
+        first,
+        false,
+        true.into(),
+        "Cron run it already present",
+        Value::dict(),
+    );
     let second = "{name: run it, hour: 3, identifier: one, comment: why}";
     check(&kit, "cron.present", second, false, true.into(), "Cron run it updated", change.clone());
     assert!(kit.fake.text("/tab").contains("# why SALT_CRON_IDENTIFIER:one\n* 3 * * * run it\n"));
     let env = "{name: MAILTO, value: me}";
     let set = dict! { "root" => "MAILTO" };
-    check(&kit, "cron.env_present", env, false, true.into(), "Cron env MAILTO added to root's crontab", set);
-    check(&kit, "cron.env_present", env, false, true.into(), "Cron env MAILTO already present", Value::dict());
+    check(
+        &kit,
+        "cron.env_present",
+        env,
+        false,
+        true.into(),
+        "Cron env MAILTO added to root's crontab",
+        set,
+    );
+    check(
+        &kit,
+        "cron.env_present",
+        env,
+        false,
+        true.into(),
+        "Cron env MAILTO already present",
+        Value::dict(),
+    );
     let gone = "{name: run it, identifier: one}";
-    check(&kit, "cron.absent", gone, true, Value::Null, "Cron run it is set to be removed", change.clone());
-    check(&kit, "cron.absent", gone, false, true.into(), "Cron run it removed from root's crontab", change);
-    check(&kit, "cron.absent", gone, false, true.into(), "Cron run it already absent", Value::dict());
+    check(
+        &kit,
+        "cron.absent",
+        gone,
+        true,
+        Value::Null,
+        "Cron run it is set to be removed",
+        change.clone(),
+    );
+    check(
+        &kit,
+        "cron.absent",
+        gone,
+        false,
+        true.into(),
+        "Cron run it removed from root's crontab",
+        change,
+    );
+    check(
+        &kit,
+        "cron.absent",
+        gone,
+        false,
+        true.into(),
+        "Cron run it already absent",
+        Value::dict(),
+    );
 }

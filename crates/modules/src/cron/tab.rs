@@ -217,7 +217,9 @@ impl Tab {
         match self.env.iter().find(|(own, _)| own == name) {
             None => Status::Absent,
             // An empty value is written as two quotation marks.
-            Some((_, own)) if own == value || (value.is_empty() && own == "\"\"") => Status::Present,
+            Some((_, own)) if own == value || (value.is_empty() && own == "\"\"") => {
+                Status::Present
+            }
             Some(_) => Status::Update,
         }
     }
@@ -262,7 +264,8 @@ impl Job {
             (own, wanted) => own != wanted,
         };
         let other = |own: &Option<String>, wanted: &Option<String>| {
-            wanted.is_some() && own.as_deref().unwrap_or_default() != wanted.as_deref().unwrap_or_default()
+            wanted.is_some()
+                && own.as_deref().unwrap_or_default() != wanted.as_deref().unwrap_or_default()
         };
         when || self.cmd != wanted.cmd
             || self.commented != wanted.commented

@@ -577,13 +577,16 @@ fn updates(text: &str) -> Dict {
                 None => continue,
             },
         };
-        let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let hex =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match mark {
             "new tag" => add("new tags", name),
             "new branch" => add("new branches", name),
             "tag update" => add("updated tags", name),
             mark => {
-                if let Some((old, new)) = mark.split_once("..").filter(|(old, new)| hex(old) && hex(new)) {
+                if let Some((old, new)) =
+                    mark.split_once("..").filter(|(old, new)| hex(old) && hex(new))
+                {
                     let all = found.get_or_insert_with("updated branches", Value::dict);
                     if let Value::Dict(all) = all {
                         all.insert(name, dict! { "old" => old, "new" => new });
@@ -745,7 +748,12 @@ impl Config {
     }
 
     /// Keys that fit an expression, with their values.
-    pub fn matching(&self, cx: &Cx, key: &str, value: Option<&str>) -> Result<Vec<(String, Vec<String>)>> {
+    pub fn matching(
+        &self,
+        cx: &Cx,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<Vec<(String, Vec<String>)>> {
         let mut line = self.line(&["--get-regexp", key]);
         line.extend(value.map(str::to_owned));
         let ran = self.git.ask_all(cx, line)?;
@@ -779,12 +787,14 @@ impl Config {
             1 => "Section or key is invalid".to_owned(),
             5 if self.get(cx, key)?.is_none() => format!("Key '{key}' does not exist"),
             5 => {
-                let too = if value.is_some() { " and value_regex matches multiple values" } else { "" };
+                let too =
+                    if value.is_some() { " and value_regex matches multiple values" } else { "" };
                 format!("Multiple values exist for key '{key}'{too}")
             }
             6 => "The value_regex is invalid".to_owned(),
             code => {
-                let said = if ran.stderr.is_empty() { String::new() } else { format!("; {}", ran.stderr) };
+                let said =
+                    if ran.stderr.is_empty() { String::new() } else { format!("; {}", ran.stderr) };
                 format!("Failed to unset key '{key}', git config returned exit code {code}{said}")
             }
         };
@@ -890,7 +900,17 @@ pub fn config_get_regex(
     /// `global`.
     kwargs: Rest,
 ) -> Result<Dict> {
-    config_get_regexp(cx, key, value_regex, cwd, user, password, ignore_retcode, output_encoding, kwargs)
+    config_get_regexp(
+        cx,
+        key,
+        value_regex,
+        cwd,
+        user,
+        password,
+        ignore_retcode,
+        output_encoding,
+        kwargs,
+    )
 }
 
 /// Set a configured value.
@@ -1230,7 +1250,10 @@ pub fn remotes(
     let _ = (password, ignore_retcode, output_encoding);
     let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
     let found = remotes_of(cx, &git)?;
-    Ok(found.iter().map(|(name, fetch, push)| (name, shown_remote(fetch, push, redact_auth))).collect())
+    Ok(found
+        .iter()
+        .map(|(name, fetch, push)| (name, shown_remote(fetch, push, redact_auth)))
+        .collect())
 }
 
 /// Return one remote of a working copy.
@@ -1260,7 +1283,8 @@ pub fn remote_get(
     /// The encoding of the output.
     output_encoding: Option<String>,
 ) -> Result<Value> {
-    let all = remotes(cx, cwd.clone(), user, password, redact_auth, ignore_retcode, output_encoding)?;
+    let all =
+        remotes(cx, cwd.clone(), user, password, redact_auth, ignore_retcode, output_encoding)?;
     all.get(remote.as_str()).ok_or_else(|| {
         Error::failed(format!("Remote '{remote}' not present in git checkout located at {cwd}"))
     })
@@ -1372,7 +1396,8 @@ pub fn remote_set(
     let push = push_url
         .map(|push| with_auth(&push, push_https_user.as_deref(), push_https_pass.as_deref()))
         .transpose()?;
-    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user: user.clone(), ..Git::default() };
+    let git =
+        Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user: user.clone(), ..Git::default() };
     set_remote(cx, &git, &remote, &url, push.as_deref())?;
     remote_get(cx, cwd, remote, user, password, true, ignore_retcode, output_encoding)
 }

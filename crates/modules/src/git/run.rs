@@ -122,7 +122,8 @@ impl Git {
             }
             errors.push(redacted(if merged { &ran.stdout } else { &ran.stderr }));
         }
-        let mut text = format!("Unable to authenticate using identity file:\n\n{}", errors.join("\n"));
+        let mut text =
+            format!("Unable to authenticate using identity file:\n\n{}", errors.join("\n"));
         if !missing.is_empty() {
             if !errors.is_empty() {
                 text += "\n\n";
@@ -147,17 +148,29 @@ impl Git {
     }
 
     /// Runs a command that only looks; its output.
-    pub fn ask<T: Into<String>>(&self, cx: &Cx, words: impl IntoIterator<Item = T>) -> Result<String> {
+    pub fn ask<T: Into<String>>(
+        &self,
+        cx: &Cx,
+        words: impl IntoIterator<Item = T>,
+    ) -> Result<String> {
         self.succeed(cx, &all(words), true, false)
     }
 
     /// As [`Git::ask`], with everything it said, also when it failed.
-    pub fn ask_all<T: Into<String>>(&self, cx: &Cx, words: impl IntoIterator<Item = T>) -> Result<Ran> {
+    pub fn ask_all<T: Into<String>>(
+        &self,
+        cx: &Cx,
+        words: impl IntoIterator<Item = T>,
+    ) -> Result<Ran> {
         self.attempt(cx, &all(words), true, false)
     }
 
     /// Runs a command that changes something; its output.
-    pub fn run<T: Into<String>>(&self, cx: &Cx, words: impl IntoIterator<Item = T>) -> Result<String> {
+    pub fn run<T: Into<String>>(
+        &self,
+        cx: &Cx,
+        words: impl IntoIterator<Item = T>,
+    ) -> Result<String> {
         self.succeed(cx, &all(words), false, false)
     }
 
@@ -171,7 +184,11 @@ impl Git {
     }
 
     /// As [`Git::run`], with everything it said, also when it failed.
-    pub fn run_all<T: Into<String>>(&self, cx: &Cx, words: impl IntoIterator<Item = T>) -> Result<Ran> {
+    pub fn run_all<T: Into<String>>(
+        &self,
+        cx: &Cx,
+        words: impl IntoIterator<Item = T>,
+    ) -> Result<Ran> {
         self.attempt(cx, &all(words), false, false)
     }
 }

@@ -109,9 +109,7 @@ pub fn text_of(cx: &Cx, length: usize, chars: &str) -> Result<String> {
     if chars.is_empty() {
         return Err(Error::failed("there are no characters to choose from"));
     }
-    (0..length)
-        .map(|_| Ok(chars[below(cx, chars.len() as u64)? as usize]))
-        .collect()
+    (0..length).map(|_| Ok(chars[below(cx, chars.len() as u64)? as usize])).collect()
 }
 
 /// Return a random text.

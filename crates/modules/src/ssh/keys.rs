@@ -57,7 +57,8 @@ pub fn fingerprint(key: &str, kind: Option<&str>) -> Result<Option<String>> {
     }
     let Ok(raw) = hashutil::from_base64(key.as_bytes()) else { return Ok(None) };
     let digits = hash.of(&raw);
-    let pairs: Vec<&str> = (0..digits.len()).step_by(2).filter_map(|at| digits.get(at..at + 2)).collect();
+    let pairs: Vec<&str> =
+        (0..digits.len()).step_by(2).filter_map(|at| digits.get(at..at + 2)).collect();
     Ok(Some(pairs.join(":")))
 }
 
@@ -146,7 +147,8 @@ mod tests {
     #[test]
     fn edits() {
         let text = "# mine\n\nssh-rsa AAAA a\nodd\nssh-rsa BBBB b\n";
-        let key = Key { enc: "ssh-rsa".into(), key: "AAAA".into(), comment: "z".into(), options: vec![] };
+        let key =
+            Key { enc: "ssh-rsa".into(), key: "AAAA".into(), comment: "z".into(), options: vec![] };
         assert_eq!(replaced(text, &key).unwrap(), "# mine\nssh-rsa AAAA z\nodd\nssh-rsa BBBB b\n");
         assert_eq!(removed(text, "BBBB").unwrap(), "# mine\nssh-rsa AAAA a\nodd\n");
     }

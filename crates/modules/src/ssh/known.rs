@@ -158,7 +158,14 @@ impl Store {
     }
 
     /// Removes the lines of a host (of one kind of key, if given) and adds these.
-    pub fn write(&self, cx: &Cx, hostname: &str, enc: Option<&str>, new: &[Entry], hashed: bool) -> Result<()> {
+    pub fn write(
+        &self,
+        cx: &Cx,
+        hostname: &str,
+        enc: Option<&str>,
+        new: &[Entry],
+        hashed: bool,
+    ) -> Result<()> {
         let file = self.file(cx)?;
         let old = cx.host.read_text_if_there(&file)?;
         let gone: Vec<usize> = match &old {
@@ -250,7 +257,10 @@ fn line_numbers(text: &str, enc: Option<&str>) -> Vec<usize> {
 pub enum Change {
     Exists(Vec<String>),
     /// The entries there were, and the new ones.
-    Update { old: Vec<Entry>, new: Vec<Entry> },
+    Update {
+        old: Vec<Entry>,
+        new: Vec<Entry>,
+    },
     /// Salt's words for why not.
     Refused(String),
 }
@@ -271,7 +281,8 @@ impl Store {
     pub fn compare(&self, cx: &Cx, wanted: &Wanted) -> Result<Change> {
         if self.port.is_some_and(|port| port != USUAL_PORT) && wanted.hashed {
             return Ok(Change::Refused(
-                "argument port can not be used in conjunction with argument hash_known_hosts".into(),
+                "argument port can not be used in conjunction with argument hash_known_hosts"
+                    .into(),
             ));
         }
         let old = match self.entries(cx, &wanted.hostname) {
@@ -281,7 +292,8 @@ impl Store {
         };
         let of_kind = |entry: &&Entry| wanted.enc.is_none() || entry.enc == wanted.enc;
         let keys: Vec<String> = old.iter().filter(of_kind).map(|entry| entry.key.clone()).collect();
-        let prints: Vec<&str> = old.iter().filter_map(|entry| entry.fingerprint.as_deref()).collect();
+        let prints: Vec<&str> =
+            old.iter().filter_map(|entry| entry.fingerprint.as_deref()).collect();
         let check = wanted.key.is_none() && wanted.fingerprint.is_none();
         let stale = old.is_empty()
             || wanted.fingerprint.as_ref().is_some_and(|print| !prints.contains(&print.as_str()))
@@ -309,7 +321,8 @@ impl Store {
         if new.is_empty() {
             return Ok(Change::Refused("Unable to receive remote host keys".into()));
         }
-        let known = |print: &String| new.iter().any(|entry| entry.fingerprint.as_ref() == Some(print));
+        let known =
+            |print: &String| new.iter().any(|entry| entry.fingerprint.as_ref() == Some(print));
         if wanted.fingerprint.as_ref().is_some_and(|print| !known(print)) {
             return Ok(Change::Refused(
                 "Remote host public keys found but none of their fingerprints match the one you \
@@ -355,7 +368,8 @@ mod tests {
 
     #[test]
     fn line_numbers_by_kind() {
-        let text = "# Host a found: line 3 \na ssh-rsa AAAA\n# Host a found: line 7\na ssh-dss BBBB\n";
+        let text =
+            "# Host a found: line 3 \na ssh-rsa AAAA\n# Host a found: line 7\na ssh-dss BBBB\n";
         assert_eq!(line_numbers(text, None), [3, 7]);
         assert_eq!(line_numbers(text, Some("ssh-dss")), [7]);
     }

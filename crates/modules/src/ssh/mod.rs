@@ -80,7 +80,12 @@ impl Status {
 }
 
 /// Returns the keys of a user; none if there is no such user or no file.
-pub fn keys_of(cx: &Cx, name: &str, config: &str, kind: Option<&str>) -> Result<Vec<(Key, String)>> {
+pub fn keys_of(
+    cx: &Cx,
+    name: &str,
+    config: &str,
+    kind: Option<&str>,
+) -> Result<Vec<(Key, String)>> {
     let Ok(path) = file_of(cx, name, config) else { return Ok(Vec::new()) };
     match cx.host.read_text_if_there(&path)? {
         Some(text) => read_all(&text, kind),
@@ -100,7 +105,13 @@ pub fn status_of(cx: &Cx, name: &str, key: &Key, config: &str) -> Result<Status>
 }
 
 /// Puts a key into a user's file; Salt's word for what happened.
-pub fn put_key(cx: &Cx, name: &str, key: &Key, config: &str, kind: Option<&str>) -> Result<&'static str> {
+pub fn put_key(
+    cx: &Cx,
+    name: &str,
+    key: &Key,
+    config: &str,
+    kind: Option<&str>,
+) -> Result<&'static str> {
     if key.key.split_whitespace().count() > 1 {
         return Ok("invalid");
     }
@@ -572,7 +583,9 @@ pub fn check_known_host(
     };
     let known = match (&key, &fingerprint) {
         (Some(key), _) => entries.iter().any(|entry| entry.key == *key),
-        (None, Some(print)) => entries.iter().any(|entry| entry.fingerprint.as_ref() == Some(print)),
+        (None, Some(print)) => {
+            entries.iter().any(|entry| entry.fingerprint.as_ref() == Some(print))
+        }
         (None, None) => true,
     };
     Ok(match (entries.is_empty(), known) {
@@ -736,11 +749,8 @@ pub fn key_is_encrypted(
         return Ok(true);
     }
     // The new format names its cipher first; «none» is no cipher.
-    let body: String = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.starts_with("-----"))
-        .collect();
+    let body: String =
+        text.lines().map(str::trim).filter(|line| !line.starts_with("-----")).collect();
     let raw = crate::hashutil::from_base64(body.as_bytes()).unwrap_or_default();
     let magic = b"openssh-key-v1\0";
     Ok(raw.strip_prefix(magic).is_some_and(|rest| rest.get(4..8) != Some(b"none")))

@@ -228,7 +228,8 @@ impl Latest {
         let refs = git::refs_of(cx, &self.abroad(cx, None), &self.url()?).map_err(|error| {
             Error::failed(format!("Failed to check remote refs: {}", git::without_command(&error)))
         })?;
-        let find = |name: &str| refs.iter().find(|(own, _)| own == name).map(|(_, sha)| sha.clone());
+        let find =
+            |name: &str| refs.iter().find(|(own, _)| own == name).map(|(_, sha)| sha.clone());
         let head = find("HEAD");
         let default_branch = head.as_ref().and_then(|head| {
             let mut branches = refs.iter().filter(|(_, sha)| sha == head);
@@ -264,7 +265,9 @@ impl Latest {
             )));
         }
         let place = match (&found, &upstream) {
-            (Some((sha, Kind::Commit)), _) if rev == "HEAD" => format!("remote HEAD ({})", short(sha)),
+            (Some((sha, Kind::Commit)), _) if rev == "HEAD" => {
+                format!("remote HEAD ({})", short(sha))
+            }
             (Some((sha, Kind::Commit)), _) => short(sha).to_owned(),
             (Some((sha, Kind::Branch)), Upstream::Is(name)) => format!("{name} ({})", short(sha)),
             (Some((sha, _)), _) => format!("{rev} ({})", short(sha)),
@@ -302,7 +305,8 @@ impl Latest {
             ));
         }
         let (mut base_rev, mut base_branch) = (rev.clone(), branch.clone());
-        if let Some(wanted) = self.branch.as_ref().filter(|_| self.changes_branch(branch.as_ref())) {
+        if let Some(wanted) = self.branch.as_ref().filter(|_| self.changes_branch(branch.as_ref()))
+        {
             if branches.contains(wanted) {
                 base_branch = Some(wanted.clone());
                 base_rev = parse(&format!("{wanted}^{{commit}}"));
@@ -313,7 +317,8 @@ impl Latest {
         let remotes = git::remotes_of(cx, &git)?;
         let own = remotes.into_iter().find(|(name, ..)| *name == self.remote);
         let remote_url = own.map(|(_, fetch, _)| fetch);
-        let dirty = !self.is_bare() && git.ask(cx, ["diff", "HEAD"]).is_ok_and(|text| !text.is_empty());
+        let dirty =
+            !self.is_bare() && git.ask(cx, ["diff", "HEAD"]).is_ok_and(|text| !text.is_empty());
         let has_rev = match &remote.rev {
             None => false,
             Some((sha, Kind::Commit)) => {
@@ -329,10 +334,12 @@ impl Latest {
                 _ => false,
             },
             Some((sha, Kind::Tag)) => {
-                let own = tags.contains(&self.rev).then(|| parse(&format!("{}^{{commit}}", self.rev)));
+                let own =
+                    tags.contains(&self.rev).then(|| parse(&format!("{}^{{commit}}", self.rev)));
                 let own = own.flatten();
                 let known = parse(&format!("{sha}^{{commit}}")).is_some();
-                if known && tags.contains(&self.rev) && own.as_ref() != Some(sha) && !self.resets() {
+                if known && tags.contains(&self.rev) && own.as_ref() != Some(sha) && !self.resets()
+                {
                     return Err(Error::failed(format!(
                         "'{}' is a tag, but the remote SHA1 for this tag ({}) doesn't match the \
                          local SHA1 ({}). Set 'force_reset' to True to force this update.",
@@ -355,7 +362,18 @@ impl Latest {
             let name = format!("{branch}@{{upstream}}");
             git.ask(cx, ["rev-parse", "--abbrev-ref", &name]).ok()
         });
-        Ok(Local { rev, branch, branches, tags, base_rev, remote_url, dirty, has_rev, forward, upstream })
+        Ok(Local {
+            rev,
+            branch,
+            branches,
+            tags,
+            base_rev,
+            remote_url,
+            dirty,
+            has_rev,
+            forward,
+            upstream,
+        })
     }
 
     fn is_ancestor(&self, cx: &Cx, one: &str, other: &str) -> Result<bool> {
@@ -376,7 +394,9 @@ impl Latest {
                          possibly be avoided by setting the 'branch' argument to '{rev}' instead."
                     );
                 }
-            } else if let Some(default) = remote.default_branch.as_ref().filter(|own| *own != branch) {
+            } else if let Some(default) =
+                remote.default_branch.as_ref().filter(|own| *own != branch)
+            {
                 hint = format!(
                     " The default remote branch ({default}) differs from the local branch \
                      ({branch}). This could be caused by changing the default remote branch, or if \
@@ -401,7 +421,11 @@ impl Latest {
             _ => String::new(),
         };
         let (why, or, discard) = if local.dirty {
-            ("there are uncommitted changes", " (or 'remote-changes')", " and discard these changes")
+            (
+                "there are uncommitted changes",
+                " (or 'remote-changes')",
+                " and discard these changes",
+            )
         } else {
             ("this is not a fast-forward merge", "", "")
         };
@@ -431,10 +455,14 @@ impl Latest {
             (Upstream::Is(wanted), None) => {
                 Some((vec!["--set-upstream-to".into(), wanted.clone()], "set to", wanted.clone()))
             }
-            (Upstream::Is(wanted), Some(own)) if own != *wanted => {
-                Some((vec!["--set-upstream-to".into(), wanted.clone()], "updated to", wanted.clone()))
+            (Upstream::Is(wanted), Some(own)) if own != *wanted => Some((
+                vec!["--set-upstream-to".into(), wanted.clone()],
+                "updated to",
+                wanted.clone(),
+            )),
+            (Upstream::No, Some(_)) => {
+                Some((vec!["--unset-upstream".into()], "unset", String::new()))
             }
-            (Upstream::No, Some(_)) => Some((vec!["--unset-upstream".into()], "unset", String::new())),
             _ => None,
         }
     }
@@ -528,7 +556,10 @@ impl Latest {
         }
         if switches {
             if local.branches.iter().any(|own| own == branch) {
-                actions.push(format!("Branch '{branch}' would be checked out and {action} to {}", short(sha)));
+                actions.push(format!(
+                    "Branch '{branch}' would be checked out and {action} to {}",
+                    short(sha)
+                ));
             } else {
                 actions.push(format!(
                     "New branch '{branch}' would be checked out, with {} as a starting point",
@@ -629,7 +660,8 @@ impl Latest {
             let from = self.start(remote, sha);
             git.run_merged(cx, ["checkout", "-b", branch, &from])?;
             let place = &remote.place;
-            comments.push(format!("Branch '{branch}' checked out, with {place} as a starting point"));
+            comments
+                .push(format!("Branch '{branch}' checked out, with {place} as a starting point"));
         }
         let local = git.ask(cx, ["rev-parse", "HEAD"]).ok();
         let branch = git.ask(cx, ["rev-parse", "--abbrev-ref", "HEAD"]).ok();
@@ -672,7 +704,13 @@ impl Latest {
         }
     }
 
-    fn track(&self, cx: &Cx, remote: &Remote, local: &Local, comments: &mut Vec<String>) -> Result<()> {
+    fn track(
+        &self,
+        cx: &Cx,
+        remote: &Remote,
+        local: &Local,
+        comments: &mut Vec<String>,
+    ) -> Result<()> {
         let Some((options, verb, name)) = Self::tracking(remote, local) else { return Ok(()) };
         let known = self.branch.as_ref().is_none_or(|own| local.branches.contains(own));
         if !known && verb != "unset" {
@@ -773,7 +811,8 @@ impl Latest {
                 git.run(cx, ["tag", "-d", tag])?;
             }
             let names = gone_tags.join(", ");
-            comments.push(format!("The following tags were removed from the local checkout: {names}"));
+            comments
+                .push(format!("The following tags were removed from the local checkout: {names}"));
             changes.insert("deleted_tags", Value::list(gone_tags));
         }
         let mut forward = local.forward;

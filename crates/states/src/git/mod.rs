@@ -474,12 +474,15 @@ impl State for Detached {
             comments.push(format!("Remote {remote} updated from '{old}' to '{name}'"));
         }
         if !seen.known && self.fetch_remote {
-            let refspecs =
-                [format!("refs/heads/*:refs/remotes/{remote}/*"), "+refs/tags/*:refs/tags/*".into()];
+            let refspecs = [
+                format!("refs/heads/*:refs/remotes/{remote}/*"),
+                "+refs/tags/*:refs/tags/*".into(),
+            ];
             match git::fetched(cx, &git, Some(remote), true, &[], &refspecs) {
                 Ok(new) if new.is_empty() => {}
                 Ok(_) => {
-                    comments.push(format!("Remote {remote} was fetched, resulting in updated refs"));
+                    comments
+                        .push(format!("Remote {remote} was fetched, resulting in updated refs"));
                 }
                 Err(error) => {
                     let text = failure(&format!("Fetch failed:\n\n{error}"), &comments);
@@ -511,7 +514,10 @@ impl State for Detached {
         let mut new = None;
         if seen.local.as_ref() != Some(&commit) {
             let force = self.force_checkout.then_some("--force");
-            quiet.run_merged(cx, std::iter::once("checkout").chain(force).chain([commit.as_str()]))?;
+            quiet.run_merged(
+                cx,
+                std::iter::once("checkout").chain(force).chain([commit.as_str()]),
+            )?;
             comments.push(format!("Commit ID {commit} was checked out at {target}"));
             new = quiet.ask(cx, ["rev-parse", "HEAD"]).ok();
         }
@@ -559,11 +565,7 @@ fn config(repo: Option<&String>, user: Option<&String>, global: bool) -> Result<
             "Non-global config options require the 'repo' argument to be set",
         ));
     }
-    let git = Git {
-        cwd: repo.map(Into::into),
-        user: user.cloned(),
-        ..Git::default()
-    };
+    let git = Git { cwd: repo.map(Into::into), user: user.cloned(), ..Git::default() };
     Ok(Config { git, global })
 }
 
