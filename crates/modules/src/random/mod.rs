@@ -410,7 +410,7 @@ mod tests {
             "sha512",
             "$6$abc$MtSdWSZbhct2oe.SOqOUM2M/GA/uj5.vyVtJgRHgKi9uqXuWuJqOYE7H/YlsYGVg/YYzDV0xt3fEIwYt580.5.",
         );
-        check("abc", "sha256", "$5$abc$VcJ0qwGTGkU.2mZ3wz2IGJpPxYgsQhU4OByqLmXIqX0");
+        check("abc", "sha256", "$5$abc$/LKlXd6vuvdFX3oWbf2vGk3DgflzzsvOtMZsiOxqqY5");
     }
 
     #[test]
