@@ -257,7 +257,7 @@ mod tests {
             .map(|item| match item {
                 Item::One(progress) => {
                     let map = progress.write();
-                    let id = map.get("id").unwrap_or_default().to_str();
+                    let id = map.get("id").map(|id| id.to_str()).unwrap_or_default();
                     format!("{} {id}", map.get("is").unwrap_or_default().to_str())
                 }
                 Item::Gap(missed) => format!("gap {missed}"),
