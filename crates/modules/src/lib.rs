@@ -31,7 +31,6 @@ pub mod r#match;
 pub mod mine;
 pub mod minion;
 pub mod mount;
-pub mod network;
 pub mod pillar;
 pub mod pkg;
 pub mod pkg_resource;
@@ -75,7 +74,6 @@ pub static ALL: &[&Module] = &[
     &mine::MODULE,
     &minion::MODULE,
     &mount::MODULE,
-    &network::MODULE,
     &pillar::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
