@@ -376,9 +376,7 @@ impl Present {
             }
         }
         let entry = account.shadow.as_ref();
-        if get("passwd").is_some() || get("empty_password").is_some() {
-            changes.insert("passwd", REDACTED);
-        } else if get("password_lock").is_some() {
+        if ["passwd", "empty_password", "password_lock"].iter().any(|word| get(word).is_some()) {
             changes.insert("passwd", REDACTED);
         }
         let sets_date = get("passwd").is_some() && entry.is_none_or(|own| own.lstchg != seen.today);
@@ -664,7 +662,6 @@ impl State for Present {
             }
         }
         if !errors.is_empty() {
-            let errors = errors.replacen("\n\n- ", "\n\n- ", 1);
             return Err(Error::failed(format!(
                 "Encountered error checking for needed changes. Additional info follows:{}",
                 errors.replace(".\n\n- ", ".\n- ")

@@ -267,14 +267,9 @@ impl State for Decode {
                 .to_string(),
         };
         let bytes = from_base64(encoded.as_bytes()).map_err(Error::failed)?;
-        let kind = match Kind::named(&self.checksum) {
-            Some(kind @ (Kind::Md5 | Kind::Sha256 | Kind::Sha512)) => kind,
-            _ => {
-                return Err(Error::failed(format!(
-                    "Hash func '{}' is not supported.",
-                    self.checksum
-                )));
-            }
+        let Some(kind @ (Kind::Md5 | Kind::Sha256 | Kind::Sha512)) = Kind::named(&self.checksum)
+        else {
+            return Err(Error::failed(format!("Hash func '{}' is not supported.", self.checksum)));
         };
         let new = kind.of(&bytes);
         let at = Path::new(&self.name);
