@@ -176,7 +176,7 @@ fn run_call(case: &Dict, function: &str) -> Vec<String> {
             }
         }
         (Ok(ret), Some(error)) => {
-            problems.push(format!("returned {ret:?}, expected the error {error:?}"))
+            problems.push(format!("returned {ret:?}, expected the error {error:?}"));
         }
         (Err(error), None) => problems.push(format!("failed: {error}")),
         (Err(error), Some(expected)) => {
