@@ -17,10 +17,24 @@ pub(crate) fn render(ret: &Value, style: &Style, out: &mut String) -> Result<(),
         _ => return Err(Unfit),
     };
     // What cannot be written shows as nothing, as in Salt.
-    if let Ok(text) = yaml::dump(&ret.deep_copy(), &options) {
+    if let Ok(text) = yaml::dump(&unshared(ret, 0), &options) {
         out.push_str(&text);
     }
     Ok(())
+}
+
+/// Returns a copy in which nothing is shared: what is shared would be written as an anchor.
+fn unshared(value: &Value, depth: usize) -> Value {
+    match value {
+        // Deeper than any data that can be written; a cycle ends here.
+        _ if depth > 400 => Value::Null,
+        Value::List(list) => Value::list(list.into_iter().map(|item| unshared(&item, depth + 1))),
+        Value::Dict(dict) => {
+            let entries = dict.into_iter().map(|(key, value)| (key, unshared(&value, depth + 1)));
+            Value::Dict(entries.collect())
+        }
+        other => other.clone(),
+    }
 }
 
 #[cfg(test)]

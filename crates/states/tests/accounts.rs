@@ -1,5 +1,7 @@
 //! States of accounts and crontabs, on a machine whose tools really change it.
 
+#![expect(clippy::unwrap_used, reason = "a test may end when its own set-up is wrong")]
+
 use std::path::Path;
 
 use halite_host::{Fake, fake::prints};

@@ -76,7 +76,15 @@ impl TestMaster {
         };
         opts.update(&self.opts);
         let settings = Settings::from_opts(&Opts::new(Role::Master, opts)).expect("settings");
-        self.running = Some(start(settings, Parts::default()).await.expect("a master"));
+        // After a stop the store is freed when the last task of the old master has ended.
+        let deadline = std::time::Instant::now() + PATIENCE;
+        self.running = Some(loop {
+            match start(settings.clone(), Parts::default()).await {
+                Ok(running) => break running,
+                Err(error) if std::time::Instant::now() > deadline => panic!("a master: {error:?}"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        });
     }
 
     pub(crate) fn stop(&mut self) {
