@@ -1,3 +1,5 @@
+//! The machine in memory behaves as a machine does.
+
 use super::*;
 
 fn host(fake: &Fake) -> &dyn Host {
