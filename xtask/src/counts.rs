@@ -13,9 +13,12 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             continue;
         }
         let name = crate::tree::shown(root, &file);
-        let cases: Vec<Value> =
+        let data: Value =
             serde_json::from_str(&fs::read_to_string(&file)?).with_context(|| name.clone())?;
-        println!("{name}: {}", describe(&cases));
+        // Other data (lists of names) lies there too.
+        if let Some(cases) = data.as_array() {
+            println!("{name}: {}", describe(cases));
+        }
     }
     Ok(())
 }
