@@ -7,7 +7,9 @@
 //! - `service.rs`: opening and sealing; `requests/`: what minions ask; `clients.rs`: what local
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
 //! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `returns.rs`: answers;
-//! - `bus.rs`: events; `upkeep.rs`: what has to be done now and then.
+//! - `bus.rs`: events; `reactor/`, `engines/`: what they lead to, and what brings them in;
+//!   `orchestration.rs`, `queues.rs`: what runners keep here;
+//! - `upkeep.rs`: what has to be done now and then.
 //!
 //! Who asks is known from the session and from nowhere else. Disk, RSA and rendering happen on
 //! blocking threads; what is awaited is the network and the store.
@@ -19,11 +21,15 @@ pub mod bus;
 mod clients;
 mod control;
 pub mod eauth;
+pub mod engines;
 mod jobs;
 pub mod keyring;
 mod local_cache;
+pub mod orchestration;
 mod presence;
 mod publish;
+mod queues;
+pub mod reactor;
 mod requests;
 mod returns;
 pub mod runners;
@@ -40,7 +46,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU16, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
 };
 
@@ -116,6 +122,10 @@ pub struct Master {
     pub(crate) rendering: tokio::sync::Semaphore,
     publish_port: AtomicU16,
     pub(crate) presence_changed: tokio::sync::Notify,
+    pub reactor: Arc<reactor::Reactor>,
+    pub(crate) queues: queues::Queues,
+    /// Set when the master is told to end: what breaks from then on is no result.
+    stopping: AtomicBool,
     pub counters: Counters,
 }
 
@@ -138,6 +148,11 @@ impl Counters {
 impl Master {
     pub(crate) fn publish_port(&self) -> u16 {
         self.publish_port.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether the master is going down.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Ends a user's token: a sign-out. Blocking.

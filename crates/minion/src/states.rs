@@ -220,6 +220,7 @@ impl Engine {
                 .and_then(|max| usize::try_from(max).ok()),
             mock: request.extra.get("mock").is_some_and(|mock| mock.truthy()),
             strict,
+            journal: request.journal.clone(),
         };
         Run::new(cx, graph, places, Arc::clone(&self.parts.states), options).run()
     }
