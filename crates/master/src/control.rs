@@ -443,9 +443,23 @@ async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refu
     match what {
         "reactor" => crate::reactor::answer(master, &load).await,
         "queue" => off(master, move |master| master.queues.answer(&*master.store, &load)).await,
+        "resolve" => off(master, move |master| resolve(master, &load)).await,
         "orchestration" => off(master, move |master| master.orchestration(&load)).await,
         other => Err(Refusal::invocation(format!("the master has no part `{other}`"))),
     }
+}
+
+/// Returns whom a target means, and who of them is there.
+fn resolve(master: &Master, load: &Dict) -> Result<Value, Error> {
+    let kind = load.get("tgt_type").map(|kind| kind.to_str()).unwrap_or_else(|| "glob".into());
+    let found = master
+        .resolve(&load.get("tgt").unwrap_or_default(), &kind, None, Search::default())
+        .map_err(|error| Error::Other(error.to_string()))?;
+    let connected = found.minions.iter().filter(|id| master.hub.is_connected(id));
+    Ok(dict! {
+        "connected" => Value::list(connected), "minions" => Value::list(&found.minions),
+        "missing" => Value::list(&found.missing),
+    })
 }
 
 fn with_jid(job: StoredJob) -> Value {

@@ -193,6 +193,10 @@ impl Master {
                 let (jid, resumed) = journal.begin(&tag, || self.jobs.next_jid().as_str().into())?;
                 dict! { "jid" => jid, "resumed" => resumed }
             }
+            "peek" => {
+                let key = step_key(&text("run"), &tag);
+                self.store.get(STEPS, &key)?.unwrap_or_default()
+            }
             "end" => journal.end(&tag).map(|()| true)?.into(),
             "finished" => {
                 journal.finished(&tag, &load.get("ret").unwrap_or_default()).map(|()| true)?.into()

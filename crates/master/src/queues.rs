@@ -150,13 +150,13 @@ mod tests {
             more.insert("queue", "q");
             queues.answer(&store, &more).unwrap()
         };
-        assert_eq!(ask("insert", entries! { "items" => list!["a", "b", "c"] }), true.into());
-        assert_eq!(ask("insert", entries! { "items" => "b" }), "Item(s) already exists: b".into());
+        assert_eq!(ask("insert", entries! { "items" => list!["a", "b", "c"] }), Value::from(true));
+        assert_eq!(ask("insert", entries! { "items" => "b" }), Value::from("Item(s) already exists: b"));
         assert_eq!(ask("list_queues", Dict::new()), list!["q"]);
-        assert_eq!(ask("list_length", Dict::new()), 3.into());
-        assert_eq!(ask("delete", entries! { "items" => list!["b"] }), true.into());
+        assert_eq!(ask("list_length", Dict::new()), Value::from(3));
+        assert_eq!(ask("delete", entries! { "items" => list!["b"] }), Value::from(true));
         assert_eq!(ask("pop", Dict::new()), list!["a"]);
-        assert_eq!(ask("insert", entries! { "items" => dict! { "fun" => "x" } }), true.into());
+        assert_eq!(ask("insert", entries! { "items" => dict! { "fun" => "x" } }), Value::from(true));
         assert_eq!(ask("pop", entries! { "quantity" => "all" }), list!["c", dict! { "fun" => "x" }]);
         assert_eq!(ask("list_items", Dict::new()), list![]);
         assert_eq!(ask("pop", Dict::new()), list![]);

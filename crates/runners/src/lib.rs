@@ -17,8 +17,12 @@ pub mod jobs;
 pub mod manage;
 mod master;
 pub mod pillar;
+pub mod queue;
+pub mod reactor;
 pub mod salt;
+mod saltmod;
 pub mod state;
+mod steps;
 pub mod test;
 pub mod wheel;
 
@@ -33,11 +37,16 @@ pub static ALL: &[&Module] = &[
     &jobs::MODULE,
     &manage::MODULE,
     &pillar::MODULE,
+    &queue::MODULE,
+    &reactor::MODULE,
     &salt::MODULE,
     &state::MODULE,
     &test::MODULE,
 ];
 // gen:end
+
+pub use master::answer;
+pub use saltmod::STATES;
 
 /// The tag of a local event whose data is to be printed.
 pub const PRINT: &str = "halite/print";

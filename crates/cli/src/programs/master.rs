@@ -17,6 +17,7 @@ use crate::{
     diagnostics::Report,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
+    workshop::MasterWorks,
 };
 
 static LOGGING: Group = Group {
@@ -49,7 +50,13 @@ pub fn run(cx: &mut Context) -> u8 {
         return failed(cx, format!("cannot go to the background: {error}"));
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
-    let parts = Parts { pillar: Some(pillar), ..Parts::default() };
+    let works = Arc::new(MasterWorks::new(cx.opts.values()));
+    let parts = Parts {
+        pillar: Some(pillar),
+        runners: Some(works.clone()),
+        rendering: Some(works),
+        ..Parts::default()
+    };
     match halite_master::run(&cx.opts, parts, &|| tracing::info!("SIGHUP: nothing to reload")) {
         Ok(()) => 0,
         Err(error) => failed(cx, error.to_string()),

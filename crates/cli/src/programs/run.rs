@@ -3,9 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use halite_client::{Client, Request};
-use halite_host::Os;
-use halite_minion::{Alone, Engine, Link, Masterless, Parts, Pipes};
-use halite_spec::{Call, Cx, Error, Event, Host, Job, Refresh, Result};
+use halite_minion::{Alone, Link};
+use halite_spec::{Call, Cx, Error, Event, Job, Refresh, Result};
 use halite_value::{Dict, Value};
 
 use crate::{
@@ -15,6 +14,7 @@ use crate::{
     optparse::{Action, Flag, Group, Program, flag},
     programs::{Context, Early, check_jid, check_no_parse, check_output, shared},
     terminal,
+    workshop::{self, Workshop},
 };
 
 static LOGGING: Group = Group {
@@ -103,8 +103,11 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.opts.bool("async") {
         return asynchronous(cx, &name, args, kwargs);
     }
-    let own = context(cx, &jid, &name);
-    match (function.call)(&own, Call { args, kwargs }) {
+    let ran = match in_master(cx, &name, &jid, &args, &kwargs) {
+        Some(ran) => ran,
+        None => (function.call)(&context(cx, &jid, &name), Call { args, kwargs }),
+    };
+    match ran {
         Ok(ret) => {
             let code = retcode(&ret);
             if !cx.parsed.bool("quiet") {
@@ -128,6 +131,42 @@ pub fn run(cx: &mut Context) -> u8 {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
             1
         }
+    }
+}
+
+/// Runs an orchestration in the running master, which writes down how far it is and goes on when
+/// this program or the master itself ends; `None` for anything else, and without a master.
+fn in_master(
+    cx: &Context,
+    fun: &str,
+    jid: &str,
+    args: &[Value],
+    kwargs: &Dict,
+) -> Option<Result<Value>> {
+    if !fun.starts_with("state.orch") && fun != "state.sls" || fun.contains("show_sls") {
+        return None;
+    }
+    let mut client = Client::connect(Path::new(&*cx.opts.str("sock_dir"))).ok()?;
+    let request = Request::Orchestrate {
+        jid: jid.into(),
+        fun: fun.into(),
+        arg: args.to_vec(),
+        kwarg: kwargs.clone(),
+    };
+    match client.call(&request) {
+        Ok(data) => {
+            let ret = data.get("return").unwrap_or_default();
+            let well = data.get("success").is_none_or(|success| success.truthy());
+            Some(match ret {
+                // An error comes as its text.
+                Value::Str(text) if !well => Err(Error::failed(text.to_string())),
+                ret => Ok(ret),
+            })
+        }
+        Err(error @ halite_client::Error::Refused { .. }) => Some(Err(Error::failed(error.to_string()))),
+        Err(error) => Some(Err(Error::failed(format!(
+            "{error}; the run goes on when the master is back: salt-run jobs.lookup_jid {jid}"
+        )))),
     }
 }
 
@@ -170,28 +209,9 @@ fn documentation(cx: &Context) -> u8 {
 /// Builds what a runner works with: the master's configuration, and the engine for execution
 /// functions and pillar.
 fn context(cx: &Context, jid: &str, fun: &str) -> Cx {
-    let opts = cx.opts.values().clone();
-    opts.insert("file_client", "local");
-    let host: Arc<dyn Host> = Arc::new(Os::new());
-    let pipes = Arc::new(Pipes::new(&opts));
-    let link = Terminal { alone: Alone::new(Arc::clone(&host), &opts), jid: jid.to_owned() };
-    let parts = Parts {
-        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
-        rendering: pipes,
-        link: Arc::new(link),
-        states: Arc::new(halite_minion::registry::Native),
-    };
-    Cx {
-        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
-        job: Arc::new(Job::new(jid, fun, fleet::user())),
-        runtime: Arc::new(Engine::new(parts)),
-        grains: Dict::new(),
-        pillar: Dict::new(),
-        context: Dict::new(),
-        low: Dict::new(),
-        host,
-        opts,
-    }
+    let workshop = Workshop::new(cx.opts.values(), !cx.parsed.bool("skip_grains"));
+    let link = Terminal { alone: workshop.alone(), jid: jid.to_owned() };
+    workshop.cx(Arc::new(link), Job::new(jid, fun, fleet::user()))
 }
 
 /// Where the events of a runner go: what it prints to the terminal, the rest to the master.
@@ -209,7 +229,7 @@ impl Link for Terminal {
         if event.tag == "progress" {
             terminal::out(&format!("{}\n", event.data.get("message").unwrap_or_default()));
         }
-        let tag = format!("salt/run/{}/{}", self.jid, event.tag);
+        let tag = workshop::runner_tag(&self.jid, &event.tag);
         let data = event.data.as_dict().cloned().unwrap_or_default();
         let folder = cx.opt_str("sock_dir").unwrap_or_default();
         // Without a master nobody listens.
@@ -218,7 +238,7 @@ impl Link for Terminal {
     }
 
     fn ask(&self, cx: &Cx, load: Value) -> Result<Value> {
-        self.alone.ask(cx, load)
+        halite_runners::answer(cx, &load).unwrap_or_else(|| self.alone.ask(cx, load))
     }
 
     fn running(&self, cx: Option<&Cx>) -> Vec<Value> {

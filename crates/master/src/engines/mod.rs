@@ -17,7 +17,7 @@ mod webhook;
 use std::{sync::Arc, time::Duration};
 
 use halite_target::fnmatch::fnmatch;
-use halite_value::{Dict, Value, entries};
+use halite_value::{Dict, SmolStr, Value, entries};
 use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
@@ -80,7 +80,7 @@ pub(crate) fn start(master: &Arc<Master>, more: Option<&dyn Engines>) -> Vec<Joi
     let option = master.settings.opts.get("engines").unwrap_or_default();
     for (name, config) in configured(&option) {
         // Several of a kind: the name is free, the module is named.
-        let module = config.get_str("engine_module").unwrap_or_else(|| name.as_str().into());
+        let module = text(&config, "engine_module").unwrap_or_else(|| name.as_str().into());
         let started = match module.as_str() {
             "webhook" => Some(Ok(webhook::start(master, &config))),
             "event_out_http" => Some(out::http(master, &config)),
@@ -97,6 +97,10 @@ pub(crate) fn start(master: &Arc<Master>, more: Option<&dyn Engines>) -> Vec<Joi
         }
     }
     tasks
+}
+
+fn text(config: &Dict, name: &str) -> Option<SmolStr> {
+    config.get(name).filter(Value::truthy).map(|value| value.to_str())
 }
 
 /// Globs of an option that is a text or a list.

@@ -65,7 +65,7 @@ fn size(config: &Dict, name: &str, default: usize) -> usize {
 
 /// Starts `event_out_file`.
 pub(super) fn file(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>, String> {
-    let path = config.get_str("path").ok_or("`path` is missing")?;
+    let path = super::text(config, "path").ok_or("`path` is missing")?;
     let (white, black) = (globs(config, "tags"), globs(config, "exclude"));
     let from = master.bus.subscribe("", size(config, "queue", QUEUE));
     Ok(tokio::spawn(async move {
@@ -91,7 +91,7 @@ pub(super) fn file(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>
 
 /// Starts `event_out_http`.
 pub(super) fn http(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>, String> {
-    let url = config.get_str("url").ok_or("`url` is missing")?;
+    let url = super::text(config, "url").ok_or("`url` is missing")?;
     let (white, black) = (globs(config, "tags"), globs(config, "exclude"));
     let most = size(config, "batch", 100);
     let headers: Vec<(String, String)> = match config.get("headers") {

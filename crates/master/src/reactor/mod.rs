@@ -335,7 +335,8 @@ async fn rehearse(master: &Arc<Master>, tag: &str, data: Dict) -> Value {
     let reactor = &master.reactor;
     let names = entries! { "tag" => tag, "data" => &data };
     let mut shown = Vec::new();
-    for entry in reactor.table.read().entries_of(tag) {
+    let found = reactor.table.read().entries_of(tag);
+    for entry in found {
         let answer = entries! { "sls" => entry.as_str() };
         match &reactor.rendering {
             None => {

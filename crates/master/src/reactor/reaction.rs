@@ -6,7 +6,7 @@
 //! unless `order` or a requisite says otherwise; one with a requisite waits for the other to
 //! succeed.
 
-use halite_value::{Dict, Value, dict};
+use halite_value::{Dict, Value};
 
 /// Where a reaction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +193,7 @@ fn read(id: &str, key: &str, body: &Value) -> Result<(Reaction, i64), Unusable> 
 }
 
 /// Returns the reactions of a file, each after those it needs.
-pub fn compile(high: &Value) -> Result<Vec<Reaction>, Unusable> {
+pub(super) fn compile(high: &Value) -> Result<Vec<Reaction>, Unusable> {
     let high = match high {
         Value::Dict(high) => high,
         // A file whose condition was not met renders to nothing.
@@ -313,7 +313,7 @@ pub(super) fn job_args(reaction: &Reaction) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use halite_value::{entries, list};
+    use halite_value::{dict, entries, list};
 
     use super::*;
 

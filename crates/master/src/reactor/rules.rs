@@ -312,7 +312,7 @@ mod tests {
         let data = entries! { "id" => "m1" };
         let key = rule.key(&data);
         assert_eq!(key, "m1");
-        let mut note = |seconds: u64| rule.note(&key, &data, at(seconds)).is_some();
+        let note = |seconds: u64| rule.note(&key, &data, at(seconds)).is_some();
         assert!(!note(0) && !note(1));
         assert!(!note(20), "the first two are too old");
         assert!(!note(21) && note(22));
