@@ -20,7 +20,7 @@ pub mod pillar;
 pub mod queue;
 pub mod reactor;
 pub mod salt;
-mod saltmod;
+pub mod saltmod;
 pub mod state;
 mod steps;
 pub mod test;

@@ -4,6 +4,8 @@
 //! author said otherwise: `allow_fail` and `fail_minions` (a number, a percentage or names) permit
 //! failures, `expect_minions: False` permits silence and a target that means nobody.
 
+// gen:pub
+
 use std::time::{Duration, Instant};
 
 use halite_client::{Job, Outcome as JobOutcome, Patience, Request};
@@ -472,6 +474,8 @@ impl StateStep {
     }
 
     fn go(&self, cx: &Cx, run_test: bool) -> Result<Outcome> {
+        // The engine's business, declared so that nobody is warned.
+        let _ = (&self.name, &self.orchestration_jid, &self.failhard);
         let test = self.test.unwrap_or(run_test);
         let Some(work) = self.work(cx, test)? else {
             return Ok(Outcome::failed("No highstate or sls specified, no execution made"));
@@ -593,6 +597,7 @@ impl State for StateStep {
 
 impl FunctionStep {
     fn go(&self, cx: &Cx) -> Result<Outcome> {
+        let _ = (&self.failhard, &self.rest);
         if self.ssh {
             return Err(Error::failed("salt.function: `ssh` is not built yet"));
         }
@@ -787,6 +792,7 @@ impl State for WheelStep {
 impl ParallelRunners {
     /// Returns the runners: id, function, arguments.
     fn list(&self) -> Result<Vec<(String, String, Dict)>> {
+        let _ = &self.rest;
         let Value::Dict(runners) = &self.runners else {
             return Err(Error::failed("The runners parameter must be a dictionary."));
         };

@@ -13,6 +13,7 @@ use std::{
 use halite_spec::{Cx, Error, Refresh, Rest, Result, function, host::Kind, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{
+    Dict,
     Value, entries,
     msgpack::{self, Text},
 };
