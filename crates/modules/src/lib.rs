@@ -21,6 +21,7 @@ pub mod file;
 pub mod git;
 pub mod grains;
 pub mod group;
+pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod kmod;
@@ -64,6 +65,7 @@ pub static ALL: &[&Module] = &[
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
+    &haproxy::MODULE,
     &hashutil::MODULE,
     &hosts::MODULE,
     &kmod::MODULE,

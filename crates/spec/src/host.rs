@@ -407,6 +407,13 @@ pub trait Host: Send + Sync {
         Err(Error::io("measure", path, io::ErrorKind::Unsupported.into()))
     }
 
+    /// Sends a question to a program that listens on a Unix socket, and returns all it answers.
+    /// `query` tells that nothing is changed by it.
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        let _ = (question, query);
+        Err(Error::io("ask", path, io::ErrorKind::Unsupported.into()))
+    }
+
     // Both: it depends on the command.
 
     fn run(&self, command: &Command) -> Result<Output>;
@@ -643,6 +650,13 @@ impl Host for ReadOnly {
     }
     fn space(&self, path: &Path) -> Result<Space> {
         self.0.space(path)
+    }
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        if query {
+            self.0.ask_socket(path, question, query)
+        } else {
+            refuse("ask", path.display().to_string())
+        }
     }
     fn run(&self, command: &Command) -> Result<Output> {
         if command.query { self.0.run(command) } else { refuse("run", command.shown()) }
