@@ -233,3 +233,100 @@ pub(crate) async fn resume(master: Arc<Master>) {
         tokio::spawn(async move { runners::run(&owner, call).await });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use halite_store::{Embedded, Options};
+
+    use super::*;
+
+    /// The machines: a job runs on them once, however often it is sent.
+    #[derive(Default)]
+    struct Fleet {
+        jobs: Vec<SmolStr>,
+        ran: HashMap<&'static str, usize>,
+        order: Vec<&'static str>,
+    }
+
+    impl Fleet {
+        fn send(&mut self, step: &'static str, jid: &SmolStr) {
+            if !self.jobs.contains(jid) {
+                self.jobs.push(jid.clone());
+                *self.ran.entry(step).or_default() += 1;
+                self.order.push(step);
+            }
+        }
+    }
+
+    /// Runs the steps that are not done; the master dies at the given boundary.
+    fn run(journal: &Journal, fleet: &mut Fleet, next: &mut u64, mut lives: i64) -> Option<()> {
+        let mut boundary = || {
+            lives -= 1;
+            (lives >= 0).then_some(())
+        };
+        let done = journal.known().unwrap();
+        for step in ["one", "two", "three"] {
+            if done.iter().any(|(tag, _)| tag == step) {
+                continue;
+            }
+            boundary()?;
+            let (jid, _) = journal
+                .begin(step, || {
+                    *next += 1;
+                    format!("{next:020}").into()
+                })
+                .unwrap();
+            boundary()?;
+            fleet.send(step, &jid);
+            boundary()?;
+            // The answer is with the machines until somebody asks for it.
+            assert!(fleet.jobs.contains(&jid));
+            boundary()?;
+            journal.finished(step, &dict! { "result" => true, "__run_num__" => done.len() }).unwrap();
+            boundary()?;
+        }
+        Some(())
+    }
+
+    #[test]
+    fn no_step_is_repeated_or_skipped_whenever_the_master_dies() {
+        let boundaries = 3 * 5;
+        for first in 0..=boundaries {
+            for second in 0..=boundaries {
+                let folder = tempfile::tempdir().unwrap();
+                let (mut fleet, mut next) = (Fleet::default(), 0);
+                let mut over = false;
+                for lives in [first, second, i64::MAX] {
+                    // A new store on the same file, as a new master has it.
+                    let store = Embedded::open(folder.path(), Options::default()).unwrap();
+                    let journal = Journal::new(Arc::new(store), "20300101000000000000");
+                    over = run(&journal, &mut fleet, &mut next, lives).is_some();
+                    if over {
+                        break;
+                    }
+                }
+                assert!(over);
+                assert_eq!(fleet.order, ["one", "two", "three"], "died at {first} and {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_attempt_is_another_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap());
+        let journal = Journal::new(store.clone(), "r");
+        assert_eq!(journal.begin("a", || "1".into()).unwrap(), ("1".into(), false));
+        assert_eq!(journal.begin("a", || "2".into()).unwrap(), ("1".into(), true));
+        journal.end("a").unwrap();
+        assert_eq!(journal.begin("a", || "2".into()).unwrap(), ("2".into(), false));
+        journal.finished("a", &dict! { "result" => true }).unwrap();
+        assert_eq!(journal.known().unwrap().len(), 1);
+        assert!(Journal::new(store.clone(), "other").known().unwrap().is_empty());
+        journal.close().unwrap();
+        store.write(Vec::new()).wait().unwrap();
+        assert!(journal.known().unwrap().is_empty());
+    }
+}

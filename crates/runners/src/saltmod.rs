@@ -693,6 +693,12 @@ impl State for FunctionStep {
     }
 }
 
+/// Words of a step that are not for the function it runs.
+const NOT_FOR_FUNCTIONS: [&str; 15] = [
+    "arg", "kwarg", "orchestration_jid", "parallel", "retry", "order", "failhard", "fire_event",
+    "onlyif", "unless", "creates", "check_cmd", "reload_modules", "reload_grains", "reload_pillar",
+];
+
 /// The arguments of a runner or wheel step: `arg` and `kwarg`, or what stands beside them.
 fn arguments(rest: &Dict) -> (Vec<Value>, Dict) {
     let args = match rest.get("arg") {
@@ -703,7 +709,7 @@ fn arguments(rest: &Dict) -> (Vec<Value>, Dict) {
         .into_iter()
         .filter(|(name, _)| {
             let name = name.to_str();
-            !name.starts_with("__") && !matches!(name.as_str(), "arg" | "kwarg" | "orchestration_jid")
+            !name.starts_with("__") && !NOT_FOR_FUNCTIONS.contains(&name.as_str())
         })
         .collect();
     if let Some(kwarg) = rest.get("kwarg") {

@@ -176,50 +176,49 @@ fn attach(cx: &Cx, job: &Job, stored: &Value, patience: Patience) -> Result<Outc
     };
     let mut outcome = Outcome { published, ..Outcome::default() };
     let until = Instant::now() + RETURN.max(patience.timeout);
+    let mut told_again: HashSet<SmolStr> = HashSet::new();
     let mut stored = stored.clone();
-    let mut asked_again: HashSet<SmolStr> = HashSet::new();
     loop {
         outcome.returned = returns_of(&stored);
-        let open: Vec<SmolStr> = minions
-            .iter()
-            .filter(|id| !outcome.returned.iter().any(|(own, _)| own == *id))
-            .cloned()
-            .collect();
+        let is_open = |id: &&SmolStr, stored: &Value| {
+            !returns_of(stored).iter().any(|(own, _)| own == *id)
+        };
+        let open: Vec<SmolStr> = minions.iter().filter(|id| is_open(id, &stored)).cloned().collect();
         if open.is_empty() {
             return Ok(outcome);
         }
         let running = running(cx, job, &open, patience)?;
-        // Who is there and knows nothing of the job was not told: a Halite minion can be told
-        // again, since it runs no job twice.
-        let connected = connected(cx)?;
-        let untold: Vec<SmolStr> = open
+        // What came in while they were asked counts.
+        stored = master::ask(cx, &Request::Job { jid: job.jid.clone() })?;
+        let silent: Vec<SmolStr> = open
             .iter()
-            .filter(|id| connected.contains(*id) && !running.contains(*id))
-            .filter(|id| !asked_again.contains(*id))
+            .filter(|id| is_open(id, &stored) && !running.contains(*id))
+            .cloned()
+            .collect();
+        // Who is there and knows nothing of the job was not told, or its return is on the way. A
+        // Halite minion can be told again, since it runs no job twice.
+        let connected = connected(cx)?;
+        let untold: Vec<SmolStr> = silent
+            .iter()
+            .filter(|id| connected.contains(*id) && told_again.insert((*id).clone()))
             .cloned()
             .collect();
         if !untold.is_empty() {
-            asked_again.extend(untold.iter().cloned());
-            let again = Job { tgt: Value::list(&untold), tgt_type: "list".into(), ..job.clone() };
-            let mut again = master::run(cx, &again, Some(patience))?;
-            outcome.returned.append(&mut again.returned);
+            let again = Job {
+                tgt: Value::list(&untold),
+                tgt_type: "list".into(),
+                follow: false,
+                ..job.clone()
+            };
+            master::connect(cx)?.publish(&again).map_err(master::failed)?;
         }
+        if running.is_empty() && !silent.is_empty() && Instant::now() >= until {
+            outcome.returned = returns_of(&stored);
+            outcome.missing = silent.into_iter().map(|id| (id, Silence::NoResponse)).collect();
+            return Ok(outcome);
+        }
+        cx.sleep(Duration::from_millis(300))?;
         stored = master::ask(cx, &Request::Job { jid: job.jid.clone() })?;
-        let still: Vec<SmolStr> = minions
-            .iter()
-            .filter(|id| !returns_of(&stored).iter().any(|(own, _)| own == *id))
-            .cloned()
-            .collect();
-        if still.is_empty() {
-            outcome.returned = returns_of(&stored);
-            return Ok(outcome);
-        }
-        if running.is_empty() && Instant::now() >= until {
-            outcome.returned = returns_of(&stored);
-            outcome.missing = still.into_iter().map(|id| (id, Silence::NoResponse)).collect();
-            return Ok(outcome);
-        }
-        cx.sleep(Duration::from_millis(500))?;
     }
 }
 

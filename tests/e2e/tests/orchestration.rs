@@ -161,3 +161,30 @@ fn a_run_goes_on_after_a_crash_of_the_master() {
     let kept = fleet.run(&["jobs.lookup_jid", jid, "--out=json"]).out;
     assert_eq!(kept.matches("\"result\": true").count(), 3, "{kept}");
 }
+
+#[test]
+fn the_master_dies_again_and_again() {
+    let mut fleet = fleet();
+    let trace = fleet.machine.path("trace");
+    let mut text = String::new();
+    for n in 0..6 {
+        let need = match n {
+            0 => String::new(),
+            n => format!("    - require:\n      - salt: step{}\n", n - 1),
+        };
+        text += &format!(
+            "step{n}:\n  salt.function:\n    - name: cmd.run\n    - tgt: m1\n    - arg: ['sleep 0.3; echo {n} >> {}; sleep 0.3']\n{need}",
+            trace.display()
+        );
+    }
+    fleet.machine.write("srv/salt/orch/steps.sls", &text);
+    let mut asking = fleet.start_run(&["state.orchestrate", "orch.steps"]);
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(1300));
+        fleet.kill_master();
+        fleet.start_master();
+    }
+    let _ = asking.wait();
+    until("the run has ended", || fleet.machine.read("trace").is_some_and(|text| text.contains('5')));
+    assert_eq!(fleet.machine.read("trace").unwrap_or_default(), "0\n1\n2\n3\n4\n5\n");
+}

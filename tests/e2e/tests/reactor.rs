@@ -55,7 +55,7 @@ fn own_events_old_and_new_arguments_and_salt_addresses() {
     );
     fleet.machine.write(
         "srv/salt/reactor/second.sls",
-        "new:\n  local.state.apply:\n    - tgt: 'roles:web'\n    - tgt_type: grain\n    - args:\n      - mods: two\n",
+        "new:\n  local.state.apply:\n    - tgt: 'roles:web'\n    - tgt_type: grain\n    - args:\n      - mods: two\n      - queue: True\n",
     );
     fleet.minion("web1", "grains: {roles: [web]}");
     let watching = fleet.start_run(&["state.event", "seen/*", "count=1"]);
@@ -164,6 +164,7 @@ fn rules_remember() {
     }
     let told = watching.wait_with_output().expect("two events");
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    let tags: Vec<&str> = told.lines().filter_map(|line| line.split('\t').next()).collect();
+    let tags: Vec<&str> =
+        told.lines().filter_map(|line| line.split_once('\t')).map(|(tag, _)| tag).collect();
     assert_eq!(tags, ["told/m1", "told/m2"], "{told}");
 }
