@@ -21,6 +21,7 @@ pub mod optparse;
 pub mod programs;
 pub mod terminal;
 pub mod version;
+pub mod wheel;
 
 /// Runs the program named by the first argument, and returns its exit code.
 #[must_use]

@@ -168,7 +168,7 @@ async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option
                 );
                 return Ok(bad_load(master));
             }
-            clear(master, peer, load, version).await
+            clear(master, load, version).await
         }
         Ok(Envelope::Sealed(sealed)) => {
             if sealed.version < master.settings.minimum_auth_version {
@@ -195,7 +195,6 @@ async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option
 
 async fn clear(
     master: &Arc<Master>,
-    peer: &Peer,
     load: Dict,
     version: i64,
 ) -> Result<Option<Vec<u8>>, Error> {
@@ -213,11 +212,7 @@ async fn clear(
     }
     if load.get("cmd").is_some_and(|cmd| cmd == *"_auth") {
         let owner = master.clone();
-        let sign_in = blocking(move || auth::sign_in(&owner, &load, version)).await??;
-        if let Some(admitted) = sign_in.admitted {
-            master.admit(peer, &admitted);
-        }
-        return Ok(Some(sign_in.reply));
+        return Ok(Some(blocking(move || auth::sign_in(&owner, &load, version)).await??));
     }
     let reply = clients::answer(master, &load).await;
     Ok(Some(encode(&reply)?))
@@ -259,10 +254,8 @@ async fn minion_request(
     };
     if let Some(id) = &opened.id
         && peer.id().as_deref() != Some(id.as_str())
-        && !peer.is_extended()
     {
-        // For «who has a connection»; publications do not go by it.
-        peer.bind(id);
+        master.admit(peer, id);
     }
     requests::answer(master, opened).await
 }
@@ -370,16 +363,17 @@ fn identify(master: &Master, body: &[u8]) -> Option<MinionId> {
 }
 
 impl Master {
-    /// A minion has signed in on a connection.
-    fn admit(&self, peer: &Peer, admitted: &auth::Admitted) {
-        if !admitted.halite || !peer.is_extended() {
-            return;
+    /// A minion has proven itself on a connection: by a request that was sealed with its session,
+    /// carried its token and was not seen before. A sign-in alone proves nothing: anybody can send
+    /// one in anybody's name, and not understand the answer.
+    fn admit(&self, peer: &Peer, id: &MinionId) {
+        if peer.is_extended() && self.presence.learn(id, Kind::Named) {
+            self.note_kind(id, "halite");
         }
-        if self.presence.learn(&admitted.id, Kind::Named) {
-            self.note_kind(&admitted.id, "halite");
-        }
-        if peer.bind(&admitted.id) == halite_transport::Binding::Subscribed {
-            self.jobs.back(&admitted.id);
+        // On a plain connection only for «who has a connection»; publications do not go by it.
+        let binding = peer.bind(id);
+        if peer.is_extended() && binding == halite_transport::Binding::Subscribed {
+            self.jobs.back(id);
             self.upkeep_presence();
         }
     }

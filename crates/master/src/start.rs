@@ -25,12 +25,11 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Counters, EmptyPillar, Error, Jobs, Master, PillarSource, Settings,
+    Counters, EmptyPillar, Error, Jobs, Keyring, Master, PillarSource, Settings,
     admission::Admission,
     blocking,
     bus::{Bus, Fired, Log},
     control, eauth,
-    keyring::Keyring,
     local_cache::LocalCache,
     presence::{Kind, Presence},
     runners::{NoRunners, Runners},
@@ -45,6 +44,7 @@ use crate::{
 pub struct Parts {
     pub pillar: Option<Arc<dyn PillarSource>>,
     pub runners: Option<Arc<dyn Runners>>,
+    pub wheel: Option<Arc<dyn Runners>>,
     /// Further ways of external authentication, by name.
     pub authenticators: eauth::Systems,
 }
@@ -77,6 +77,9 @@ impl Drop for Running {
         for file in &self.files {
             let _ = fs::remove_file(file);
         }
+        // Tasks of connections hold the master until they notice; its store must not stay locked
+        // for as long.
+        self.master.store.close();
     }
 }
 
@@ -142,7 +145,11 @@ pub async fn start(settings: Settings, parts: Parts) -> Result<Running, Error> {
     let settings = &master.settings;
     let publisher = {
         let address = settings.ipc("master_event_pub.ipc", "tcp_master_pub_port");
-        let prefix = settings.own("event_prefix").is_some_and(|flag| flag.truthy());
+        let prefix = match settings.own("event_prefix") {
+            None | Some(Value::Null) => ipc::Prefix::Recognise,
+            Some(flag) if flag.truthy() => ipc::Prefix::Always,
+            Some(_) => ipc::Prefix::Never,
+        };
         let options = ipc::PublisherOptions { prefix, ..ipc::PublisherOptions::default() };
         let bound = ipc::Publisher::bind(&address, options).await;
         bound.map_err(|source| Error::Running(format!("{address}: {source}")))?
@@ -255,6 +262,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
         files: Arc::new(FileServer::new(vec![Arc::new(roots)], buffer)),
         pillar: parts.pillar.unwrap_or_else(|| Arc::new(EmptyPillar)),
         runners: parts.runners.unwrap_or_else(|| Arc::new(NoRunners)),
+        wheel: parts.wheel.unwrap_or_else(|| Arc::new(NoRunners)),
         tokens: Tokens::new(token_dir),
         authenticators,
         index: index.into(),

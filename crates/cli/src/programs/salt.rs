@@ -322,8 +322,10 @@ fn shown(cx: &Context, ret: &Value, out: Option<&str>, retcode: i64, all_at_once
 fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     let size = cx.parsed.str("batch").filter(|size| !size.is_empty());
     if let Some(size) = size.as_deref().filter(|size| !batch::is_size(size)) {
-        let message = "Data must be in the form of %10, 10% or 3";
-        terminal::out(&format!("Invalid batch data sent: {size}\n{message}\n"));
+        let why = format!(
+            "Invalid batch specification '{size}': must be an integer or percentage string like '10' or '25%'."
+        );
+        return Ok(cx.report(&Report::error(why).exit(1)));
     }
     if cx.parsed.bool("static") {
         let mut screen = batch::Silent::default();
