@@ -9,6 +9,8 @@
 //! - `doctor.rs` and `links.rs`: commands only Halite has.
 
 pub mod args;
+mod checkup;
+pub mod daemon;
 pub mod diagnostics;
 pub mod display;
 mod doctor;

@@ -539,7 +539,7 @@ fn minion_data(master: &Master, tgt: &Value, tgt_type: &str) -> Result<Value, Er
     Ok(data.into())
 }
 
-fn statistics(master: &Master) -> Value {
+pub(crate) fn statistics(master: &Master) -> Value {
     let read = |counter: &AtomicU64| Value::from(counter.load(Ordering::Relaxed));
     let hub = master.hub.statistics();
     let sizes = master.store.sizes();

@@ -59,7 +59,7 @@ pub use halite_keys::{KeyState, Keyring};
 pub use jobs::Jobs;
 pub use requests::pillar::{EmptyPillar, PillarRequest, PillarSource};
 pub use settings::Settings;
-pub use start::{Parts, Running, run, start};
+pub use start::{Parts, Running, Told, run, start};
 
 /// What can go wrong in a master.
 #[derive(Debug, thiserror::Error)]

@@ -83,8 +83,20 @@ impl Drop for Running {
     }
 }
 
-/// Runs a master until it is told to end (SIGTERM, SIGINT). `hangup` is called on SIGHUP.
-pub fn run(opts: &Opts, parts: Parts, hangup: &dyn Fn()) -> Result<(), Error> {
+/// Whom a running master tells about itself.
+#[derive(Clone, Copy)]
+pub struct Told<'a> {
+    /// It serves.
+    pub ready: &'a dyn Fn(),
+    /// SIGHUP.
+    pub hangup: &'a dyn Fn(),
+    /// It was told to end.
+    pub ending: &'a dyn Fn(),
+}
+
+/// Runs a master until it is told to end (SIGTERM, SIGINT). SIGHUP is passed on, SIGUSR1 writes the
+/// counters to the log.
+pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
     use tokio::signal::unix::{SignalKind, signal};
     let settings = Settings::from_opts(opts)?;
     // What has no mode of its own is for the master's user alone.
@@ -99,20 +111,26 @@ pub fn run(opts: &Opts, parts: Parts, hangup: &dyn Fn()) -> Result<(), Error> {
     let ended = runtime.block_on(async {
         let of = |kind| signal(kind).map_err(|source| Error::io("signals", source));
         let (mut term, mut int) = (of(SignalKind::terminate())?, of(SignalKind::interrupt())?);
-        let mut hup = of(SignalKind::hangup())?;
+        let (mut hup, mut usr1) = (of(SignalKind::hangup())?, of(SignalKind::user_defined1())?);
         let running = start(settings, parts).await?;
         tracing::info!(
             "The Salt master is listening on {} and {}",
             running.request_addr(),
             running.publish_addr()
         );
+        (told.ready)();
         loop {
             tokio::select! {
                 _ = term.recv() => break,
                 _ = int.recv() => break,
-                _ = hup.recv() => hangup(),
+                _ = hup.recv() => (told.hangup)(),
+                _ = usr1.recv() => {
+                    let counters = control::statistics(&running.master);
+                    tracing::warn!("SIGUSR1: {}", counters.repr());
+                }
             }
         }
+        (told.ending)();
         tracing::info!("The Salt Master is shutting down");
         drop(running);
         Ok(())
@@ -200,10 +218,15 @@ async fn pull(master: Arc<Master>, mut puller: ipc::Puller) {
 
 fn write_pid(settings: &Settings) -> Result<Option<PathBuf>, Error> {
     let Some(path) = &settings.pidfile else { return Ok(None) };
+    let own = std::process::id().to_string();
+    if fs::read_to_string(path).is_ok_and(|pid| pid == own) {
+        // Written by root, before it became the user we are.
+        return Ok(Some(path.clone()));
+    }
     if let Some(folder) = path.parent() {
         make_folder(folder, 0o755)?;
     }
-    fs::write(path, std::process::id().to_string()).map_err(|source| Error::io(path, source))?;
+    fs::write(path, own).map_err(|source| Error::io(path, source))?;
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o644));
     Ok(Some(path.clone()))
 }

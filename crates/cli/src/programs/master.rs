@@ -14,7 +14,9 @@ use halite_value::{Dict, Value};
 use parking_lot::Mutex;
 
 use crate::{
+    daemon,
     diagnostics::Report,
+    logging,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
 };
@@ -43,15 +45,18 @@ pub static PROGRAM: Program = Program {
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
     let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
-    if cx.parsed.bool("daemon")
-        && let Err(error) = nix::unistd::daemon(true, false)
-    {
-        return failed(cx, format!("cannot go to the background: {error}"));
+    if let Err(error) = daemon::begin(cx, &["pki_dir", "cachedir", "sock_dir", "token_dir"]) {
+        return failed(cx, error);
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
     let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values()));
     let parts = Parts { pillar: Some(pillar), wheel: Some(wheel), ..Parts::default() };
-    match halite_master::run(&cx.opts, parts, &|| tracing::info!("SIGHUP: nothing to reload")) {
+    let told = halite_master::Told {
+        ready: &|| daemon::notify("READY=1\nSTATUS=serving"),
+        hangup: &logging::reopen,
+        ending: &|| daemon::notify("STOPPING=1"),
+    };
+    match halite_master::run(&cx.opts, parts, told) {
         Ok(()) => 0,
         Err(error) => failed(cx, error.to_string()),
     }
