@@ -7,7 +7,7 @@
 //! `pam` here is PAM's own password checker, the program `pam_unix` uses: it knows every hash the
 //! system's libcrypt knows, and locked and expired accounts, and it runs in a process of its own. It
 //! does not read `/etc/pam.d`, so accounts that live in LDAP or SSSD are not found by it. Only root
-//! may ask it about others (`docs/decisions/0010-pam.md`).
+//! may ask it about others (`docs/decisions/0010-pam-by-unix_chkpwd.md`).
 
 use std::{
     collections::HashMap,

@@ -7,7 +7,8 @@
 //!   minions' keys are the crate `keys`);
 //! - `service.rs`: opening and sealing; `requests/`: what minions ask; `clients.rs`: what local
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
-//! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `returns.rs`: answers;
+//! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `offline.rs`: jobs that wait
+//!   for minions; `returns.rs`: answers;
 //! - `bus.rs`: events; `upkeep.rs`: what has to be done now and then.
 //!
 //! Who asks is known from the session and from nowhere else. Disk, RSA and rendering happen on
@@ -23,6 +24,7 @@ pub mod eauth;
 mod jobs;
 mod keys;
 mod local_cache;
+mod offline;
 mod presence;
 mod publish;
 mod requests;
@@ -107,6 +109,7 @@ pub struct Master {
     pub(crate) index: RwLock<Index>,
     pub(crate) presence: presence::Presence,
     pub jobs: Jobs,
+    pub(crate) offline: offline::Offline,
     pub(crate) files: Arc<FileServer>,
     pub(crate) pillar: Arc<dyn PillarSource>,
     pub(crate) runners: Arc<dyn runners::Runners>,

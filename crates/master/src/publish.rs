@@ -161,8 +161,14 @@ pub(crate) async fn publish(
     let will_answer = minions.iter().filter(|id| !sorted.absent.contains(id)).cloned();
     master.jobs.begin(&jid, load, will_answer);
     let followed = if follow { master.jobs.follow(&jid) } else { None };
-    lose_absent(master, &jid, &sorted.absent);
     let publication = publication(master, &wish, &jid);
+    match master.time_to_live(&wish.kwargs).filter(|_| !sorted.absent.is_empty()) {
+        Some(seconds) => {
+            let waits = master.wait_for(&sorted.absent, &publication, seconds).await;
+            waits.map_err(|error| Refusal::internal(&error))?;
+        }
+        None => lose_absent(master, &jid, &sorted.absent),
+    }
     let event = publication.write();
     master.bus.fire(Tag::JobPublish(jid.to_string()).to_string(), event);
     let (owner, ids) = (master.clone(), minions.clone());
@@ -345,7 +351,15 @@ pub(crate) fn send(
         return Ok(());
     }
     let is_by_id = matches!(publication.tgt_type.as_str(), "glob" | "pcre" | "list");
-    let delivery = delivery(master, publication, minions, is_by_id);
+    send_to(master, publication, delivery(master, publication, minions, is_by_id))
+}
+
+/// Seals, signs and sends to whom `delivery` says. Blocking.
+pub(crate) fn send_to(
+    master: &Master,
+    publication: &Publication,
+    delivery: Delivery,
+) -> Result<(), Error> {
     let load = publication.write();
     // From the serial to the queue nobody may come between: a minion drops what comes late.
     let _order = master.publishing.lock();

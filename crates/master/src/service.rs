@@ -102,6 +102,7 @@ impl Service for Door {
     fn subscribed(&self, peer: &Peer) {
         if let Some(id) = peer.id() {
             self.0.jobs.back(&id);
+            self.0.catch_up(&id);
             self.0.upkeep_presence();
         }
     }
@@ -366,7 +367,7 @@ impl Master {
     /// A minion has proven itself on a connection: by a request that was sealed with its session,
     /// carried its token and was not seen before. A sign-in alone proves nothing: anybody can send
     /// one in anybody's name, and not understand the answer.
-    fn admit(&self, peer: &Peer, id: &MinionId) {
+    fn admit(self: &Arc<Self>, peer: &Peer, id: &MinionId) {
         if peer.is_extended() && self.presence.learn(id, Kind::Named) {
             self.note_kind(id, "halite");
         }
@@ -374,6 +375,7 @@ impl Master {
         let binding = peer.bind(id);
         if peer.is_extended() && binding == halite_transport::Binding::Subscribed {
             self.jobs.back(id);
+            self.catch_up(id);
             self.upkeep_presence();
         }
     }

@@ -289,3 +289,60 @@ async fn scheduled_returns_get_a_job() {
     .await;
     assert!(matches!(error, ClientError::Refused { .. }));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_waits_for_who_is_away() {
+    let mut master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut minion = master.halite_minion("web1", key(0));
+    minion.sign_in().await.unwrap();
+    minion.subscribe();
+    minion.prove().await;
+    until("it is connected", || master.master().hub.is_connected("web1")).await;
+    minion.link.close();
+    until("it is gone", || !master.master().hub.is_connected("web1")).await;
+    let give = |ttl: i64| {
+        move |client: &mut Client| {
+            let mut job = Job::new("*", "glob", "test.ping");
+            job.kwargs.insert("ttl", ttl);
+            job.follow = false;
+            client.publish(&job).unwrap().0
+        }
+    };
+    let first = with_client(&master, give(100)).await;
+    let in_vain = with_client(&master, give(1)).await;
+    let second = with_client(&master, give(100)).await;
+    assert_eq!(first.absent, ["web1"]);
+    // The queue is on disk.
+    master.stop();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    master.start().await;
+    let mut back = master.halite_minion("web1", key(0));
+    back.sign_in().await.unwrap();
+    back.subscribe();
+    back.prove().await;
+    let got = [back.next_job().await, back.next_job().await];
+    let jids: Vec<_> = got.iter().map(|job| job.get("jid").unwrap().to_str()).collect();
+    assert_eq!(jids, [first.jid.as_str(), second.jid.as_str()], "in order, and not the expired one");
+    for jid in &jids {
+        back.give_back(jid, true).await.unwrap();
+    }
+    let look = in_vain.jid.clone();
+    with_client(&master, move |client| {
+        let state = |client: &mut Client, jid: &str| {
+            let job = client.call(&Request::Job { jid: jid.into() }).unwrap();
+            job.get("states").unwrap().get_str("web1").unwrap().to_string()
+        };
+        assert_eq!(state(client, &first.jid), "returned");
+        assert_eq!(state(client, &look), "lost");
+    })
+    .await;
+    back.link.close();
+    until("it is gone", || !master.master().hub.is_connected("web1")).await;
+    let mut again = master.halite_minion("web1", key(0));
+    again.sign_in().await.unwrap();
+    again.subscribe();
+    again.prove().await;
+    until("it is back", || master.master().hub.is_connected("web1")).await;
+    let more = tokio::time::timeout(Duration::from_millis(300), again.next_job()).await;
+    assert!(more.is_err(), "each job once");
+}

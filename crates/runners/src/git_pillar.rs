@@ -14,6 +14,10 @@ module! {
 /// $ salt-run git_pillar.update
 /// ```
 #[function]
-pub fn update(_: &Cx, _rest: Rest) -> Result<Value> {
+pub fn update(cx: &Cx, _rest: Rest) -> Result<Value> {
+    let sources = cx.opt("ext_pillar").and_then(|all| all.items_of_sequence()).unwrap_or_default();
+    if !sources.iter().any(|source| source.get("git").is_some()) {
+        return Err(Error::failed("No git_pillar remotes are configured"));
+    }
     Err(Error::failed("git_pillar is not part of Halite yet"))
 }

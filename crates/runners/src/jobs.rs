@@ -278,7 +278,7 @@ pub fn list_jobs(
     })
 }
 
-/// Return the last few jobs, by job id.
+/// Return the last few jobs.
 ///
 /// ```console
 /// $ salt-run jobs.list_jobs_filter 50
@@ -306,10 +306,16 @@ pub fn list_jobs_filter(
     });
     let mut last: Vec<_> = wanted.take(usize::try_from(count).unwrap_or(usize::MAX)).collect();
     last.reverse();
-    let last: Dict = last.into_iter().collect();
+    let named = |(jid, job): (halite_value::Key, Value)| {
+        if let Value::Dict(job) = &job {
+            job.insert("JID", jid.to_str());
+        }
+        job
+    };
+    let last = Value::list(last.into_iter().map(named));
     Ok(match outputter {
         Some(outputter) => dict! { "outputter" => outputter, "data" => last },
-        None => last.into(),
+        None => last,
     })
 }
 

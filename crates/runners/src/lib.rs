@@ -19,6 +19,7 @@ pub mod http;
 pub mod jobs;
 pub mod manage;
 mod master;
+pub mod r#match;
 pub mod mine;
 pub mod pillar;
 pub mod salt;
@@ -41,6 +42,7 @@ pub static ALL: &[&Module] = &[
     &http::MODULE,
     &jobs::MODULE,
     &manage::MODULE,
+    &r#match::MODULE,
     &mine::MODULE,
     &pillar::MODULE,
     &salt::MODULE,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_spec::{Call, Cx, Rest, Result, StateRequest, What, function, module};
+use halite_spec::{Call, Cx, Rest, Result, function, module};
 use halite_value::{Dict, Value, entries};
 
 use crate::cache;
@@ -12,7 +12,7 @@ module! {
     "pillar": show_pillar, show_top, show_pillar_cache, clear_pillar_cache,
 }
 
-/// Return the top file of the pillar: everything in it, or what it means for one minion.
+/// Return the top file of the pillar, as it is rendered for a minion.
 ///
 /// ```console
 /// $ salt-run pillar.show_top
@@ -30,8 +30,6 @@ pub fn show_top(
     // A top file of pillar is one like any other, in other roots.
     let opts = cx.opts.shallow_copy();
     opts.insert("file_roots", cx.opt("pillar_roots").unwrap_or_else(Value::dict));
-    opts.insert("saltenv", saltenv);
-    opts.insert("state_top_saltenv", Value::Null);
     let grains = match &minion {
         Some(minion) => {
             let known = cache::data(cx, minion.as_str().into(), "glob", "grains")?;
@@ -45,11 +43,11 @@ pub fn show_top(
     opts.insert("grains", &grains);
     let files = Arc::new(halite_fileserver::Local::new(Arc::clone(&cx.host), &opts));
     let cx = Cx { opts, grains, files, pillar: Dict::new(), ..cx.clone() };
-    if minion.is_some() {
-        return cx.runtime.states().show(&cx, &StateRequest::new(What::Top));
-    }
     let top = Dict::new();
     for env in cx.files.envs()? {
+        if saltenv != "base" && env != saltenv {
+            continue;
+        }
         let Some(path) = cx.files.cache("salt://top.sls", &env)? else { continue };
         let rendered = cx.call(
             "slsutil.renderer",

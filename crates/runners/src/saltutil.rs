@@ -18,7 +18,6 @@ module! {
 const KINDS: &[(&str, &str)] = &[
     ("cache", "cache"),
     ("clouds", "clouds"),
-    ("eauth_tokens", "tokens"),
     ("engines", "engines"),
     ("executors", "executors"),
     ("fileserver", "fileserver"),
@@ -36,6 +35,7 @@ const KINDS: &[(&str, &str)] = &[
     ("serializers", "serializers"),
     ("states", "states"),
     ("thorium", "thorium"),
+    ("tokens", "tokens"),
     ("tops", "tops"),
     ("utils", "utils"),
     ("wheel", "wheel"),

@@ -52,6 +52,10 @@ pub fn refused(cx: &Context, error: &Error) -> u8 {
     }
 }
 
+/// What is said when a target means nobody.
+pub const NOBODY: &str =
+    "No minions matched the target. No command was sent, no jid was assigned.\n";
+
 /// Returns the way of targeting that was chosen.
 pub fn target_type(cx: &Context) -> SmolStr {
     cx.opts.opt_str("selected_target_option").unwrap_or_else(|| "glob".into())
@@ -97,6 +101,9 @@ pub fn job(cx: &Context) -> Job {
             }
             _ => {}
         }
+    }
+    if let Some(seconds) = cx.parsed.int("queue_offline").filter(|seconds| *seconds > 0) {
+        kwargs.insert("ttl", seconds);
     }
     if cx.parsed.bool("start_event") {
         kwargs.insert("start_event", true);

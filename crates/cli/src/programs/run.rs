@@ -122,11 +122,11 @@ pub fn run(cx: &mut Context) -> u8 {
             code
         }
         Err(Error::Args(wrong)) => {
-            terminal::err(&format!(
-                "Passed invalid arguments: {name}: {wrong}.\n\nUsage:\n{}\n",
+            terminal::out(&format!(
+                "\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{}\n",
                 function.doc
             ));
-            1
+            0
         }
         Err(error) => {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
