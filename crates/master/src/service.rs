@@ -77,6 +77,8 @@ pub(crate) enum Shut {
     Expired,
     #[error("the request was seen before")]
     Replay,
+    #[error("the return is not signed, or not by that minion")]
+    Signature,
 }
 
 impl Service for Door {
@@ -325,9 +327,50 @@ fn open(master: &Master, sealed: Sealed) -> Result<Opened, Shut> {
             return Err(Shut::Replay);
         }
     }
-    load.remove("sig");
     let Sealed { version, enc_algo, sig_algo, .. } = sealed;
+    let sig = load.remove("sig");
+    if load.get("cmd").is_some_and(|cmd| cmd == *"_return") {
+        check_signature(master, id.as_ref(), &load, sig.as_ref(), sig_algo.as_ref())?;
+    }
     Ok(Opened { id, load, version, enc_algo, sig_algo, nonce, key })
+}
+
+/// Checks the signature of a return, where the options ask for one (`require_minion_sign_messages`,
+/// `drop_messages_signature_fail`).
+fn check_signature(
+    master: &Master,
+    id: Option<&MinionId>,
+    load: &Dict,
+    sig: Option<&Value>,
+    algo: Option<&halite_value::SmolStr>,
+) -> Result<(), Shut> {
+    let opts = &master.settings.opts;
+    let Some(sig) = sig.filter(|sig| sig.truthy()) else {
+        return match opts.bool("require_minion_sign_messages") {
+            true => Err(Shut::Signature),
+            false => Ok(()),
+        };
+    };
+    let is_good = || -> Option<bool> {
+        let key = master.keys.accepted(id?)?.key;
+        let algo = crate::settings::sig_algo(algo)?;
+        let sig = sig.as_bytes()?;
+        // What is signed has changed over time: with the time stamp, and before without it.
+        let older = load.shallow_copy();
+        older.remove("ts");
+        Some([load, &older].into_iter().any(|load| {
+            let packed = msgpack::to_vec(&load.into(), msgpack::Dialect::Modern);
+            packed.is_ok_and(|packed| key.verify(algo, &packed, sig).is_ok())
+        }))
+    };
+    if is_good() == Some(true) {
+        return Ok(());
+    }
+    tracing::error!("The signature of a return of {:?} is wrong", id.map(MinionId::as_str));
+    match opts.bool("drop_messages_signature_fail") {
+        true => Err(Shut::Signature),
+        false => Ok(()),
+    }
 }
 
 /// Checks a token against the accepted key. It never changes, so the last good one is remembered.

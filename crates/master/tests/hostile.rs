@@ -82,7 +82,7 @@ async fn a_flood_of_bad_frames_hurts_nobody() {
         sealed(&entries! { "cmd" => "_file_envs" }),
         sealed(&entries! { "cmd" => "_return", "jid" => "req", "return" => dict! { "a" => 1 } }),
         sealed(&entries! { "cmd" => "_file_recv", "path" => list!["x"], "loc" => 0, "data" => "x" }),
-        pack(&Value::from(vec![0; 2000])),
+        pack(&Value::list(vec![0; 2000])),
     ];
     let each = frames() / 8;
     let links: Vec<_> = (0..8).map(|_| master.minion("nobody", key(1)).link).collect();

@@ -622,3 +622,39 @@ async fn a_sign_in_takes_nobodys_place() {
     assert_eq!(common::unpack(&replayed), Value::from("bad load"));
     assert!(!master.master().hub.is_connected("victim"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_are_signed_where_that_is_asked() {
+    let master = TestMaster::new(entries! {
+        "require_minion_sign_messages" => true, "drop_messages_signature_fail" => true,
+    })
+    .await;
+    let minion = master.signed_in("web1", 0).await;
+    let signed = |signer: usize, with_ts: bool| {
+        let nonce = Nonce::generate();
+        let load = minion.dressed(
+            &entries! { "cmd" => "_return", "jid" => "req", "fun" => "test.ping", "return" => true },
+            nonce.as_str(),
+        );
+        let token = load.remove("tok").unwrap();
+        load.remove("nonce");
+        let ts = load.get("ts").unwrap();
+        if !with_ts {
+            load.remove("ts");
+        }
+        let packed =
+            halite_value::msgpack::to_vec(&load.shallow_copy().into(), halite_value::msgpack::Dialect::Modern);
+        let sig = key(signer).sign(halite_crypt::SigAlgo::Pkcs1v15Sha1, &packed.unwrap()).unwrap();
+        load.insert("ts", ts);
+        load.insert("sig", Value::bytes(sig));
+        load.insert("nonce", nonce.as_str());
+        load.insert("tok", token);
+        (minion.sealed(&load), nonce)
+    };
+    for (signer, with_ts, good) in [(0, true, true), (0, false, true), (1, true, false)] {
+        let (body, nonce) = signed(signer, with_ts);
+        assert_eq!(minion.ask_raw(body, &nonce).await.is_ok(), good, "{signer} {with_ts}");
+    }
+    assert_eq!(minion.give_back("req", true).await, bad_load("bad load"), "not signed at all");
+    assert!(minion.ask(&entries! { "cmd" => "_file_envs" }).await.is_ok(), "only returns are");
+}

@@ -32,12 +32,14 @@ pub fn connect(cx: &Context) -> Result<Client, u8> {
 }
 
 fn unreachable(cx: &Context, error: &Error) -> u8 {
-    let report = Report::error(error.to_string()).exit(2);
     cx.report(&match error {
+        // differs: Salt says this on standard output, and ends with 0.
         Error::NotRunning { .. } => {
-            report.help("is the salt-master running, with this configuration?")
+            Report::error("The salt master could not be contacted. Is master running?")
+                .help(error.to_string())
+                .exit(2)
         }
-        _ => report,
+        _ => Report::error(error.to_string()).exit(2),
     })
 }
 
