@@ -37,6 +37,13 @@ pub fn begin(cx: &Context, own: &[&str]) -> Result<(), String> {
             hand_over(Path::new(&*folder), &user).map_err(|error| format!("{folder}: {error}"))?;
         }
     }
+    // A log file is made anew when it was rotated; in Salt's own folder that user may do so.
+    let log = PathBuf::from(&*cx.opts.str("log_file"));
+    if let Some(folder) = log.parent().filter(|folder| folder.ends_with("salt"))
+        && folder.is_dir()
+    {
+        chown(folder, &user).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
     for file in [&*cx.opts.str("log_file"), &*pid_file] {
         if !file.is_empty() && Path::new(file).is_file() {
             chown(Path::new(file), &user).map_err(|error| format!("{file}: {error}"))?;

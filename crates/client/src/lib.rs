@@ -47,6 +47,9 @@ pub use protocol::{
     Answer, EventItem, Job, Malformed, Progress, Published, Request,
 };
 
+/// In the data of a `salt/key` event from `salt-key`: what is remembered of the minion stays.
+pub const PRESERVE: &str = "__preserve__";
+
 /// The socket's name in `sock_dir`.
 pub const SOCKET: &str = "halite.sock";
 

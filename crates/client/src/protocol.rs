@@ -366,7 +366,8 @@ impl Request {
             "events" => Self::Events { tag: text(map, "tag"), after: number(map, "after") },
             "fire" => Self::Fire { tag: text(map, "tag"), data: map_of(map, "data") },
             "as" => {
-                let inner = map_of(map, "request");
+                // Its number is that of the whole.
+                let inner = map_of(map, "request").shallow_copy();
                 // One level only: who asks for somebody who asks for somebody?
                 if text(&inner, "do") == "as" {
                     return Err(Malformed("request"));

@@ -14,7 +14,9 @@ use std::{
     },
 };
 
-use halite_client::{Answer, EventItem, Job, Progress, Request, SOCKET, encode, read_frame};
+use halite_client::{
+    Answer, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
+};
 use halite_store::StoredJob;
 use halite_target::{Search, fnmatch::fnmatch};
 use halite_value::{Dict, SmolStr, Value, dict, entries};
@@ -227,7 +229,12 @@ async fn answer(
         Request::Fire { tag, data } => {
             if tag == "salt/key" {
                 // `salt-key` has changed a file; what follows from it need not wait.
-                off(master, Master::sync_accepted).await?;
+                let keep = data.remove(PRESERVE).is_some_and(|keep| keep.truthy());
+                off(master, move |master| match keep {
+                    true => master.sync_keys(true),
+                    false => master.sync_accepted(),
+                })
+                .await?;
             }
             master.bus.fire(tag.to_string(), data);
             end(true.into())

@@ -32,6 +32,11 @@ impl Master {
 
     /// Brings the index of minions up to date with the key files. Blocking, mostly one `stat`.
     pub(crate) fn sync_accepted(&self) -> Result<(), Error> {
+        self.sync_keys(self.settings.opts.bool("preserve_minion_cache"))
+    }
+
+    /// As [`Master::sync_accepted`]; `keep` what is remembered of minions whose key is gone.
+    pub(crate) fn sync_keys(&self, keep: bool) -> Result<(), Error> {
         let ids = self.keys.accepted_ids()?;
         let stale = {
             let index = self.index.read();
@@ -55,7 +60,6 @@ impl Master {
             }
         }
         // Somebody removed the file: the connection must not outlive it.
-        let keep = self.settings.opts.bool("preserve_minion_cache");
         for id in gone {
             tracing::info!("The key of {id} is gone");
             let forget = !keep && self.keys.find(&id).is_none();

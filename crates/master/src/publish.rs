@@ -128,13 +128,26 @@ pub(crate) struct Done {
     pub(crate) published: Published,
 }
 
+/// Puts the words of nodegroups in their place: minions know none.
+fn expand(master: &Master, wish: &mut Wish) {
+    let nodegroups = master.settings.opts.dict("nodegroups");
+    let options = Options { nodegroups: Some(&nodegroups), delimiter: None };
+    let Ok(kind) = wish.tgt_type.parse::<TargetType>() else { return };
+    // What cannot be expanded matches nobody, and is told there.
+    if let Ok(Some(words)) = Expr::without_nodegroups(&wish.tgt, kind, &options) {
+        wish.tgt = words.into();
+        wish.tgt_type = "compound".into();
+    }
+}
+
 /// Publishes a job, if the caller may.
 pub(crate) async fn publish(
     master: &Arc<Master>,
-    wish: Wish,
+    mut wish: Wish,
     rights: Rights,
     follow: bool,
 ) -> Result<(Done, Option<Arc<crate::bus::Queue<halite_client::Progress>>>), Refusal> {
+    expand(master, &mut wish);
     let (owner, asked) = (master.clone(), wish.clone());
     let resolved = blocking(move || check(&owner, &asked, &rights))
         .await

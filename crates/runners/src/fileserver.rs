@@ -46,7 +46,7 @@ pub fn file_list(
     backend: Option<Value>,
 ) -> Result<Value> {
     if !has_roots(backend.as_ref()) {
-        return Ok(Default::default());
+        return Ok(Value::list(Vec::<Value>::new()));
     }
     Ok(cx.files.list(&saltenv, "")?.into())
 }
@@ -66,7 +66,7 @@ pub fn dir_list(
     backend: Option<Value>,
 ) -> Result<Value> {
     if !has_roots(backend.as_ref()) {
-        return Ok(Default::default());
+        return Ok(Value::list(Vec::<Value>::new()));
     }
     Ok(cx.files.list_dirs(&saltenv, "")?.into())
 }
@@ -86,7 +86,7 @@ pub fn empty_dir_list(
     backend: Option<Value>,
 ) -> Result<Value> {
     if !has_roots(backend.as_ref()) {
-        return Ok(Default::default());
+        return Ok(Value::list(Vec::<Value>::new()));
     }
     Ok(cx.files.list_empty_dirs(&saltenv, "")?.into())
 }
@@ -106,7 +106,7 @@ pub fn symlink_list(
     backend: Option<Value>,
 ) -> Result<Dict> {
     if !has_roots(backend.as_ref()) {
-        return Ok(Default::default());
+        return Ok(Dict::new());
     }
     Ok(cx.files.list_links(&saltenv, "")?.into_iter().collect())
 }

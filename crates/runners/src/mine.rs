@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn permissions_stay_behind() {
-        assert_eq!(unwrapped(5.into()), 5.into());
+        assert_eq!(unwrapped(5.into()), Value::from(5));
         let entry = dict! { "__saltmine_acl__" => 1, "__data__" => "x", "allow_tgt" => "*" };
-        assert_eq!(unwrapped(entry), "x".into());
+        assert_eq!(unwrapped(entry), Value::from("x"));
     }
 }

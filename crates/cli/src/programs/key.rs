@@ -424,8 +424,13 @@ fn tell_master(cx: &Context, events: &[Dict]) {
         return;
     }
     let Ok(mut master) = Client::connect(Path::new(&*cx.opts.str("sock_dir"))) else { return };
+    let keep = cx.parsed.bool("preserve_minions");
     for event in events {
-        let fire = Request::Fire { tag: "salt/key".into(), data: event.clone() };
+        let data = event.shallow_copy();
+        if keep {
+            data.insert(halite_client::PRESERVE, true);
+        }
+        let fire = Request::Fire { tag: "salt/key".into(), data };
         if let Err(error) = master.call(&fire) {
             tracing::warn!("the master did not take an event: {error}");
             return;
