@@ -363,7 +363,8 @@ fn machine(case: &Dict) -> Kit {
     for answer in found.get("http").and_then(|list| list.items_of_sequence()).unwrap_or_default() {
         let text = |key: &str| answer.get_str(key).unwrap_or_default().to_string();
         let status = answer.get("status").and_then(|status| status.as_int()).unwrap_or(200);
-        let headers = answer.get("headers").and_then(|headers| headers.as_dict().cloned());
+        let headers = answer.get("headers");
+        let headers = headers.as_ref().and_then(Value::as_dict).map(Dict::entries);
         let headers = headers.into_iter().flatten().map(|(k, v)| (k.to_string(), v.to_string()));
         let reason = answer.get_str("reason").map_or("OK".into(), |reason| reason.to_string());
         let url = text("url");
