@@ -8,6 +8,7 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod aliases;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -18,25 +19,32 @@ pub mod defaults;
 pub mod environ;
 pub mod event;
 pub mod file;
+pub mod firewalld;
 pub mod git;
 pub mod grains;
 pub mod group;
 pub mod hashutil;
 pub mod hosts;
+pub mod http;
+pub mod iptables;
 pub mod kmod;
 pub mod locale;
 pub mod log;
 pub mod lowpkg;
+pub mod lvm;
 pub mod r#match;
 pub mod mine;
 pub mod minion;
 pub mod mount;
+pub mod network;
 pub mod pillar;
 pub mod pkg;
 pub mod pkg_resource;
 pub mod publish;
+pub mod rabbitmq;
 pub mod random;
 pub mod saltutil;
+pub mod selinux;
 pub mod service;
 pub mod shadow;
 pub mod slsutil;
@@ -48,9 +56,11 @@ pub mod temp;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod xml;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &aliases::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -61,25 +71,32 @@ pub static ALL: &[&Module] = &[
     &environ::MODULE,
     &event::MODULE,
     &file::MODULE,
+    &firewalld::MODULE,
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
     &hashutil::MODULE,
     &hosts::MODULE,
+    &http::MODULE,
+    &iptables::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
     &log::MODULE,
     &lowpkg::MODULE,
+    &lvm::MODULE,
     &r#match::MODULE,
     &mine::MODULE,
     &minion::MODULE,
     &mount::MODULE,
+    &network::MODULE,
     &pillar::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
     &publish::MODULE,
+    &rabbitmq::MODULE,
     &random::MODULE,
     &saltutil::MODULE,
+    &selinux::MODULE,
     &service::MODULE,
     &shadow::MODULE,
     &slsutil::MODULE,
@@ -91,5 +108,6 @@ pub static ALL: &[&Module] = &[
     &test::MODULE,
     &timezone::MODULE,
     &user::MODULE,
+    &xml::MODULE,
 ];
 // gen:end
