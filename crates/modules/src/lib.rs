@@ -8,6 +8,7 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod alternatives;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -32,6 +33,7 @@ pub mod mine;
 pub mod minion;
 pub mod mount;
 pub mod pillar;
+pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
 pub mod publish;
@@ -48,9 +50,11 @@ pub mod temp;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &alternatives::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -75,6 +79,7 @@ pub static ALL: &[&Module] = &[
     &minion::MODULE,
     &mount::MODULE,
     &pillar::MODULE,
+    &pip::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
     &publish::MODULE,
@@ -91,5 +96,6 @@ pub static ALL: &[&Module] = &[
     &test::MODULE,
     &timezone::MODULE,
     &user::MODULE,
+    &virtualenv::MODULE,
 ];
 // gen:end

@@ -7,8 +7,10 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod alternatives;
 pub mod cmd;
 pub mod cron;
+pub mod debconf;
 pub mod environ;
 pub mod file;
 pub mod git;
@@ -19,7 +21,9 @@ pub mod kmod;
 pub mod locale;
 pub mod module;
 pub mod mount;
+pub mod pip;
 pub mod pkg;
+pub mod pkgrepo;
 pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
@@ -27,11 +31,14 @@ pub mod sysctl;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
+    &alternatives::STATES,
     &cmd::STATES,
     &cron::STATES,
+    &debconf::STATES,
     &environ::STATES,
     &file::STATES,
     &git::STATES,
@@ -42,7 +49,9 @@ pub static ALL: &[&StateModule] = &[
     &locale::STATES,
     &module::STATES,
     &mount::STATES,
+    &pip::STATES,
     &pkg::STATES,
+    &pkgrepo::STATES,
     &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
@@ -50,5 +59,6 @@ pub static ALL: &[&StateModule] = &[
     &test::STATES,
     &timezone::STATES,
     &user::STATES,
+    &virtualenv::STATES,
 ];
 // gen:end
