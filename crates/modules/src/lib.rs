@@ -9,6 +9,7 @@ use halite_spec::Module;
 
 // gen:begin
 pub mod aliases;
+pub mod alternatives;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -16,6 +17,7 @@ pub mod cron;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
+pub mod disk;
 pub mod environ;
 pub mod event;
 pub mod file;
@@ -38,8 +40,10 @@ pub mod minion;
 pub mod mount;
 pub mod network;
 pub mod pillar;
+pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod ps;
 pub mod publish;
 pub mod rabbitmq;
 pub mod random;
@@ -50,17 +54,20 @@ pub mod shadow;
 pub mod slsutil;
 pub mod ssh;
 pub mod state;
+pub mod status;
 pub mod sys;
 pub mod sysctl;
 pub mod temp;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 pub mod xml;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &aliases::MODULE,
+    &alternatives::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -68,6 +75,7 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
+    &disk::MODULE,
     &environ::MODULE,
     &event::MODULE,
     &file::MODULE,
@@ -90,8 +98,10 @@ pub static ALL: &[&Module] = &[
     &mount::MODULE,
     &network::MODULE,
     &pillar::MODULE,
+    &pip::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
+    &ps::MODULE,
     &publish::MODULE,
     &rabbitmq::MODULE,
     &random::MODULE,
@@ -102,12 +112,14 @@ pub static ALL: &[&Module] = &[
     &slsutil::MODULE,
     &ssh::MODULE,
     &state::MODULE,
+    &status::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
     &temp::MODULE,
     &test::MODULE,
     &timezone::MODULE,
     &user::MODULE,
+    &virtualenv::MODULE,
     &xml::MODULE,
 ];
 // gen:end

@@ -8,8 +8,10 @@ use halite_spec::StateModule;
 
 // gen:begin
 pub mod alias;
+pub mod alternatives;
 pub mod cmd;
 pub mod cron;
+pub mod debconf;
 pub mod environ;
 pub mod file;
 pub mod firewalld;
@@ -23,7 +25,9 @@ pub mod kmod;
 pub mod locale;
 pub mod module;
 pub mod mount;
+pub mod pip;
 pub mod pkg;
+pub mod pkgrepo;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
@@ -37,12 +41,15 @@ pub mod sysctl;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
     &alias::STATES,
+    &alternatives::STATES,
     &cmd::STATES,
     &cron::STATES,
+    &debconf::STATES,
     &environ::STATES,
     &file::STATES,
     &firewalld::STATES,
@@ -56,7 +63,9 @@ pub static ALL: &[&StateModule] = &[
     &locale::STATES,
     &module::STATES,
     &mount::STATES,
+    &pip::STATES,
     &pkg::STATES,
+    &pkgrepo::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
@@ -70,5 +79,6 @@ pub static ALL: &[&StateModule] = &[
     &test::STATES,
     &timezone::STATES,
     &user::STATES,
+    &virtualenv::STATES,
 ];
 // gen:end
