@@ -209,11 +209,6 @@ impl Runners for MasterWorks {
         Some(self.call(master, "runner", function, call))
     }
 
-    fn wheel(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
-        let function = halite_runners::wheel_function(&call.function)?;
-        Some(self.call(master, "wheel", function, call))
-    }
-
     fn execution(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
         let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
         if !cx.runtime.has(&call.function) {

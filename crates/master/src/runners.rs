@@ -29,16 +29,10 @@ pub struct Outcome {
     pub success: bool,
 }
 
-/// The runner functions of a master. Called on blocking threads.
+/// The runner (or wheel) functions of a master. Called on blocking threads.
 pub trait Runners: Send + Sync {
     /// Runs a function; `None` if there is none of that name.
     fn run(&self, master: &Arc<Master>, call: &Call) -> Option<Outcome>;
-
-    /// Runs a wheel function that the master itself does not have.
-    fn wheel(&self, master: &Arc<Master>, call: &Call) -> Option<Outcome> {
-        let _ = (master, call);
-        None
-    }
 
     /// Runs an execution function on the master's machine (reactions of the kind `caller`).
     fn execution(&self, master: &Arc<Master>, call: &Call) -> Option<Outcome> {
@@ -85,8 +79,14 @@ pub async fn wheel(master: &Arc<Master>, call: Call) -> Dict {
     let end = Tag::WheelReturn(call.jid.to_string());
     let owner = master.clone();
     with_events(master, "wheel", &tag, &end, call, move |call| {
-        let runners = owner.runners.clone();
-        crate::wheel::run(&owner, call).or_else(|| runners.wheel(&owner, call))
+        let wheel = owner.wheel.clone();
+        let outcome = wheel.run(&owner, call);
+        if call.function.starts_with("key.")
+            && let Err(error) = owner.sync_accepted()
+        {
+            tracing::error!("The accepted keys cannot be listed: {error}");
+        }
+        outcome
     })
     .await
 }

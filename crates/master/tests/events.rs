@@ -108,7 +108,7 @@ impl Rendering for Toy {
 impl Runners for Toy {
     fn run(&self, _: &Arc<Master>, call: &Call) -> Option<Outcome> {
         RAN.fetch_add(1, Ordering::Relaxed);
-        let fails = call.kwargs.get("n").is_some_and(|n| n == 13);
+        let fails = call.kwargs.get("n").is_some_and(|n| n.as_int() == Some(13));
         Some(Outcome { value: "".into(), success: !fails })
     }
 }
