@@ -16,6 +16,7 @@ pub mod cron;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
+pub mod disk;
 pub mod environ;
 pub mod event;
 pub mod file;
@@ -40,6 +41,7 @@ pub mod network;
 pub mod pillar;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod ps;
 pub mod publish;
 pub mod rabbitmq;
 pub mod random;
@@ -50,6 +52,7 @@ pub mod shadow;
 pub mod slsutil;
 pub mod ssh;
 pub mod state;
+pub mod status;
 pub mod sys;
 pub mod sysctl;
 pub mod temp;
@@ -68,6 +71,7 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
+    &disk::MODULE,
     &environ::MODULE,
     &event::MODULE,
     &file::MODULE,
@@ -92,6 +96,7 @@ pub static ALL: &[&Module] = &[
     &pillar::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
+    &ps::MODULE,
     &publish::MODULE,
     &rabbitmq::MODULE,
     &random::MODULE,
@@ -102,6 +107,7 @@ pub static ALL: &[&Module] = &[
     &slsutil::MODULE,
     &ssh::MODULE,
     &state::MODULE,
+    &status::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
     &temp::MODULE,

@@ -10,7 +10,9 @@ use halite_spec::StateModule;
 pub mod alias;
 pub mod cmd;
 pub mod cron;
+pub mod disk;
 pub mod environ;
+pub mod event;
 pub mod file;
 pub mod firewalld;
 pub mod git;
@@ -21,18 +23,24 @@ pub mod http;
 pub mod iptables;
 pub mod kmod;
 pub mod locale;
+pub mod r#loop;
+pub mod lvm;
 pub mod module;
 pub mod mount;
 pub mod pkg;
+pub mod process;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
+pub mod saltutil;
 pub mod selinux;
 pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
+pub mod stateconf;
+pub mod status;
 pub mod sysctl;
 pub mod test;
 pub mod timezone;
@@ -43,7 +51,9 @@ pub static ALL: &[&StateModule] = &[
     &alias::STATES,
     &cmd::STATES,
     &cron::STATES,
+    &disk::STATES,
     &environ::STATES,
+    &event::STATES,
     &file::STATES,
     &firewalld::STATES,
     &git::STATES,
@@ -54,18 +64,24 @@ pub static ALL: &[&StateModule] = &[
     &iptables::STATES,
     &kmod::STATES,
     &locale::STATES,
+    &r#loop::STATES,
+    &lvm::STATES,
     &module::STATES,
     &mount::STATES,
     &pkg::STATES,
+    &process::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
+    &saltutil::STATES,
     &selinux::STATES,
     &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
+    &stateconf::STATES,
+    &status::STATES,
     &sysctl::STATES,
     &test::STATES,
     &timezone::STATES,
