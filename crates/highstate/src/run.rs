@@ -199,6 +199,11 @@ impl<'a> Run<'a> {
             }
             let tag = self.graph.tag(step.node);
             if self.running.contains_key(&tag) || self.threads.contains_key(&tag) {
+                if self.options.journal.is_some() && !self.threads.contains_key(&tag) {
+                    // Done by an earlier run, which may have ended there.
+                    let low = self.graph.low(step.node).clone();
+                    self.check_failhard(&tag, &low);
+                }
                 continue;
             }
             if !self.step(step, &tag) {

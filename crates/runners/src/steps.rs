@@ -254,7 +254,7 @@ pub(crate) fn call_master(
     kwarg: Dict,
 ) -> Result<Dict> {
     let (jid, resumed) = step.begin();
-    if resumed && let Some(data) = earlier(cx, &jid)? {
+    if resumed && let Some(data) = earlier(cx, &jid, fun)? {
         return Ok(data);
     }
     let fun = SmolStr::new(fun);
@@ -269,8 +269,8 @@ pub(crate) fn call_master(
     }
 }
 
-/// What became of a call an earlier master began.
-fn earlier(cx: &Cx, jid: &SmolStr) -> Result<Option<Dict>> {
+/// What became of a call an earlier master began; `None` if it certainly did not begin.
+fn earlier(cx: &Cx, jid: &SmolStr, fun: &str) -> Result<Option<Dict>> {
     loop {
         let stored = master::ask(cx, &Request::Job { jid: jid.clone() })?;
         if let Some((_, data)) = returns_of(&stored).into_iter().next() {
@@ -279,6 +279,10 @@ fn earlier(cx: &Cx, jid: &SmolStr) -> Result<Option<Dict>> {
         let load = entries! { "do" => "running", "run" => jid.as_str() };
         let request = Request::Ask { what: "orchestration".into(), load };
         if !master::ask(cx, &request)?.truthy() {
+            // An orchestration is written down before anything of it runs.
+            if fun.starts_with("state.orch") || fun == "state.sls" {
+                return Ok(None);
+            }
             // Nobody can tell how far it came; to begin again might do it twice.
             return Ok(Some(entries! {
                 "jid" => jid.as_str(), "success" => false,

@@ -223,6 +223,9 @@ fn handle(master: &Arc<Master>, event: Arc<Fired>) -> impl Future<Output = ()> +
             let names = names(&event);
             render_and_perform(&master, &event, entry, names).await;
         }
+        if !reactor.rules.matches(&event.tag) {
+            return;
+        }
         let owner = master.clone();
         let about = event.clone();
         let fired = blocking(move || owner.reactor.rules.see(&owner, &about)).await;
