@@ -51,7 +51,9 @@ impl Workshop {
     /// Grains cost a moment; only what may look at them gets them.
     fn grains(&self, fun: &str) -> Dict {
         match &self.grains {
-            Some(grains) if fun.starts_with("state.") || fun.starts_with("salt.") || fun.is_empty() => {
+            Some(grains)
+                if fun.starts_with("state.") || fun.starts_with("salt.") || fun.is_empty() =>
+            {
                 grains.get_or_init(|| halite_grains::collect(&*self.host, &self.opts)).clone()
             }
             _ => Dict::new(),
@@ -180,13 +182,7 @@ impl MasterWorks {
     }
 }
 
-fn outcome(
-    form: &str,
-    name: &str,
-    cx: &Cx,
-    doc: &str,
-    ran: Result<Value>,
-) -> RunnerOutcome {
+fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> RunnerOutcome {
     match ran {
         Ok(value) => {
             let code = value.get("retcode").and_then(|code| code.as_int()).unwrap_or(0);

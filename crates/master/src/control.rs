@@ -218,7 +218,9 @@ async fn answer(
         }));
     }
     match &request {
-        Request::Runner { fun, arg, kwarg, .. } | Request::Orchestrate { fun, arg, kwarg, .. } => may(caller, "runner", fun, arg, kwarg)?,
+        Request::Runner { fun, arg, kwarg, .. } | Request::Orchestrate { fun, arg, kwarg, .. } => {
+            may(caller, "runner", fun, arg, kwarg)?
+        }
         Request::Wheel { fun, arg, kwarg } => may(caller, "wheel", fun, arg, kwarg)?,
         _ => only_master_user(caller)?,
     }

@@ -132,7 +132,11 @@ impl Journal {
     }
 
     /// A step begins: returns the id of its job, and whether that was begun by an earlier run.
-    pub fn begin(&self, tag: &str, fresh: impl FnOnce() -> SmolStr) -> Result<(SmolStr, bool), Error> {
+    pub fn begin(
+        &self,
+        tag: &str,
+        fresh: impl FnOnce() -> SmolStr,
+    ) -> Result<(SmolStr, bool), Error> {
         let key = step_key(&self.run, tag);
         if let Some(record) = self.store.get(STEPS, &key)?
             && let Some(jid) = record.get_str("jid").filter(|jid| !jid.is_empty())
@@ -165,9 +169,8 @@ impl Master {
     pub(crate) async fn open_orchestration(self: &Arc<Self>, call: &Call) -> Open {
         let (owner, call) = (self.clone(), call.clone());
         let jid = call.jid.clone();
-        let opened = blocking(move || {
-            Journal::new(owner.store.clone(), call.jid.as_str()).open(&call)
-        });
+        let opened =
+            blocking(move || Journal::new(owner.store.clone(), call.jid.as_str()).open(&call));
         if let Err(error) = opened.await.and_then(|opened| opened) {
             tracing::error!("The orchestration {jid} will not survive a crash: {error}");
         }
@@ -186,11 +189,12 @@ impl Master {
         Ok(match text("do").as_str() {
             "plan" => journal.plan()?.unwrap_or_default(),
             "set_plan" => journal.set_plan(&load.get("high").unwrap_or_default())?.into(),
-            "known" => {
-                Value::list(journal.known()?.into_iter().map(|(tag, ret)| Value::list([tag.into(), ret])))
-            }
+            "known" => Value::list(
+                journal.known()?.into_iter().map(|(tag, ret)| Value::list([tag.into(), ret])),
+            ),
             "begin" => {
-                let (jid, resumed) = journal.begin(&tag, || self.jobs.next_jid().as_str().into())?;
+                let (jid, resumed) =
+                    journal.begin(&tag, || self.jobs.next_jid().as_str().into())?;
                 dict! { "jid" => jid, "resumed" => resumed }
             }
             "peek" => {
@@ -284,7 +288,9 @@ mod tests {
             // The answer is with the machines until somebody asks for it.
             assert!(fleet.jobs.contains(&jid));
             boundary()?;
-            journal.finished(step, &dict! { "result" => true, "__run_num__" => done.len() }).unwrap();
+            journal
+                .finished(step, &dict! { "result" => true, "__run_num__" => done.len() })
+                .unwrap();
             boundary()?;
         }
         Some(())

@@ -56,7 +56,8 @@ impl Queues {
             "insert" => insert(store, &name, given()),
             "delete" => {
                 let unwanted = given();
-                let gone = items(store, &name)?.into_iter().filter(|(_, item)| unwanted.contains(item));
+                let gone =
+                    items(store, &name)?.into_iter().filter(|(_, item)| unwanted.contains(item));
                 remove(store, gone.map(|(key, _)| key).collect())?;
                 Ok(true.into())
             }
@@ -83,11 +84,8 @@ fn insert(store: &dyn Store, name: &str, new: Vec<Value>) -> Result<Value, Error
         return Err(Error::Other("the queue has no name".into()));
     }
     let there = items(store, name)?;
-    let known: Vec<Value> = new
-        .iter()
-        .filter(|item| there.iter().any(|(_, own)| own == *item))
-        .cloned()
-        .collect();
+    let known: Vec<Value> =
+        new.iter().filter(|item| there.iter().any(|(_, own)| own == *item)).cloned().collect();
     if !known.is_empty() {
         let known: Vec<String> = known.iter().map(Value::to_string).collect();
         return Ok(format!("Item(s) already exists: {}", known.join(", ")).into());
@@ -151,16 +149,26 @@ mod tests {
             queues.answer(&store, &more).unwrap()
         };
         assert_eq!(ask("insert", entries! { "items" => list!["a", "b", "c"] }), Value::from(true));
-        assert_eq!(ask("insert", entries! { "items" => "b" }), Value::from("Item(s) already exists: b"));
+        assert_eq!(
+            ask("insert", entries! { "items" => "b" }),
+            Value::from("Item(s) already exists: b")
+        );
         assert_eq!(ask("list_queues", Dict::new()), list!["q"]);
         assert_eq!(ask("list_length", Dict::new()), Value::from(3));
         assert_eq!(ask("delete", entries! { "items" => list!["b"] }), Value::from(true));
         assert_eq!(ask("pop", Dict::new()), list!["a"]);
-        assert_eq!(ask("insert", entries! { "items" => dict! { "fun" => "x" } }), Value::from(true));
-        assert_eq!(ask("pop", entries! { "quantity" => "all" }), list!["c", dict! { "fun" => "x" }]);
+        assert_eq!(
+            ask("insert", entries! { "items" => dict! { "fun" => "x" } }),
+            Value::from(true)
+        );
+        assert_eq!(
+            ask("pop", entries! { "quantity" => "all" }),
+            list!["c", dict! { "fun" => "x" }]
+        );
         assert_eq!(ask("list_items", Dict::new()), list![]);
         assert_eq!(ask("pop", Dict::new()), list![]);
-        let bad = queues.answer(&store, &entries! { "action" => "pop", "queue" => "q", "quantity" => "x" });
+        let bad = queues
+            .answer(&store, &entries! { "action" => "pop", "queue" => "q", "quantity" => "x" });
         assert!(bad.is_err());
     }
 }

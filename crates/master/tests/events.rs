@@ -73,7 +73,9 @@ async fn one_slow_reader_slows_nobody() {
         bus.fire(format!("n/{n}"), Dict::new());
     }
     let mut seen = 0;
-    while let Ok(Some(Item::One(_))) = tokio::time::timeout(Duration::from_millis(200), quick.next()).await {
+    while let Ok(Some(Item::One(_))) =
+        tokio::time::timeout(Duration::from_millis(200), quick.next()).await
+    {
         seen += 1;
     }
     assert_eq!(seen, 20_000);
@@ -89,7 +91,12 @@ static RAN: AtomicU64 = AtomicU64::new(0);
 struct Toy;
 
 impl Rendering for Toy {
-    fn files(&self, _: &Arc<Master>, entry: &str, names: &Dict) -> Result<Vec<(String, Value)>, RenderError> {
+    fn files(
+        &self,
+        _: &Arc<Master>,
+        entry: &str,
+        names: &Dict,
+    ) -> Result<Vec<(String, Value)>, RenderError> {
         if entry == "bad" {
             return Err(RenderError::Failed("it is bad".into()));
         }
@@ -127,13 +134,17 @@ async fn a_burst_goes_through_a_small_queue_by_way_of_the_disk() {
     for n in 0..2000 {
         master.master().bus.fire(format!("burst/{n}"), entries! { "n" => n });
     }
-    let status = |name: &str| master.master().reactor.status().get(name).and_then(|n| n.as_int()).unwrap();
+    let status =
+        |name: &str| master.master().reactor.status().get(name).and_then(|n| n.as_int()).unwrap();
     until("all are handled", || status("done") + status("failed") == 2000).await;
     assert_eq!((RAN.load(Ordering::Relaxed), status("failed"), status("dead")), (2000, 1, 1));
     assert!(status("spilled") > 1000 && status("waiting") == 0);
     master.master().bus.fire("bad", Dict::new());
     until("it has failed", || status("dead") == 2).await;
-    let ask = |action: &str| Request::Ask { what: "reactor".into(), load: entries! { "action" => action } };
+    let ask = |action: &str| Request::Ask {
+        what: "reactor".into(),
+        load: entries! { "action" => action },
+    };
     let dir = master.sock_dir();
     let (dead, again) = tokio::task::spawn_blocking(move || {
         let mut client = Client::connect(&dir).unwrap();
@@ -142,8 +153,12 @@ async fn a_burst_goes_through_a_small_queue_by_way_of_the_disk() {
     })
     .await
     .unwrap();
-    let errors: Vec<String> =
-        dead.items_of_sequence().unwrap().iter().map(|one| one.get("error").unwrap().to_string()).collect();
+    let errors: Vec<String> = dead
+        .items_of_sequence()
+        .unwrap()
+        .iter()
+        .map(|one| one.get("error").unwrap().to_string())
+        .collect();
     assert!(errors[0].contains("toy.run") && errors[1] == "it is bad", "{errors:?}");
     assert_eq!(again, Value::from(2));
     until("they failed again", || status("dead") == 2).await;

@@ -61,8 +61,8 @@ fn table(cx: &Cx, socket: &str) -> Result<Vec<Row>> {
 
 /// A word of the admin language; anything else could be a second command.
 fn word(text: &str) -> Result<&str> {
-    let is_fine = !text.is_empty()
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:*".contains(c));
+    let is_fine =
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:*".contains(c));
     if is_fine { Ok(text) } else { Err(Error::failed(format!("`{text}` is no name of HAProxy's"))) }
 }
 
@@ -84,7 +84,9 @@ fn meant(cx: &Cx, name: &str, backend: &str, socket: &str) -> Result<Vec<(String
         found = find(backend, name);
     }
     if found.is_empty() {
-        return Err(Error::failed(format!("HAProxy has no server `{name}` in a backend `{backend}`")));
+        return Err(Error::failed(format!(
+            "HAProxy has no server `{name}` in a backend `{backend}`"
+        )));
     }
     Ok(found)
 }
@@ -418,7 +420,9 @@ pub fn get_sessions(
     let found = meant(cx, &name, &backend, &socket)?;
     let table = table(cx, &socket)?;
     let is_meant = |row: &&Row| {
-        found.iter().any(|(backend, server)| row.get("pxname") == backend && row.get("svname") == server)
+        found
+            .iter()
+            .any(|(backend, server)| row.get("pxname") == backend && row.get("svname") == server)
     };
     Ok(table.iter().filter(is_meant).filter_map(|row| row.get("scur").parse::<i64>().ok()).sum())
 }
@@ -434,7 +438,8 @@ mod tests {
     fn the_table_is_read() {
         let rows = rows(STAT);
         assert_eq!(rows.len(), 4);
-        let servers: Vec<&str> = rows.iter().filter(|row| row.is_server()).map(|row| row.get("svname")).collect();
+        let servers: Vec<&str> =
+            rows.iter().filter(|row| row.is_server()).map(|row| row.get("svname")).collect();
         assert_eq!(servers, ["web1", "web2"]);
         assert_eq!((rows[1].get("scur"), rows[2].get("status")), ("2", "MAINT"));
     }

@@ -293,9 +293,8 @@ impl Work<'_> {
             None => open.len().max(1),
         };
         while !open.is_empty() {
-            let wave = step.resumed_minions().unwrap_or_else(|| {
-                open.iter().take(size).cloned().collect()
-            });
+            let wave =
+                step.resumed_minions().unwrap_or_else(|| open.iter().take(size).cloned().collect());
             open.retain(|id| !wave.contains(id));
             let job = Job { tgt: Value::list(&wave), tgt_type: "list".into(), ..job.clone() };
             all.add(step.run(&job, patience)?);
@@ -342,15 +341,15 @@ struct Allowed {
 impl Allowed {
     /// Reads `fail_minions` (names, a number, a percentage) and `allow_fail` for this many minions.
     fn read(fail_minions: Option<&Value>, allow_fail: i64, count: usize) -> Self {
-        let mut allowed = Self {
-            count: usize::try_from(allow_fail).unwrap_or(0),
-            ..Self::default()
-        };
+        let mut allowed =
+            Self { count: usize::try_from(allow_fail).unwrap_or(0), ..Self::default() };
         match fail_minions {
             None | Some(Value::Null) => {}
             Some(Value::Str(text)) => {
                 let text = text.trim();
-                if let Some(percent) = text.strip_suffix('%').and_then(|n| n.trim().parse::<f64>().ok()) {
+                if let Some(percent) =
+                    text.strip_suffix('%').and_then(|n| n.trim().parse::<f64>().ok())
+                {
                     allowed.count = allowed.count.max(((count as f64) * percent / 100.0) as usize);
                 } else if let Ok(number) = text.parse::<usize>() {
                     allowed.count = allowed.count.max(number);
@@ -385,7 +384,9 @@ fn joined(ids: &[SmolStr]) -> String {
 
 /// What a minion's state run says.
 enum Ran {
-    Well { changed: bool },
+    Well {
+        changed: bool,
+    },
     Badly,
     /// It is no state run at all.
     No,
@@ -394,8 +395,11 @@ enum Ran {
 fn ran(load: &Dict) -> Ran {
     let code = load.get("retcode").and_then(|code| code.as_int()).unwrap_or(0);
     match load.get("return") {
-        Some(Value::Dict(states)) if states.values().iter().all(|state| state.as_dict().is_some()) => {
-            let failed = states.values().iter().any(|ret| ret.get("result") == Some(Value::Bool(false)));
+        Some(Value::Dict(states))
+            if states.values().iter().all(|state| state.as_dict().is_some()) =>
+        {
+            let failed =
+                states.values().iter().any(|ret| ret.get("result") == Some(Value::Bool(false)));
             let changed = states
                 .values()
                 .iter()
@@ -491,7 +495,9 @@ impl StateStep {
         let expect = self.expect_minions.unwrap_or(true);
         if gathered.is_empty() {
             return match self.expect_minions {
-                Some(false) => Outcome::new(Some(true), Dict::new(), "No minions matched the target"),
+                Some(false) => {
+                    Outcome::new(Some(true), Dict::new(), "No minions matched the target")
+                }
                 _ => Outcome::failed("No minions returned"),
             };
         }
@@ -630,7 +636,9 @@ impl FunctionStep {
     fn judge(&self, cx: &Cx, gathered: &Gathered) -> Result<Outcome> {
         if gathered.is_empty() {
             return Ok(match self.expect_minions {
-                Some(false) => Outcome::new(Some(true), Dict::new(), "No minions matched the target"),
+                Some(false) => {
+                    Outcome::new(Some(true), Dict::new(), "No minions matched the target")
+                }
                 _ => Outcome::failed("No minions responded"),
             });
         }
@@ -695,8 +703,21 @@ impl State for FunctionStep {
 
 /// Words of a step that are not for the function it runs.
 const NOT_FOR_FUNCTIONS: [&str; 15] = [
-    "arg", "kwarg", "orchestration_jid", "parallel", "retry", "order", "failhard", "fire_event",
-    "onlyif", "unless", "creates", "check_cmd", "reload_modules", "reload_grains", "reload_pillar",
+    "arg",
+    "kwarg",
+    "orchestration_jid",
+    "parallel",
+    "retry",
+    "order",
+    "failhard",
+    "fire_event",
+    "onlyif",
+    "unless",
+    "creates",
+    "check_cmd",
+    "reload_modules",
+    "reload_grains",
+    "reload_pillar",
 ];
 
 /// The arguments of a runner or wheel step: `arg` and `kwarg`, or what stands beside them.
@@ -727,7 +748,8 @@ fn arguments(rest: &Dict) -> (Vec<Value>, Dict) {
 
 /// Tells the bus what a step hands to a function of the master.
 fn tell(cx: &Cx, kind: &str, name: &str, args: &[Value], kwargs: &Dict) {
-    let data = dict! { "type" => kind, "name" => name, "args" => args.to_vec(), "kwargs" => kwargs };
+    let data =
+        dict! { "type" => kind, "name" => name, "args" => args.to_vec(), "kwargs" => kwargs };
     let event = Event { tag: "args".into(), data, pretag: None, local: false };
     if let Err(error) = cx.runtime.fire(cx, event) {
         tracing::debug!("nobody heard of the step: {error}");
@@ -815,7 +837,8 @@ impl ParallelRunners {
                         }
                     }
                 }
-                let name = config.remove("name").map_or_else(|| id.clone(), |name| name.to_string());
+                let name =
+                    config.remove("name").map_or_else(|| id.clone(), |name| name.to_string());
                 Ok((id, name, config))
             })
             .collect()
@@ -995,12 +1018,22 @@ mod tests {
 
     #[test]
     fn state_runs_are_judged() {
-        let state = |result: bool, changes: Value| dict! { "result" => result, "changes" => changes };
+        let state =
+            |result: bool, changes: Value| dict! { "result" => result, "changes" => changes };
         let load = |ret: Value, code: i64| entries! { "return" => ret, "retcode" => code };
-        assert!(matches!(ran(&load(dict! { "a" => state(true, Value::dict()) }, 0)), Ran::Well { changed: false }));
-        assert!(matches!(ran(&load(dict! { "a" => state(true, dict! { "x" => 1 }) }, 0)), Ran::Well { changed: true }));
+        assert!(matches!(
+            ran(&load(dict! { "a" => state(true, Value::dict()) }, 0)),
+            Ran::Well { changed: false }
+        ));
+        assert!(matches!(
+            ran(&load(dict! { "a" => state(true, dict! { "x" => 1 }) }, 0)),
+            Ran::Well { changed: true }
+        ));
         assert!(matches!(ran(&load(dict! { "a" => state(false, Value::dict()) }, 2)), Ran::Badly));
         assert!(matches!(ran(&load(list!["Rendering failed"], 1)), Ran::No));
-        assert_eq!(stamp_of(&entries! { "_stamp" => "2026-11-16T01:46:30.980934+00:00" }), "20261116014630980934");
+        assert_eq!(
+            stamp_of(&entries! { "_stamp" => "2026-11-16T01:46:30.980934+00:00" }),
+            "20261116014630980934"
+        );
     }
 }

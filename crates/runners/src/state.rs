@@ -162,9 +162,9 @@ pub fn orchestrate_single(
         .filter(|(key, _)| !key.to_str().starts_with("__"))
         .map(|(key, value)| Value::from(entries! { key => value }))
         .collect();
-    let (state, function) = fun
-        .split_once('.')
-        .ok_or_else(|| Error::failed(format!("`{fun}` is no state: module.function is expected")))?;
+    let (state, function) = fun.split_once('.').ok_or_else(|| {
+        Error::failed(format!("`{fun}` is no state: module.function is expected"))
+    })?;
     let mut arguments = vec![Value::from(function)];
     arguments.extend(body);
     let high = entries! { name => entries! {
@@ -309,7 +309,13 @@ pub fn orch_show_sls(cx: &Cx, rest: Rest) -> Result<Value> {
     (orchestrate_show_sls::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
 }
 
-fn on_run(cx: &Cx, function: &str, jid: &str, state_id: Option<String>, more: Dict) -> Result<Value> {
+fn on_run(
+    cx: &Cx,
+    function: &str,
+    jid: &str,
+    state_id: Option<String>,
+    more: Dict,
+) -> Result<Value> {
     if let Some(id) = state_id {
         more.insert("state_id", id);
     }

@@ -70,7 +70,8 @@ impl halite_spec::Journal for Journal {
         pairs
             .iter()
             .filter_map(|pair| {
-                let [tag, Value::Dict(ret)] = <[Value; 2]>::try_from(pair.items_of_sequence()?).ok()?
+                let [tag, Value::Dict(ret)] =
+                    <[Value; 2]>::try_from(pair.items_of_sequence()?).ok()?
                 else {
                     return None;
                 };
@@ -180,10 +181,10 @@ fn attach(cx: &Cx, job: &Job, stored: &Value, patience: Patience) -> Result<Outc
     let mut stored = stored.clone();
     loop {
         outcome.returned = returns_of(&stored);
-        let is_open = |id: &&SmolStr, stored: &Value| {
-            !returns_of(stored).iter().any(|(own, _)| own == *id)
-        };
-        let open: Vec<SmolStr> = minions.iter().filter(|id| is_open(id, &stored)).cloned().collect();
+        let is_open =
+            |id: &&SmolStr, stored: &Value| !returns_of(stored).iter().any(|(own, _)| own == *id);
+        let open: Vec<SmolStr> =
+            minions.iter().filter(|id| is_open(id, &stored)).cloned().collect();
         if open.is_empty() {
             return Ok(outcome);
         }

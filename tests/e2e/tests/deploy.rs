@@ -11,7 +11,9 @@ use halite_e2e::fleet::{Fleet, free_port, until};
 
 /// Tells whether a program is there, after trying to install it.
 fn has(program: &str) -> bool {
-    let there = || Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let there = || {
+        Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    };
     if there() {
         return true;
     }
@@ -145,14 +147,25 @@ fn a_deployment_takes_the_server_out_of_the_balancer_and_back() {
              backend web-backend\n  balance roundrobin\n  server web1 127.0.0.1:{web1}\n  server web2 127.0.0.1:{web2}\n"
         ),
     );
-    let haproxy = Command::new("haproxy").args(["-db", "-f"]).arg(fleet.machine.path("haproxy.cfg")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let haproxy = Command::new("haproxy")
+        .args(["-db", "-f"])
+        .arg(fleet.machine.path("haproxy.cfg"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
     let _haproxy = Running(haproxy.expect("it starts"));
     until("the balancer serves", || get(front).is_some());
     let version = fleet.machine.path("version");
-    fleet.machine.write("srv/salt/deployment/backup.sls", "backup:\n  test.succeed_without_changes: []\n");
+    fleet
+        .machine
+        .write("srv/salt/deployment/backup.sls", "backup:\n  test.succeed_without_changes: []\n");
     fleet.machine.write(
         "srv/salt/deployment/app.sls",
-        &format!("{}:\n  file.managed:\n    - contents: {{{{ pillar['app_version'] }}}}\n", version.display()),
+        &format!(
+            "{}:\n  file.managed:\n    - contents: {{{{ pillar['app_version'] }}}}\n",
+            version.display()
+        ),
     );
     fleet.machine.write("srv/salt/orchestrate/deploy.sls", DEPLOY);
     fleet.start_minion("web1", "grains: {roles: [web]}");
@@ -170,11 +183,17 @@ fn a_deployment_takes_the_server_out_of_the_balancer_and_back() {
             "pillar={{\"target\": \"web1\", \"port\": {web1}, \"socket\": \"{socket}\", \"smoke\": \"{smoke}\", \"deploy\": {{\"version\": \"{version}\"}}}}"
         )
     };
-    fleet.run(&["state.orchestrate", "orchestrate.deploy", &pillar("1.4.2", "true")]).code(0).says("Succeeded: 6");
+    fleet
+        .run(&["state.orchestrate", "orchestrate.deploy", &pillar("1.4.2", "true")])
+        .code(0)
+        .says("Succeeded: 6");
     assert_eq!(fleet.machine.read("version").unwrap_or_default().trim(), "1.4.2");
     assert_eq!(served(), ["web1", "web2"]);
     // A failed smoke test leaves the server out.
-    fleet.run(&["state.orchestrate", "orchestrate.deploy", &pillar("1.4.3", "false")]).code(1).says("add_to_lb");
+    fleet
+        .run(&["state.orchestrate", "orchestrate.deploy", &pillar("1.4.3", "false")])
+        .code(1)
+        .says("add_to_lb");
     assert_eq!(served(), ["web2"]);
     fleet
         .salt(&["lb1", "haproxy.enable_server", "web1", "web-backend", &format!("socket={socket}")])

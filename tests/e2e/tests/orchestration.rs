@@ -23,12 +23,14 @@ fn orchestrate(fleet: &Fleet, text: &str, more: &[&str]) -> (i32, Vec<(String, S
     let ran = fleet.run(&args);
     let parsed = halite_value::json::from_str(&ran.out)
         .unwrap_or_else(|error| panic!("{error}: {}\n{}\n{}", ran.out, ran.err, fleet.log()));
-    let steps = parsed.get("data").and_then(|data| data.get("boss_master")).expect("under its name");
+    let steps =
+        parsed.get("data").and_then(|data| data.get("boss_master")).expect("under its name");
     let steps = steps.as_dict().unwrap_or_else(|| panic!("{}", ran.out)).clone();
     let mut found: Vec<(i64, (String, String, String))> = steps
         .into_iter()
         .map(|(_, ret)| {
-            let text = |name: &str| ret.get(name).map(|value| value.to_string()).unwrap_or_default();
+            let text =
+                |name: &str| ret.get(name).map(|value| value.to_string()).unwrap_or_default();
             let number = ret.get("__run_num__").and_then(|n| n.as_int()).unwrap_or(0);
             (number, (text("__id__"), text("result"), text("comment")))
         })
@@ -73,29 +75,44 @@ fn steps_succeed_and_fail_as_salts_do() {
         &[],
     );
     assert_eq!(code, 1);
-    check(&steps, &[
-        ("st_ok", "True", "States ran successfully. Updating m1, m2."),
-        ("st_same", "True", "States ran successfully. No changes made to m1."),
-        ("st_bad", "False", "Run failed on minions: m1, m2"),
-        ("st_none", "False", "No minions returned"),
-        ("st_none_allowed", "True", "No minions matched the target"),
-        ("st_allow", "True", "States ran successfully. Updating m1, m2."),
-        ("st_named", "False", "Run failed on minions: m2"),
-        ("st_half", "True", "States ran successfully. Updating m1, m2."),
-        ("st_test", "None", "States ran successfully. Updating m1."),
-        ("st_list", "False", "Run failed on minions: gone\nMinion gone did not return a state result."),
-        ("st_nothing", "False", "No highstate or sls specified, no execution made"),
-        ("fn_ok", "True", "Function ran successfully. Function test.ping ran on m1."),
-        ("fn_none", "False", "No minions responded"),
-        ("fn_false", "False", "Running function test.false failed on minions: m1 Function test.false ran on m1."),
-        ("fn_code", "False", "Running function cmd.run failed on minions: m1 Function cmd.run ran on m1."),
-        ("rn", "True", "Runner function 'test.arg' executed."),
-        ("wh", "True", "Wheel function 'key.list_all' executed."),
-        ("par", "True", "All runner functions executed successfully."),
-        ("wait", "False", "Timeout value reached."),
-        ("after", "False", "One or more requisite failed: orch.x.fn_false"),
-        ("other", "True", "Success!"),
-    ]);
+    check(
+        &steps,
+        &[
+            ("st_ok", "True", "States ran successfully. Updating m1, m2."),
+            ("st_same", "True", "States ran successfully. No changes made to m1."),
+            ("st_bad", "False", "Run failed on minions: m1, m2"),
+            ("st_none", "False", "No minions returned"),
+            ("st_none_allowed", "True", "No minions matched the target"),
+            ("st_allow", "True", "States ran successfully. Updating m1, m2."),
+            ("st_named", "False", "Run failed on minions: m2"),
+            ("st_half", "True", "States ran successfully. Updating m1, m2."),
+            ("st_test", "None", "States ran successfully. Updating m1."),
+            (
+                "st_list",
+                "False",
+                "Run failed on minions: gone\nMinion gone did not return a state result.",
+            ),
+            ("st_nothing", "False", "No highstate or sls specified, no execution made"),
+            ("fn_ok", "True", "Function ran successfully. Function test.ping ran on m1."),
+            ("fn_none", "False", "No minions responded"),
+            (
+                "fn_false",
+                "False",
+                "Running function test.false failed on minions: m1 Function test.false ran on m1.",
+            ),
+            (
+                "fn_code",
+                "False",
+                "Running function cmd.run failed on minions: m1 Function cmd.run ran on m1.",
+            ),
+            ("rn", "True", "Runner function 'test.arg' executed."),
+            ("wh", "True", "Wheel function 'key.list_all' executed."),
+            ("par", "True", "All runner functions executed successfully."),
+            ("wait", "False", "Timeout value reached."),
+            ("after", "False", "One or more requisite failed: orch.x.fn_false"),
+            ("other", "True", "Success!"),
+        ],
+    );
 }
 
 #[test]
@@ -110,7 +127,10 @@ fn batches_pillar_test_and_events() {
          pause:\n  salt.runner:\n    - name: test.sleep\n    - arg: [2]\n    - parallel: True\n\
          fire:\n  salt.runner:\n    - name: event.send\n    - kwarg: {tag: come/1, data: {id: a}}\n    - parallel: True\n    - require:\n      - salt: pause\n\
          fire2:\n  salt.runner:\n    - name: event.send\n    - kwarg: {tag: come/2, data: {id: b}}\n    - parallel: True\n    - require:\n      - salt: fire\n",
-        &[&format!("pillar={{\"who\": \"m*\", \"file\": \"{}\"}}", fleet.machine.path("pids").display())],
+        &[&format!(
+            "pillar={{\"who\": \"m*\", \"file\": \"{}\"}}",
+            fleet.machine.path("pids").display()
+        )],
     );
     let results: Vec<&str> = steps.iter().map(|(_, result, _)| result.as_str()).collect();
     assert_eq!((code, results), (0, vec!["True"; 6]), "{steps:?}");
@@ -122,12 +142,18 @@ fn batches_pillar_test_and_events() {
         &["test=True"],
     );
     assert_eq!(code, 0);
-    check(&steps, &[
-        ("a", "None", "Function test.ping would be executed on target m*"),
-        ("b", "None", "Runner function 'test.arg' would be executed."),
-        ("c", "None", "States ran successfully. Updating m1."),
-    ]);
-    fleet.run(&["state.orchestrate", "orch.missing"]).code(1).says("No matching sls found for 'orch.missing' in env 'base'");
+    check(
+        &steps,
+        &[
+            ("a", "None", "Function test.ping would be executed on target m*"),
+            ("b", "None", "Runner function 'test.arg' would be executed."),
+            ("c", "None", "States ran successfully. Updating m1."),
+        ],
+    );
+    fleet
+        .run(&["state.orchestrate", "orch.missing"])
+        .code(1)
+        .says("No matching sls found for 'orch.missing' in env 'base'");
 }
 
 #[test]
@@ -135,13 +161,19 @@ fn a_run_goes_on_after_a_crash_of_the_master() {
     let mut fleet = fleet();
     let trace = fleet.machine.path("trace");
     let step = |id: &str, script: &str, after: &str| {
-        let need = if after.is_empty() { String::new() } else { format!("    - require:\n      - salt: {after}\n") };
+        let need = if after.is_empty() {
+            String::new()
+        } else {
+            format!("    - require:\n      - salt: {after}\n")
+        };
         format!(
             "{id}:\n  salt.function:\n    - name: cmd.run\n    - tgt: m1\n    - arg: ['echo {id} >> {}{script}']\n{need}",
             trace.display()
         )
     };
-    let text = step("one", "", "") + &step("two", "; sleep 4; echo two-end", "one") + &step("three", "", "two");
+    let text = step("one", "", "")
+        + &step("two", "; sleep 4; echo two-end", "one")
+        + &step("three", "", "two");
     fleet.machine.write("srv/salt/orch/long.sls", &text);
     let jid = "20300101000000000001";
     let mut asking = fleet.start_run(&["state.orchestrate", "orch.long", "--jid", jid]);
@@ -186,6 +218,8 @@ fn the_master_dies_again_and_again() {
         fleet.start_master();
     }
     let _ = asking.wait();
-    until("the run has ended", || fleet.machine.read("trace").is_some_and(|text| text.contains('5')));
+    until("the run has ended", || {
+        fleet.machine.read("trace").is_some_and(|text| text.contains('5'))
+    });
     assert_eq!(fleet.machine.read("trace").unwrap_or_default(), "0\n1\n2\n3\n4\n5\n");
 }

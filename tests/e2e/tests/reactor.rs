@@ -12,7 +12,10 @@ fn leaves(fleet: &Fleet, sls: &str, file: &str) {
     let path = fleet.machine.path(file);
     fleet.machine.write(
         &format!("srv/salt/{sls}.sls"),
-        &format!("{}:\n  file.managed:\n    - contents: {{{{ pillar.get('word', 'done') }}}}\n", path.display()),
+        &format!(
+            "{}:\n  file.managed:\n    - contents: {{{{ pillar.get('word', 'done') }}}}\n",
+            path.display()
+        ),
     );
 }
 
@@ -36,7 +39,10 @@ fn a_key_is_accepted_by_name_and_the_highstate_follows() {
     until("the highstate has run", || fleet.machine.path("highstate-was-here").exists());
     let keys = fleet.key(&["-L", "--out=json"]).code(0).out;
     let accepted = keys.split("\"minions\"").nth(1).and_then(|rest| rest.split(']').next());
-    assert!(accepted.is_some_and(|ids| ids.contains("web-asg-1") && !ids.contains("other-1")), "{keys}");
+    assert!(
+        accepted.is_some_and(|ids| ids.contains("web-asg-1") && !ids.contains("other-1")),
+        "{keys}"
+    );
     assert!(fleet.log().contains("missing.sls for tag salt/auth. File missing or not found."));
     fleet.run(&["reactor.dead_letters", "--out=json"]).code(0).says("missing.sls");
 }
@@ -65,9 +71,17 @@ fn own_events_old_and_new_arguments_and_salt_addresses() {
     until("the new form", || fleet.machine.read("two").is_some());
     let seen = watching.wait_with_output().expect("it ends after one event");
     let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
-    assert!(seen.starts_with("seen/myapp/deploy/complete\t{") && seen.contains("\"n\": 1"), "{seen}");
+    assert!(
+        seen.starts_with("seen/myapp/deploy/complete\t{") && seen.contains("\"n\": 1"),
+        "{seen}"
+    );
     fleet
-        .run(&["reactor.test", "myapp/x", "{\"id\": \"web1\", \"data\": {\"word\": \"w\"}}", "--out=json"])
+        .run(&[
+            "reactor.test",
+            "myapp/x",
+            "{\"id\": \"web1\", \"data\": {\"word\": \"w\"}}",
+            "--out=json",
+        ])
         .code(0)
         .says("local.state.apply")
         .says("roles:web");
@@ -107,11 +121,19 @@ fn an_alert_of_prometheus_ends_in_a_state_run() {
         "annotations": {"summary": "full"}, "startsAt": "2026-01-01T00:00:00Z"}]}"#;
     until("the hook listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     assert!(post(port, "/hook/alertmanager", "", body).contains("401"));
-    assert!(post(port, "/hook/alertmanager", "X-Auth-Token: secret\r\n", &"x".repeat(20_000)).contains("413"));
+    assert!(
+        post(port, "/hook/alertmanager", "X-Auth-Token: secret\r\n", &"x".repeat(20_000))
+            .contains("413")
+    );
     assert!(post(port, "/hook/alertmanager", "X-Auth-Token: secret\r\n", body).contains("200"));
-    until("the state has run", || fleet.machine.read("cleaned").is_some_and(|text| text.trim() == "/var"));
+    until("the state has run", || {
+        fleet.machine.read("cleaned").is_some_and(|text| text.trim() == "/var")
+    });
     until("the event is in the file", || {
-        fleet.machine.read("events.jsonl").is_some_and(|text| text.contains("alertmanager/firing/DiskFull"))
+        fleet
+            .machine
+            .read("events.jsonl")
+            .is_some_and(|text| text.contains("alertmanager/firing/DiskFull"))
     });
     assert!(!fleet.machine.read("events.jsonl").unwrap_or_default().contains("secret"));
 }
@@ -130,7 +152,9 @@ fn ten_thousand_events_lead_to_ten_thousand_reactions() {
         .expect("a master");
     for n in 0..10_000 {
         let data = halite_value::entries! { "n" => n };
-        master.send(&halite_client::Request::Fire { tag: format!("burst/{n}").into(), data }).expect("sent");
+        master
+            .send(&halite_client::Request::Fire { tag: format!("burst/{n}").into(), data })
+            .expect("sent");
     }
     let status = |name: &str| -> i64 {
         let out = fleet.run(&["reactor.status", "--out=json"]).code(0).out;

@@ -167,7 +167,9 @@ fn in_master(
                 ret => Ok(ret),
             })
         }
-        Err(error @ halite_client::Error::Refused { .. }) => Some(Err(Error::failed(error.to_string()))),
+        Err(error @ halite_client::Error::Refused { .. }) => {
+            Some(Err(Error::failed(error.to_string())))
+        }
         Err(error) => Some(Err(Error::failed(format!(
             "{error}; the run goes on when the master is back: salt-run jobs.lookup_jid {jid}"
         )))),

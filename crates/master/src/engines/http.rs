@@ -220,13 +220,22 @@ mod tests {
         let plain = "POST /hook/a%20b?x=1 HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbodyrest";
         let request = ask(plain, 100).await.unwrap();
         assert_eq!((request.path.as_str(), request.query.as_str()), ("/hook/a b", "x=1"));
-        assert_eq!((request.body.as_slice(), request.header("host")), (b"body".as_slice(), Some("h")));
+        assert_eq!(
+            (request.body.as_slice(), request.header("host")),
+            (b"body".as_slice(), Some("h"))
+        );
         let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\n";
         assert_eq!(ask(chunked, 100).await.unwrap().body, b"abcde");
         assert_eq!(ask(plain, 3).await, Err(Bad::TooLarge));
         assert_eq!(ask(chunked, 4).await, Err(Bad::TooLarge));
         assert_eq!(ask("nonsense\r\n\r\n", 10).await, Err(Bad::Malformed));
-        assert_eq!(ask("GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 10).await, Err(Bad::Malformed));
-        assert_eq!(ask(&format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(20_000)), 10).await, Err(Bad::TooLarge));
+        assert_eq!(
+            ask("GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 10).await,
+            Err(Bad::Malformed)
+        );
+        assert_eq!(
+            ask(&format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(20_000)), 10).await,
+            Err(Bad::TooLarge)
+        );
     }
 }

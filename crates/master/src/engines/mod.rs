@@ -20,10 +20,7 @@ use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, entries};
 use tokio::{task::JoinHandle, time::Instant};
 
-use crate::{
-    Master, blocking,
-    bus::Item,
-};
+use crate::{Master, blocking, bus::Item};
 
 /// Engines beyond the built-in ones.
 pub trait Engines: Send + Sync {
@@ -128,7 +125,8 @@ pub(crate) fn return_events(
     let opts = &master.settings.opts;
     let list = |name: &str| opts.str_list(name).iter().map(ToString::to_string).collect::<Vec<_>>();
     let (white, black) = (list("event_return_whitelist"), list("event_return_blacklist"));
-    let most = opts.opt_int("event_return_queue").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let most =
+        opts.opt_int("event_return_queue").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let age = opts.opt_int("event_return_queue_max_seconds").unwrap_or(0);
     let age = Duration::from_secs(u64::try_from(age).ok().filter(|age| *age > 0).unwrap_or(1));
     let master = master.clone();

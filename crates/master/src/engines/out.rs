@@ -78,7 +78,8 @@ pub(super) fn file(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>
                     lines.push('\n');
                 }
                 // Opened anew each time: logs are rotated.
-                let file = std::fs::OpenOptions::new().create(true).append(true).open(path.as_str());
+                let file =
+                    std::fs::OpenOptions::new().create(true).append(true).open(path.as_str());
                 file.and_then(|mut file| file.write_all(lines.as_bytes()))
             })
             .await;
@@ -110,7 +111,8 @@ pub(super) fn http(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>
             let body = text(&Value::list(events));
             let mut pause = Duration::from_millis(200);
             loop {
-                let mut request = client.post(url.as_str()).header("Content-Type", "application/json");
+                let mut request =
+                    client.post(url.as_str()).header("Content-Type", "application/json");
                 for (name, value) in &headers {
                     request = request.header(name, value);
                 }
@@ -118,7 +120,10 @@ pub(super) fn http(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>
                     Ok(answer) if answer.status().is_success() => break,
                     // Our own fault: trying again changes nothing.
                     Ok(answer) if answer.status().is_client_error() => {
-                        tracing::error!("event_out_http: {url} refuses events: {}", answer.status());
+                        tracing::error!(
+                            "event_out_http: {url} refuses events: {}",
+                            answer.status()
+                        );
                         break;
                     }
                     Ok(answer) => tracing::warn!("event_out_http: {url}: {}", answer.status()),

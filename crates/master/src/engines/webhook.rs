@@ -56,7 +56,8 @@ impl Options {
             address: format!("{host}:{port}"),
             token: text("token"),
             hmac_secret: text("hmac_secret"),
-            hmac_header: text("hmac_header").map_or_else(|| "X-Hub-Signature-256".into(), Into::into),
+            hmac_header: text("hmac_header")
+                .map_or_else(|| "X-Hub-Signature-256".into(), Into::into),
             max_size: size.and_then(|size| usize::try_from(size).ok()).unwrap_or(1 << 20),
             ssl: text("ssl_crt").zip(text("ssl_key")).map(|(crt, key)| (crt.into(), key.into())),
         }
@@ -78,14 +79,19 @@ pub(super) fn start(master: &Arc<Master>, config: &Dict) -> JoinHandle<()> {
                 };
                 match halite_transport::tls_acceptor(&ssl) {
                     Ok(acceptor) => Some(acceptor),
-                    Err(error) => return tracing::error!("The engine webhook does not start: {error}"),
+                    Err(error) => {
+                        return tracing::error!("The engine webhook does not start: {error}");
+                    }
                 }
             }
         };
         let listener = match TcpListener::bind(&options.address).await {
             Ok(listener) => listener,
             Err(error) => {
-                return tracing::error!("The engine webhook cannot listen on {}: {error}", options.address);
+                return tracing::error!(
+                    "The engine webhook cannot listen on {}: {error}",
+                    options.address
+                );
             }
         };
         tracing::info!("The webhook engine listens on {}", options.address);
@@ -102,7 +108,9 @@ pub(super) fn start(master: &Arc<Master>, config: &Dict) -> JoinHandle<()> {
                     None => serve(&master, &options, stream).await,
                     Some(tls) => {
                         let limit = std::time::Duration::from_secs(10);
-                        if let Ok(Ok(stream)) = tokio::time::timeout(limit, tls.accept(stream)).await {
+                        if let Ok(Ok(stream)) =
+                            tokio::time::timeout(limit, tls.accept(stream)).await
+                        {
                             serve(&master, &options, stream).await;
                         }
                     }
@@ -193,7 +201,8 @@ fn events(request: &Request) -> Vec<(String, Dict)> {
         .collect();
     let text = String::from_utf8_lossy(&request.body);
     let data = entries! { "headers" => headers, "body" => text.as_ref() };
-    let parsed = json::from_str(&text).ok().filter(|parsed| !text.trim().is_empty() && !parsed.is_null());
+    let parsed =
+        json::from_str(&text).ok().filter(|parsed| !text.trim().is_empty() && !parsed.is_null());
     let mut events = Vec::new();
     if let Some(parsed) = parsed {
         if is_alertmanager(path, &parsed) {
@@ -213,7 +222,8 @@ fn is_alertmanager(path: &str, parsed: &Value) -> bool {
 /// One event per alert: what a reactor wants to know without loops and conditions.
 fn alerts(tag: &str, message: &Value) -> Vec<(String, Dict)> {
     let list = message.get("alerts").and_then(|list| list.items_of_sequence()).unwrap_or_default();
-    let text = |value: &Value, name: &str| value.get(name).map(|found| found.to_str()).unwrap_or_default();
+    let text =
+        |value: &Value, name: &str| value.get(name).map(|found| found.to_str()).unwrap_or_default();
     list.iter()
         .map(|alert| {
             let labels = alert.get("labels").unwrap_or_else(Value::dict);
@@ -261,7 +271,8 @@ mod tests {
         assert_eq!(tag("/hook/build/done"), "salt/engines/hook/build/done");
         assert_eq!(tag("/build/done"), "salt/engines/hook/build/done");
         assert_eq!(tag("/"), "salt/engines/hook");
-        let (_, data) = events(&post("/a", r#"{"b": 1}"#, &[("X-Auth-Token", "s"), ("Host", "h")])).remove(0);
+        let (_, data) =
+            events(&post("/a", r#"{"b": 1}"#, &[("X-Auth-Token", "s"), ("Host", "h")])).remove(0);
         assert_eq!(data.get("data"), Some(dict! { "b" => 1 }));
         assert_eq!(data.get("headers"), Some(dict! { "Host" => "h" }), "secrets stay here");
     }
@@ -284,8 +295,14 @@ mod tests {
             ..Options::default()
         };
         let signed = format!("sha256={hash}");
-        assert!(accept(&options, &post("/", "Hello, World!", &[("x-hub-signature-256", &signed)])).is_ok());
-        assert!(accept(&options, &post("/", "Hello, World?", &[("x-hub-signature-256", &signed)])).is_err());
+        assert!(
+            accept(&options, &post("/", "Hello, World!", &[("x-hub-signature-256", &signed)]))
+                .is_ok()
+        );
+        assert!(
+            accept(&options, &post("/", "Hello, World?", &[("x-hub-signature-256", &signed)]))
+                .is_err()
+        );
         let get = Request { method: "GET".into(), ..post("/", "", &[]) };
         assert_eq!(accept(&Options::default(), &get), Err("405 Method Not Allowed"));
     }
@@ -298,11 +315,14 @@ mod tests {
             {"status": "resolved", "labels": {"alertname": "Down"}}]}"#;
         let all = events(&post("/hook/alertmanager", body, &[]));
         let tags: Vec<&str> = all.iter().map(|(tag, _)| tag.as_str()).collect();
-        assert_eq!(tags, [
-            "salt/engines/hook/alertmanager",
-            "salt/engines/hook/alertmanager/firing/DiskFull",
-            "salt/engines/hook/alertmanager/resolved/Down",
-        ]);
+        assert_eq!(
+            tags,
+            [
+                "salt/engines/hook/alertmanager",
+                "salt/engines/hook/alertmanager/firing/DiskFull",
+                "salt/engines/hook/alertmanager/resolved/Down",
+            ]
+        );
         assert_eq!(all[1].1.get("host"), Some("web1".into()));
         assert_eq!(all[1].1.get("annotations"), Some(dict! { "summary" => "full" }));
     }

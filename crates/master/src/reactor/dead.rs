@@ -41,10 +41,8 @@ impl Letters {
 
     pub(super) fn add(&self, tag: &str, data: &Dict, sls: &str, error: &str) {
         let key = format!("{:020}", self.next.fetch_add(1, Ordering::Relaxed));
-        let letter =
-            entries! { "tag" => tag, "data" => data, "sls" => sls, "error" => error };
-        let mut ops =
-            vec![Op::Put { bank: DEAD, key: key.clone(), value: letter.into() }];
+        let letter = entries! { "tag" => tag, "data" => data, "sls" => sls, "error" => error };
+        let mut ops = vec![Op::Put { bank: DEAD, key: key.clone(), value: letter.into() }];
         let mut keys = self.keys.lock();
         keys.push_back(key);
         if keys.len() > MOST {
@@ -66,9 +64,9 @@ impl Letters {
     pub(super) fn clear(&self) -> u64 {
         let keys = std::mem::take(&mut *self.keys.lock());
         let count = keys.len() as u64;
-        drop(self.store.write(
-            keys.into_iter().map(|key| Op::Delete { bank: DEAD, key }).collect(),
-        ));
+        drop(
+            self.store.write(keys.into_iter().map(|key| Op::Delete { bank: DEAD, key }).collect()),
+        );
         count
     }
 

@@ -36,10 +36,10 @@ use crate::{
 };
 
 pub use dead::DEAD;
-pub use queue::SPILLED;
-pub use reaction::{Kind, Reaction, Unusable};
 use dead::Letters;
+pub use queue::SPILLED;
 use queue::Waiting;
+pub use reaction::{Kind, Reaction, Unusable};
 use rules::Rules;
 use table::Table;
 
@@ -110,7 +110,10 @@ fn count(counter: &AtomicU64) {
 impl Reactor {
     pub fn new(opts: &Opts, store: Arc<dyn Store>, rendering: Option<Arc<dyn Rendering>>) -> Self {
         let number = |name: &str, default: usize| {
-            opts.opt_int(name).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0).unwrap_or(default)
+            opts.opt_int(name)
+                .and_then(|n| usize::try_from(n).ok())
+                .filter(|n| *n > 0)
+                .unwrap_or(default)
         };
         let workers = number("reactor_worker_threads", 10);
         let halite = opts.get("halite").unwrap_or_default();
@@ -191,12 +194,19 @@ async fn watch_spill(master: Arc<Master>) {
         owner.reactor.letters.load();
     })
     .await;
-    reactor.waiting.watch(|event, error| {
-        tracing::error!("An event is lost to the reactor: {} ({error})", event.tag);
-        count(&reactor.counters.failed);
-        reactor.letters.add(&event.tag, &event.data, "", &format!("it could not be kept: {error}"));
-    })
-    .await;
+    reactor
+        .waiting
+        .watch(|event, error| {
+            tracing::error!("An event is lost to the reactor: {} ({error})", event.tag);
+            count(&reactor.counters.failed);
+            reactor.letters.add(
+                &event.tag,
+                &event.data,
+                "",
+                &format!("it could not be kept: {error}"),
+            );
+        })
+        .await;
 }
 
 async fn work(master: Arc<Master>) {
@@ -286,7 +296,9 @@ pub(crate) async fn answer(master: &Arc<Master>, load: &Dict) -> Result<Value, R
     let text = |name: &str| load.get(name).map(|value| value.to_str()).unwrap_or_default();
     Ok(match text("action").as_str() {
         "list" => reactor.table.read().write(),
-        "add" => reactor.table.write().add(&text("event"), &load.get("reactors").unwrap_or_default()),
+        "add" => {
+            reactor.table.write().add(&text("event"), &load.get("reactors").unwrap_or_default())
+        }
         "delete" => reactor.table.write().delete(&text("event")),
         "is_leader" => reactor.is_leader.load(Ordering::Relaxed).into(),
         "set_leader" => {

@@ -58,7 +58,12 @@ pub(super) async fn all(master: &Arc<Master>, event: &Arc<Fired>, sls: &str, lis
             match &ended {
                 Ended::Well(_) => count(&reactor.counters.done),
                 Ended::Badly(why) => {
-                    let what = format!("{}: {}.{}: {why}", reaction.id, reaction.kind.word(), reaction.fun);
+                    let what = format!(
+                        "{}: {}.{}: {why}",
+                        reaction.id,
+                        reaction.kind.word(),
+                        reaction.fun
+                    );
                     tracing::error!("The reaction {what} (file {sls}, tag {}) failed", event.tag);
                     failed(reactor, &event, &sls, &what);
                 }

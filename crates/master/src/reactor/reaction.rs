@@ -70,9 +70,26 @@ pub struct Reaction {
 
 /// What is about the reaction and not for the function.
 const OWN: [&str; 20] = [
-    "tgt", "tgt_type", "expr_form", "ret", "timeout", "metadata", "arg", "args", "kwarg", "name",
-    "order", "require", "require_in", "require_any", "watch", "watch_in", "onchanges", "onfail",
-    "fun", "state",
+    "tgt",
+    "tgt_type",
+    "expr_form",
+    "ret",
+    "timeout",
+    "metadata",
+    "arg",
+    "args",
+    "kwarg",
+    "name",
+    "order",
+    "require",
+    "require_in",
+    "require_any",
+    "watch",
+    "watch_in",
+    "onchanges",
+    "onfail",
+    "fun",
+    "state",
 ];
 
 /// The requisites that make a reaction wait.
@@ -137,10 +154,7 @@ fn arguments(kind: Kind, low: &Dict) -> (Vec<Value>, Dict) {
     }
     // differs: Salt hands them to its client for `local`, where `mods` or `pillar` mean nothing.
     let _ = kind;
-    let bare = low
-        .into_iter()
-        .filter(|(name, _)| !OWN.contains(&name.to_str().as_str()))
-        .collect();
+    let bare = low.into_iter().filter(|(name, _)| !OWN.contains(&name.to_str().as_str())).collect();
     (Vec::new(), bare)
 }
 
@@ -372,9 +386,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let error = |high: Value| compile(&high).unwrap_err().to_string();
-        assert_eq!(error(dict! { "x" => dict! { "local.a.b" => list![] } }), "`x` is no reaction: `tgt` is missing");
-        assert!(error(dict! { "x" => dict! { "locl.a.b" => list![] } }).ends_with("did you mean `local`?"));
-        assert!(error(dict! { "x" => dict! { "runner" => list![] } }).ends_with("it names no function"));
+        assert_eq!(
+            error(dict! { "x" => dict! { "local.a.b" => list![] } }),
+            "`x` is no reaction: `tgt` is missing"
+        );
+        assert!(
+            error(dict! { "x" => dict! { "locl.a.b" => list![] } })
+                .ends_with("did you mean `local`?")
+        );
+        assert!(
+            error(dict! { "x" => dict! { "runner" => list![] } }).ends_with("it names no function")
+        );
         let me = dict! { "runner.a.b" => list![dict! { "require" => list![dict! { "runner" => "x" }] }] };
         assert!(error(dict! { "x" => me }).starts_with("the requisites of x"));
         let other = dict! { "runner.a.b" => list![dict! { "require" => list!["y"] }] };

@@ -155,7 +155,10 @@ impl Rule {
                     || own.seen.back().is_some_and(|(at, _)| now - *at < self.within)
             });
             if memory.len() >= MOST_KEYS {
-                tracing::warn!("The rule `{}` remembers {MOST_KEYS} keys; it starts over", self.name);
+                tracing::warn!(
+                    "The rule `{}` remembers {MOST_KEYS} keys; it starts over",
+                    self.name
+                );
                 memory.clear();
             }
         }
@@ -283,9 +286,11 @@ fn fill(master: &Arc<Master>, value: &Value, names: &Dict) -> Value {
                 .and_then(|rendering| rendering.text(master, text, names).ok());
             rendered.map_or_else(|| value.clone(), Value::from)
         }
-        Value::Dict(map) => {
-            map.into_iter().map(|(key, value)| (key, fill(master, &value, names))).collect::<Dict>().into()
-        }
+        Value::Dict(map) => map
+            .into_iter()
+            .map(|(key, value)| (key, fill(master, &value, names)))
+            .collect::<Dict>()
+            .into(),
         Value::List(_) | Value::Tuple(_) => {
             let items = value.items_of_sequence().unwrap_or_default();
             Value::list(items.iter().map(|item| fill(master, item, names)))
@@ -332,7 +337,9 @@ mod tests {
         let error = |value: Value| Rule::read("r", &value).err().unwrap();
         assert_eq!(error(dict! { "react" => "/x" }), "r: `tag` is missing");
         assert_eq!(error(dict! { "tag" => "a" }), "r: `react` is missing");
-        assert!(error(dict! { "tag" => "a", "react" => "/x", "within" => "soon" }).contains("`soon`"));
+        assert!(
+            error(dict! { "tag" => "a", "react" => "/x", "within" => "soon" }).contains("`soon`")
+        );
         assert!(error(dict! { "tag" => "a", "react" => "/x", "conut" => 1 }).contains("`count`"));
         assert_eq!(duration(&"5m".into()), Some(Duration::from_secs(300)));
         assert_eq!(duration(&30.into()), Some(Duration::from_secs(30)));

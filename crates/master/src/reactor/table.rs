@@ -11,12 +11,9 @@ fn files(value: &Value) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
         Value::Str(one) => vec![one.to_string()],
-        other => other
-            .items_of_sequence()
-            .unwrap_or_default()
-            .iter()
-            .map(Value::to_string)
-            .collect(),
+        other => {
+            other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+        }
     }
 }
 

@@ -13,8 +13,7 @@ use std::{
 use halite_spec::{Cx, Error, Refresh, Rest, Result, function, host::Kind, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{
-    Dict,
-    Value, entries,
+    Dict, Value, entries,
     msgpack::{self, Text},
 };
 pub use sync::{
@@ -525,7 +524,8 @@ pub fn wheel(
     /// Its arguments.
     rest: Rest,
 ) -> Result<Value> {
-    let load = entries! { "fun" => name, "arg" => rest.args.clone(), "kwarg" => named(None, &rest) };
+    let load =
+        entries! { "fun" => name, "arg" => rest.args.clone(), "kwarg" => named(None, &rest) };
     let data = ask_here(cx, "wheel", load)?;
     Ok(data.get("return").unwrap_or_default())
 }
