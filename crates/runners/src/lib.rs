@@ -32,6 +32,7 @@ mod steps;
 pub mod survey;
 pub mod test;
 pub mod wheel;
+mod work;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
