@@ -114,7 +114,7 @@ run_smoke_tests:
     - name: cmd.run
     - tgt: {{ target_minion }}
     - arg:
-      - "{{ pillar['smoke'] }}"
+      - {{ pillar['smoke'] | yaml_dquote }}
     - require:
       - salt: verify_deployment
 
