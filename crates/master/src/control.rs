@@ -219,7 +219,7 @@ async fn answer(
     }
     match &request {
         Request::Runner { fun, arg, kwarg, .. } | Request::Orchestrate { fun, arg, kwarg, .. } => {
-            may(caller, "runner", fun, arg, kwarg)?
+            may(caller, "runner", fun, arg, kwarg)?;
         }
         Request::Wheel { fun, arg, kwarg } => may(caller, "wheel", fun, arg, kwarg)?,
         _ => only_master_user(caller)?,
@@ -506,7 +506,7 @@ async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refu
 
 /// Returns whom a target means, and who of them is there.
 fn resolve(master: &Master, load: &Dict) -> Result<Value, Error> {
-    let kind = load.get("tgt_type").map(|kind| kind.to_str()).unwrap_or_else(|| "glob".into());
+    let kind = load.get("tgt_type").map_or_else(|| "glob".into(), |kind| kind.to_str());
     let found = master
         .resolve(&load.get("tgt").unwrap_or_default(), &kind, None, Search::default())
         .map_err(|error| Error::Other(error.to_string()))?;

@@ -25,10 +25,11 @@ async fn read(master: &TestMaster, tag: &str, after: Option<u64>) -> Vec<String>
     let (dir, tag) = (master.sock_dir(), tag.to_owned());
     tokio::task::spawn_blocking(move || {
         let mut client = Client::connect(&dir).expect("a master");
-        let stream = client.send(&Request::Events { tag: tag.into(), after }).unwrap();
+        let request = Request::Events { tag: tag.into(), after };
+        let stream = client.send(&request).expect("a stream");
         let mut seen = Vec::new();
         let moment = || Some(Instant::now() + Duration::from_millis(500));
-        while let Some(item) = client.event(stream, moment()).unwrap() {
+        while let Some(item) = client.event(stream, moment()).expect("a connection") {
             seen.push(match item {
                 EventItem::Event { cursor, tag, .. } => format!("{cursor} {tag}"),
                 EventItem::Gap { missed } => format!("gap {missed}"),
@@ -37,7 +38,7 @@ async fn read(master: &TestMaster, tag: &str, after: Option<u64>) -> Vec<String>
         seen
     })
     .await
-    .unwrap()
+    .expect("no panic")
 }
 
 #[tokio::test(flavor = "multi_thread")]

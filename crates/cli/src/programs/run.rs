@@ -6,7 +6,7 @@ use halite_client::{Client, Request};
 use halite_minion::{Alone, Link};
 use halite_output::{Colors, Style};
 use halite_spec::{Call, Cx, Error, Event, Job, Refresh, Result};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, entries};
 
 use crate::{
     args::Args,
@@ -109,7 +109,12 @@ pub fn run(cx: &mut Context) -> u8 {
     }
     let ran = match in_master(cx, &name, &jid, &args, &kwargs) {
         Some(ran) => ran,
-        None => (function.call)(&context(cx, &jid, &name), Call { args, kwargs }),
+        None => {
+            let told = Told::new(cx, &jid, &name, &args, &kwargs);
+            let ran = (function.call)(&context(cx, &jid, &name), Call { args, kwargs });
+            told.end(&ran);
+            ran
+        }
     };
     match ran {
         Ok(ret) => {
@@ -135,6 +140,58 @@ pub fn run(cx: &mut Context) -> u8 {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
             1
         }
+    }
+}
+
+/// The events of a runner that runs here: `salt/run/<jid>/new` and `…/ret`, as Salt's runners fire
+/// them. Without a master nobody is told.
+struct Told {
+    master: Option<Client>,
+    jid: String,
+    about: Dict,
+}
+
+impl Told {
+    fn new(cx: &Context, jid: &str, fun: &str, args: &[Value], kwargs: &Dict) -> Self {
+        let mut fun_args = args.to_vec();
+        if !kwargs.is_empty() {
+            fun_args.push(kwargs.shallow_copy().into());
+        }
+        let user = match fleet::user() {
+            user if user.is_empty() => cx.opts.opt_str("user").unwrap_or_else(|| "root".into()),
+            user => user,
+        };
+        let about = entries! {
+            "fun" => format!("runner.{fun}"), "jid" => jid, "user" => user, "fun_args" => fun_args,
+        };
+        let master = Client::connect(Path::new(&*cx.opts.str("sock_dir"))).ok();
+        let mut told = Self { master, jid: jid.to_owned(), about };
+        told.fire("new", &told.about.shallow_copy());
+        told
+    }
+
+    fn fire(&mut self, end: &str, data: &Dict) {
+        let tag = format!("salt/run/{}/{end}", self.jid).into();
+        if let Some(master) = &mut self.master
+            && master.call(&Request::Fire { tag, data: data.clone() }).is_err()
+        {
+            self.master = None;
+        }
+    }
+
+    fn end(mut self, ran: &Result<Value>) {
+        let data = self.about.shallow_copy();
+        match ran {
+            Ok(ret) => {
+                data.insert("return", ret);
+                data.insert("success", retcode(ret) == 0);
+            }
+            Err(error) => {
+                data.insert("return", format!("Exception occurred in runner: {error}"));
+                data.insert("success", false);
+            }
+        }
+        self.fire("ret", &data);
     }
 }
 
