@@ -510,10 +510,12 @@ fn resolve(master: &Master, load: &Dict) -> Result<Value, Error> {
     let found = master
         .resolve(&load.get("tgt").unwrap_or_default(), &kind, None, Search::default())
         .map_err(|error| Error::Other(error.to_string()))?;
-    let connected = found.minions.iter().filter(|id| master.hub.is_connected(id));
+    let sorted = publish::sort(master, &found.minions);
     Ok(dict! {
-        "connected" => Value::list(connected), "minions" => Value::list(&found.minions),
+        "connected" => Value::list(&sorted.connected), "absent" => Value::list(&sorted.absent),
+        "unsure" => Value::list(&sorted.unsure), "minions" => Value::list(&found.minions),
         "missing" => Value::list(&found.missing),
+        "uptime" => master.started.elapsed().as_secs_f64(),
     })
 }
 

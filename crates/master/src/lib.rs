@@ -131,6 +131,7 @@ pub struct Master {
     pub(crate) presence_changed: tokio::sync::Notify,
     pub reactor: Arc<reactor::Reactor>,
     pub(crate) queues: queues::Queues,
+    pub(crate) started: std::time::Instant,
     /// Set when the master is told to end: what breaks from then on is no result.
     stopping: AtomicBool,
     pub counters: Counters,

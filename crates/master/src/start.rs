@@ -300,6 +300,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
     Ok(Master {
         reactor,
         queues: queues::Queues::default(),
+        started: std::time::Instant::now(),
         stopping: false.into(),
         admission: Admission::new(opts, keys.autosign_dir()),
         files: Arc::new(FileServer::new(vec![Arc::new(roots)], buffer)),

@@ -129,6 +129,28 @@ impl Step {
         }
     }
 
+    /// Waits for minions that have not come back yet since the master did: what is published now
+    /// would not reach them.
+    fn settle(&self, job: &Job) -> Result<()> {
+        let load = entries! { "tgt" => &job.tgt, "tgt_type" => job.tgt_type.as_str() };
+        let request = Request::Ask { what: "resolve".into(), load };
+        loop {
+            let found = master::ask(&self.cx, &request)?;
+            let uptime = found.get("uptime").and_then(|seconds| seconds.as_float());
+            let has = |name: &str| found.get(name).is_some_and(|ids| ids.truthy());
+            // A genuine minion is not seen to connect; it takes a moment.
+            let limit = match (has("absent"), has("unsure")) {
+                (true, _) => RETURN.as_secs_f64(),
+                (_, true) => 5.0,
+                _ => 0.0,
+            };
+            if uptime.is_none_or(|uptime| uptime >= limit) {
+                return Ok(());
+            }
+            self.cx.sleep(Duration::from_millis(200))?;
+        }
+    }
+
     /// Runs a job, or waits for the one that was begun. Returns its id as well.
     pub(crate) fn run(&mut self, job: &Job, patience: Patience) -> Result<Outcome> {
         let (jid, resumed) = self.begin();
@@ -139,6 +161,7 @@ impl Step {
                 return attach(&self.cx, &job, &stored, patience);
             }
         }
+        self.settle(&job)?;
         master::run(&self.cx, &job, Some(patience))
     }
 

@@ -150,6 +150,32 @@ fn batches_pillar_test_and_events() {
             ("c", "None", "States ran successfully. Updating m1."),
         ],
     );
+    let (code, steps) = orchestrate(
+        &fleet,
+        "missing:\n  salt.function:\n    - name: test.ping\n    - tgt: [m1, gone]\n    - tgt_type: list\n\
+         missing_allowed:\n  salt.function:\n    - name: test.ping\n    - tgt: [m1, gone]\n    - tgt_type: list\n    - expect_minions: False\n\
+         rescue:\n  salt.function:\n    - name: test.ping\n    - tgt: m1\n    - onfail:\n      - salt: missing\n\
+         idle:\n  salt.function:\n    - name: test.ping\n    - tgt: m1\n    - onfail:\n      - salt: missing_allowed\n\
+         again:\n  salt.function:\n    - name: test.false\n    - tgt: m1\n    - retry: {attempts: 2, interval: 1}\n\
+         hard:\n  salt.function:\n    - name: test.false\n    - tgt: m1\n    - failhard: True\n\
+         never:\n  salt.function:\n    - name: test.ping\n    - tgt: m1\n",
+        &[],
+    );
+    let short: Vec<(&str, &str)> =
+        steps.iter().map(|(id, result, _)| (id.as_str(), result.as_str())).collect();
+    assert_eq!(code, 1);
+    assert_eq!(
+        short,
+        [
+            ("missing", "False"),
+            ("missing_allowed", "True"),
+            ("rescue", "True"),
+            ("idle", "True"),
+            ("again", "False"),
+            ("hard", "False"),
+        ]
+    );
+    assert!(steps[4].2.starts_with("Attempt 1: Returned a result of \"False\""), "{}", steps[4].2);
     fleet
         .run(&["state.orchestrate", "orch.missing"])
         .code(1)

@@ -89,6 +89,41 @@ fn own_events_old_and_new_arguments_and_salt_addresses() {
     fleet.run(&["reactor.list", "--out=json"]).code(0).says("[]");
 }
 
+#[test]
+fn a_failed_deployment_is_rolled_back_by_an_orchestration() {
+    let mut fleet = Fleet::new(
+        "auto_accept: True\nreactor:\n  - 'myapp/deployment/failed':\n    - {root}/srv/reactor/rollback.sls\n",
+    );
+    fleet.machine.write(
+        "srv/reactor/rollback.sls",
+        "rollback_failed_deploy:\n  runner.state.orchestrate:\n    - args:\n      - mods: orchestration.rollback\n      - pillar:\n          app_name: {{ data['app_name'] }}\n          failed_version: {{ data['version'] }}\n\
+         here:\n  caller.cmd.run:\n    - args:\n      - cmd: echo {{ data['version'] }} > {{ opts['root_dir'] }}/called\n",
+    );
+    fleet.machine.write(
+        "srv/salt/orchestration/rollback.sls",
+        "roll:\n  salt.state:\n    - tgt: '*'\n    - sls: rolled\n    - pillar: {word: \"{{ pillar['app_name'] }} {{ pillar['failed_version'] }}\"}\n",
+    );
+    leaves(&fleet, "rolled", "rolled");
+    fleet.minion("app1", "");
+    fleet
+        .run(&[
+            "event.send",
+            "myapp/deployment/failed",
+            "{\"app_name\": \"shop\", \"version\": \"v2\"}",
+        ])
+        .code(0);
+    until("it is rolled back", || {
+        fleet.machine.read("rolled").is_some_and(|text| text.trim() == "shop v2")
+    });
+    until("the master's machine did its part", || {
+        fleet.machine.read("called").is_some_and(|text| text.trim() == "v2")
+    });
+    until("the run is in the job cache", || {
+        let jobs = fleet.run(&["jobs.list_jobs", "--out=json"]).code(0).out;
+        jobs.contains("runner.state.orchestrate") && jobs.contains("Reactor")
+    });
+}
+
 /// Posts to the hook, and returns the status line.
 fn post(port: u16, path: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the hook listens");
