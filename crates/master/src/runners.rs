@@ -131,6 +131,10 @@ async fn with_events(
     let data = about();
     data.insert("return", outcome.value);
     data.insert("success", outcome.success);
+    // What broke because the master ends is no result; an orchestration will have one later.
+    if master.is_stopping() {
+        return data;
+    }
     keep(master, &call, &fun, &data).await;
     master.bus.fire(end.to_string(), data).data.clone()
 }
