@@ -64,6 +64,7 @@ async fn a_full_master_keeps_who_is_in() {
     let master = TestMaster::new(entries! { "max_minions" => 1, "auto_accept" => true }).await;
     let mut first = master.halite_minion("one", key(0));
     first.sign_in().await.unwrap();
+    first.prove().await;
     assert_eq!(master.minion("two", key(1)).sign_in().await.unwrap_err(), Refusal::Full);
     first.sign_in().await.unwrap();
 }
