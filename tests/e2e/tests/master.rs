@@ -170,9 +170,14 @@ fn jobs_targets_and_rights() {
     sign_in("ann", "s3cret", &["*", "cmd.run", "id"]).says("Authorization error occurred.");
     sign_in("bob", "s3cret", &["*", "test.ping"]).says("Authorization error occurred.");
     let unknown = ["-a", "nosuch", "--username", "x", "--password", "x", "*", "test.ping"];
-    fleet.salt(&unknown).code(2).says("\"nosuch\" is not available").complains("Authentication failed");
+    fleet
+        .salt(&unknown)
+        .code(2)
+        .says("\"nosuch\" is not available")
+        .complains("Authentication failed");
     let key = |user: &str| {
-        let args = ["--auth", "sharedsecret", "--username", user, "--password", "s3cret", "-l", "acc"];
+        let args =
+            ["--auth", "sharedsecret", "--username", user, "--password", "s3cret", "-l", "acc"];
         fleet.run("key", &args)
     };
     assert_eq!(key("ann").code(0).out, "Accepted Keys:\nweb1\n");
