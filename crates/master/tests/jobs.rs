@@ -206,7 +206,7 @@ impl Runners for Wheel {
         if call.function != "key.delete" {
             return None;
         }
-        let changed = self.0.delete(&halite_keys::Match::of(&call.args[0])).unwrap();
+        let changed = self.0.delete(&halite_keys::Match::of(&call.args[0])).expect("files");
         Some(Outcome { value: changed.keys.into(), success: true })
     }
 }
