@@ -49,7 +49,8 @@ impl Fleet {
             "root_dir: {root}\nid: boss\ninterface: 127.0.0.1\nret_port: {requests}\n\
              publish_port: {publications}\nsock_dir: {root}/run\ntoken_file: {root}/token\n\
              file_roots: {{base: [{root}/srv/salt]}}\npillar_roots: {{base: [{root}/srv/pillar]}}\n\
-             log_file: {root}/master.log\nlog_level_logfile: warning\n{more}"
+             log_file: {root}/master.log\nlog_level_logfile: warning\ntimeout: 2\n\
+             gather_job_timeout: 2\n{more}"
         );
         machine.write("etc/salt/master", &master);
         let minion = format!(
