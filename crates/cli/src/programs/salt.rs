@@ -401,7 +401,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
                 ticker.clear();
                 book.take(cx, gather.jid(), news, published.minions.len());
             }
-            Waited::TimedOut => ticker.show(gather.pending()),
+            Waited::TimedOut => ticker.show(&gather.pending()),
             Waited::Over => break,
         }
     }
