@@ -149,7 +149,7 @@ pub fn run(cx: &mut Context) -> u8 {
 
 /// What the events of a runner say of it.
 fn about(cx: &Cx, name: &str, args: &[Value], kwargs: &Dict) -> Dict {
-    let given = halite_wire::Args { args: args.to_vec(), kwargs: kwargs.clone() }.write();
+    let given = halite_master::runners::fun_args(args, kwargs);
     halite_value::entries! {
         "fun" => format!("runner.{name}"), "jid" => &cx.job.jid, "user" => caller(cx),
         "fun_args" => given,
