@@ -108,7 +108,19 @@ pub fn run(cx: &mut Context) -> u8 {
         return asynchronous(cx, &name, args, kwargs);
     }
     let own = context(cx, &jid, &name);
-    match (function.call)(&own, Call { args, kwargs }) {
+    let about = about(&own, &name, &args, &kwargs);
+    tell_master(&own, "new", &about);
+    let result = (function.call)(&own, Call { args, kwargs });
+    about.insert("success", result.is_ok());
+    about.insert(
+        "return",
+        match &result {
+            Ok(ret) => ret.clone(),
+            Err(error) => format!("Exception occurred in runner {name}: {error}").into(),
+        },
+    );
+    tell_master(&own, "ret", &about);
+    match result {
         Ok(ret) => {
             let code = retcode(&ret);
             if !cx.parsed.bool("quiet") {
@@ -132,6 +144,34 @@ pub fn run(cx: &mut Context) -> u8 {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
             1
         }
+    }
+}
+
+/// What the events of a runner say of it.
+fn about(cx: &Cx, name: &str, args: &[Value], kwargs: &Dict) -> Dict {
+    let given = halite_master::runners::fun_args(args, kwargs);
+    halite_value::entries! {
+        "fun" => format!("runner.{name}"), "jid" => &cx.job.jid, "user" => caller(cx),
+        "fun_args" => given,
+    }
+}
+
+fn caller(cx: &Cx) -> halite_value::SmolStr {
+    if !cx.job.user.is_empty() {
+        return cx.job.user.clone();
+    }
+    let us = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    us.map_or_else(|| "UNKNOWN".into(), |user| user.name.into())
+}
+
+/// Fires `salt/run/<jid>/…`, as Salt does, for reactors and listeners. Without a master nobody listens.
+fn tell_master(cx: &Cx, what: &str, data: &Dict) {
+    let folder = cx.opt_str("sock_dir").unwrap_or_default();
+    let Ok(mut client) = Client::connect(Path::new(folder.as_str())) else { return };
+    let tag = format!("salt/run/{}/{what}", cx.job.jid);
+    let request = Request::Fire { tag: tag.into(), data: data.shallow_copy() };
+    if let Err(error) = client.call(&request) {
+        tracing::debug!("the master was not told of the runner: {error}");
     }
 }
 
