@@ -36,7 +36,7 @@ fn genuine_minions_on_our_master() {
     for (id, ret) in site.ask(&["*", "test.arg", "a", "b=[1, 2]"]) {
         assert_eq!((&ret["args"], &ret["kwargs"]["b"]), (&json!(["a"]), &json!([1, 2])), "{id}");
     }
-    same(&site, &ids, &["pillar.get", "ports"], |_| json!([80, 443]));
+    same(&site, &ids, &["pillar.ls"], |_| json!(["who", "ports", "greeting"]));
     applies(&site, &ids);
     mine_and_files(&site, &ids);
     history(&site, &ids);
