@@ -45,7 +45,7 @@ use std::{
 };
 
 use halite_fileserver::FileServer;
-use halite_store::{Op, Store};
+use halite_store::{Op, State, Store};
 use halite_target::Index;
 use halite_transport::Hub;
 use halite_value::{
@@ -157,6 +157,14 @@ impl Master {
             peer.unbind();
             peer.close();
         }
+        // Connections without a name end silently; whoever waits for the minion has to be told.
+        let lost = self.jobs.lost(id, "its key was deleted or rejected");
+        let ops = lost.into_iter().map(|jid| Op::State {
+            jid: jid.to_string(),
+            minion: id.to_string(),
+            state: State::Lost,
+        });
+        let _stored_later = self.store.write(ops.collect());
         let mut index = self.index.write();
         index.set_accepted(id, false);
         if forget {
