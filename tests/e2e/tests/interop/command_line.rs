@@ -23,9 +23,11 @@ bus = salt.utils.event.get_event("master", sock_dir=opts["sock_dir"], opts=opts,
 print("ready", flush=True)
 sent = salt.utils.event.get_master_event(opts, opts["sock_dir"])
 sent.fire_event({"from": "python"}, "own/tag")
+returns = 0
 for event in bus.iter_events(full=True):
     print(event["tag"], salt.utils.json.dumps(event["data"]), flush=True)
-    if "/ret/two" in event["tag"]:
+    returns += "/ret/" in event["tag"]
+    if returns == 2:
         break
 "#;
 

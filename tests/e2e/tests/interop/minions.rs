@@ -95,7 +95,9 @@ fn a_long_job_is_waited_for(site: &Site, ids: &[&str]) {
 
 /// Starts to listen to the master's events; what is heard is written to a file.
 fn watch(site: &Site) -> std::process::Child {
-    until("the bus is there", || site.path("master/var/run/salt/master").exists());
+    until("the bus is there", || {
+        site.path("master/var/run/salt/master/master_event_pub.ipc").exists()
+    });
     let out = std::fs::File::create(site.path("events")).expect("a file");
     let mut command = Make::Ours.program("salt-run");
     command.arg("-c").arg(site.path("master/etc")).args(["state.event", "count=-1"]);
