@@ -69,7 +69,7 @@ fn the_genuine_command_line_on_our_master() {
     ran.code(0).says("Accepted Keys:\none\ntwo");
     let lookup = site.run_as(genuine, "salt-run", "master", &["jobs.list_jobs", "--out=json"]);
     assert!(lookup.out.contains("state.apply"), "the job cache on disk is Salt's: {lookup:?}");
-    // The minion's own bus, as a genuine salt-call beside our daemon would use it.
-    let call = site.run_as(genuine, "salt-call", "one", &["pillar.get", "who"]);
-    call.code(0).says("one");
+    // Genuine salt-call with our minion's keys.
+    let call = site.run_as(genuine, "salt-call", "one", &["cp.get_file_str", "salt://tree/a/one"]);
+    call.code(0).says("    1");
 }
