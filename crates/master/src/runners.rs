@@ -91,13 +91,13 @@ pub async fn wheel(master: &Arc<Master>, call: Call) -> Dict {
     .await
 }
 
-/// Salt's `fun_args`: the arguments, those with names last, as one map.
-fn fun_args(call: &Call) -> Value {
-    let mut args = call.args.clone();
-    if !call.kwargs.is_empty() {
-        args.push(call.kwargs.shallow_copy().into());
+/// Arguments as events show them: those with names last, in one dict.
+pub fn fun_args(args: &[Value], kwargs: &Dict) -> Vec<Value> {
+    let mut all = args.to_vec();
+    if !kwargs.is_empty() {
+        all.push(kwargs.shallow_copy().into());
     }
-    args.into()
+    all
 }
 
 async fn with_events(
@@ -109,7 +109,7 @@ async fn with_events(
     work: impl FnOnce(&Call) -> Option<Outcome> + Send + 'static,
 ) -> Dict {
     let fun = format!("{form}.{}", call.function);
-    let args = fun_args(&call);
+    let args = fun_args(&call.args, &call.kwargs);
     let about = || {
         entries! {
             "fun" => &fun, "jid" => &call.jid, "user" => &call.user, "fun_args" => args.clone(),
@@ -147,7 +147,7 @@ async fn keep(master: &Arc<Master>, call: &Call, fun: &str, data: &Dict) {
     let id = &master.settings.id;
     let jid = call.jid.to_string();
     let load = entries! {
-        "fun" => fun, "arg" => fun_args(call), "tgt" => id, "tgt_type" => "list", "ret" => "",
+        "fun" => fun, "arg" => fun_args(&call.args, &call.kwargs), "tgt" => id, "tgt_type" => "list", "ret" => "",
         "jid" => &call.jid, "user" => &call.user, "minions" => Value::list([id]),
         "kwargs" => Value::dict(),
     };

@@ -107,16 +107,26 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.opts.bool("async") {
         return asynchronous(cx, &name, args, kwargs);
     }
-    let ran = match in_master(cx, &name, &jid, &args, &kwargs) {
+    let own = context(cx, &jid, &name);
+    let result = match in_master(cx, &name, &jid, &args, &kwargs) {
         Some(ran) => ran,
         None => {
-            let told = Told::new(cx, &jid, &name, &args, &kwargs);
-            let ran = (function.call)(&context(cx, &jid, &name), Call { args, kwargs });
-            told.end(&ran);
-            ran
+            let about = about(&own, &name, &args, &kwargs);
+            tell_master(&own, "new", &about);
+            let result = (function.call)(&own, Call { args, kwargs });
+            about.insert("success", result.is_ok());
+            about.insert(
+                "return",
+                match &result {
+                    Ok(ret) => ret.clone(),
+                    Err(error) => format!("Exception occurred in runner {name}: {error}").into(),
+                },
+            );
+            tell_master(&own, "ret", &about);
+            result
         }
     };
-    match ran {
+    match result {
         Ok(ret) => {
             let code = retcode(&ret);
             if !cx.parsed.bool("quiet") {
@@ -140,58 +150,6 @@ pub fn run(cx: &mut Context) -> u8 {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
             1
         }
-    }
-}
-
-/// The events of a runner that runs here: `salt/run/<jid>/new` and `…/ret`, as Salt's runners fire
-/// them. Without a master nobody is told.
-struct Told {
-    master: Option<Client>,
-    jid: String,
-    about: Dict,
-}
-
-impl Told {
-    fn new(cx: &Context, jid: &str, fun: &str, args: &[Value], kwargs: &Dict) -> Self {
-        let mut fun_args = args.to_vec();
-        if !kwargs.is_empty() {
-            fun_args.push(kwargs.shallow_copy().into());
-        }
-        let user = match fleet::user() {
-            user if user.is_empty() => cx.opts.opt_str("user").unwrap_or_else(|| "root".into()),
-            user => user,
-        };
-        let about = entries! {
-            "fun" => format!("runner.{fun}"), "jid" => jid, "user" => user, "fun_args" => fun_args,
-        };
-        let master = Client::connect(Path::new(&*cx.opts.str("sock_dir"))).ok();
-        let mut told = Self { master, jid: jid.to_owned(), about };
-        told.fire("new", &told.about.shallow_copy());
-        told
-    }
-
-    fn fire(&mut self, end: &str, data: &Dict) {
-        let tag = format!("salt/run/{}/{end}", self.jid).into();
-        if let Some(master) = &mut self.master
-            && master.call(&Request::Fire { tag, data: data.clone() }).is_err()
-        {
-            self.master = None;
-        }
-    }
-
-    fn end(mut self, ran: &Result<Value>) {
-        let data = self.about.shallow_copy();
-        match ran {
-            Ok(ret) => {
-                data.insert("return", ret);
-                data.insert("success", retcode(ret) == 0);
-            }
-            Err(error) => {
-                data.insert("return", format!("Exception occurred in runner: {error}"));
-                data.insert("success", false);
-            }
-        }
-        self.fire("ret", &data);
     }
 }
 
@@ -230,6 +188,31 @@ fn in_master(
         Err(error) => Some(Err(Error::failed(format!(
             "{error}; the run goes on when the master is back: salt-run jobs.lookup_jid {jid}"
         )))),
+/// What the events of a runner say of it.
+fn about(cx: &Cx, name: &str, args: &[Value], kwargs: &Dict) -> Dict {
+    let given = halite_master::runners::fun_args(args, kwargs);
+    halite_value::entries! {
+        "fun" => format!("runner.{name}"), "jid" => &cx.job.jid, "user" => caller(cx),
+        "fun_args" => given,
+    }
+}
+
+fn caller(cx: &Cx) -> halite_value::SmolStr {
+    if !cx.job.user.is_empty() {
+        return cx.job.user.clone();
+    }
+    let us = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    us.map_or_else(|| "UNKNOWN".into(), |user| user.name.into())
+}
+
+/// Fires `salt/run/<jid>/…`, as Salt does, for reactors and listeners. Without a master nobody listens.
+fn tell_master(cx: &Cx, what: &str, data: &Dict) {
+    let folder = cx.opt_str("sock_dir").unwrap_or_default();
+    let Ok(mut client) = Client::connect(Path::new(folder.as_str())) else { return };
+    let tag = format!("salt/run/{}/{what}", cx.job.jid);
+    let request = Request::Fire { tag: tag.into(), data: data.shallow_copy() };
+    if let Err(error) = client.call(&request) {
+        tracing::debug!("the master was not told of the runner: {error}");
     }
 }
 
