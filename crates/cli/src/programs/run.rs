@@ -6,7 +6,7 @@ use halite_client::{Client, Request};
 use halite_minion::{Alone, Link};
 use halite_output::{Colors, Style};
 use halite_spec::{Call, Cx, Error, Event, Job, Refresh, Result};
-use halite_value::{Dict, Value, entries};
+use halite_value::{Dict, Value};
 
 use crate::{
     args::Args,
@@ -188,6 +188,9 @@ fn in_master(
         Err(error) => Some(Err(Error::failed(format!(
             "{error}; the run goes on when the master is back: salt-run jobs.lookup_jid {jid}"
         )))),
+    }
+}
+
 /// What the events of a runner say of it.
 fn about(cx: &Cx, name: &str, args: &[Value], kwargs: &Dict) -> Dict {
     let given = halite_master::runners::fun_args(args, kwargs);
