@@ -10,6 +10,7 @@ use halite_spec::Module;
 // gen:begin
 pub mod aliases;
 pub mod alternatives;
+pub mod apache;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -69,6 +70,7 @@ pub mod xml;
 pub static ALL: &[&Module] = &[
     &aliases::MODULE,
     &alternatives::MODULE,
+    &apache::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
