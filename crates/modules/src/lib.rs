@@ -9,6 +9,7 @@ use halite_spec::Module;
 
 // gen:begin
 pub mod aliases;
+pub mod apache;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -64,6 +65,7 @@ pub mod xml;
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &aliases::MODULE,
+    &apache::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,

@@ -8,6 +8,10 @@ use halite_spec::StateModule;
 
 // gen:begin
 pub mod alias;
+pub mod apache;
+pub mod apache_conf;
+pub mod apache_module;
+pub mod apache_site;
 pub mod cmd;
 pub mod cron;
 pub mod disk;
@@ -49,6 +53,10 @@ pub mod user;
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
     &alias::STATES,
+    &apache::STATES,
+    &apache_conf::STATES,
+    &apache_module::STATES,
+    &apache_site::STATES,
     &cmd::STATES,
     &cron::STATES,
     &disk::STATES,
