@@ -8,6 +8,7 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod acl;
 pub mod aliases;
 pub mod apache;
 pub mod cmd;
@@ -17,7 +18,9 @@ pub mod cron;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
+pub mod dig;
 pub mod disk;
+pub mod dnsutil;
 pub mod environ;
 pub mod event;
 pub mod file;
@@ -28,6 +31,7 @@ pub mod group;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
+pub mod ip;
 pub mod iptables;
 pub mod kmod;
 pub mod locale;
@@ -56,6 +60,8 @@ pub mod state;
 pub mod status;
 pub mod sys;
 pub mod sysctl;
+pub mod sysfs;
+pub mod system;
 pub mod temp;
 pub mod test;
 pub mod timezone;
@@ -64,6 +70,7 @@ pub mod xml;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &acl::MODULE,
     &aliases::MODULE,
     &apache::MODULE,
     &cmd::MODULE,
@@ -73,7 +80,9 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
+    &dig::MODULE,
     &disk::MODULE,
+    &dnsutil::MODULE,
     &environ::MODULE,
     &event::MODULE,
     &file::MODULE,
@@ -84,6 +93,7 @@ pub static ALL: &[&Module] = &[
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
+    &ip::MODULE,
     &iptables::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
@@ -112,6 +122,8 @@ pub static ALL: &[&Module] = &[
     &status::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
+    &sysfs::MODULE,
+    &system::MODULE,
     &temp::MODULE,
     &test::MODULE,
     &timezone::MODULE,

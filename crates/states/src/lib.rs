@@ -7,6 +7,7 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod acl;
 pub mod alias;
 pub mod apache;
 pub mod apache_conf;
@@ -31,6 +32,7 @@ pub mod r#loop;
 pub mod lvm;
 pub mod module;
 pub mod mount;
+pub mod network;
 pub mod pkg;
 pub mod process;
 pub mod rabbitmq_cluster;
@@ -46,12 +48,14 @@ pub mod ssh_known_hosts;
 pub mod stateconf;
 pub mod status;
 pub mod sysctl;
+pub mod sysfs;
 pub mod test;
 pub mod timezone;
 pub mod user;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
+    &acl::STATES,
     &alias::STATES,
     &apache::STATES,
     &apache_conf::STATES,
@@ -76,6 +80,7 @@ pub static ALL: &[&StateModule] = &[
     &lvm::STATES,
     &module::STATES,
     &mount::STATES,
+    &network::STATES,
     &pkg::STATES,
     &process::STATES,
     &rabbitmq_cluster::STATES,
@@ -91,6 +96,7 @@ pub static ALL: &[&StateModule] = &[
     &stateconf::STATES,
     &status::STATES,
     &sysctl::STATES,
+    &sysfs::STATES,
     &test::STATES,
     &timezone::STATES,
     &user::STATES,

@@ -1,0 +1,71 @@
+//! Every native function and state takes the arguments genuine Salt's takes: the same names, in the
+//! same order, with the same defaults (recorded by `data/record_argspecs.py`).
+//!
+//! Callers write arguments by position and by name, and tools read `sys.argspec`; a name of our own
+//! would break both. What differs on purpose is listed here with its reason.
+
+use halite_minion::registry;
+use halite_spec::Param;
+
+/// Where we differ, and why.
+const DIFFERS: &[(&str, &str)] = &include!("data/differs.rs");
+
+/// `a, b=None`: the arguments that have names.
+fn shown(params: &[Param]) -> String {
+    let named = params.iter().filter(|param| !param.rest);
+    let parts = named.map(|param| match param.default {
+        Some(make) => format!("{}={}", param.name, make().repr()),
+        None => param.name.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Name and arguments of a recorded line, without the catch-alls.
+fn recorded(line: &str) -> Option<(&str, String)> {
+    let (name, rest) = line.split_once('(')?;
+    let rest = rest.strip_suffix(')')?;
+    let cut = |rest: &str, end: &str| rest.strip_suffix(end).map(|rest| rest.trim_end_matches(", ").to_owned());
+    let rest = cut(rest, "**kwargs").unwrap_or_else(|| rest.to_owned());
+    let rest = cut(&rest, "*args").unwrap_or(rest);
+    Some((name, rest))
+}
+
+fn compare(data: &str, ours: impl Fn(&str) -> Option<&'static [Param]>) -> (usize, Vec<String>) {
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for (name, theirs) in data.lines().filter_map(recorded) {
+        let Some(params) = ours(name) else { continue };
+        count += 1;
+        let known = DIFFERS.iter().any(|(own, _)| *own == name);
+        let ours = shown(params);
+        if (ours == theirs) == known {
+            wrong.push(format!("{name}\n    ours   ({ours})\n    theirs ({theirs})"));
+        }
+    }
+    (count, wrong)
+}
+
+#[test]
+fn functions_take_what_salts_take() {
+    let (count, wrong) = compare(include_str!("data/functions.txt"), |name| {
+        registry::function(name).map(|function| function.params)
+    });
+    assert!(wrong.is_empty(), "{} of {count} functions:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 600, "only {count} functions compared");
+}
+
+#[test]
+fn states_take_what_salts_take() {
+    let (count, wrong) = compare(include_str!("data/states.txt"), |name| {
+        registry::state(name).map(|state| (state.params)())
+    });
+    assert!(wrong.is_empty(), "{} of {count} states:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 120, "only {count} states compared");
+}
+
+#[test]
+fn what_differs_has_a_reason() {
+    for (name, reason) in DIFFERS {
+        assert!(!reason.is_empty(), "{name}");
+    }
+}
