@@ -23,6 +23,7 @@ pub mod disk;
 pub mod dnsutil;
 pub mod environ;
 pub mod event;
+pub mod extfs;
 pub mod file;
 pub mod firewalld;
 pub mod git;
@@ -33,9 +34,11 @@ pub mod hosts;
 pub mod http;
 pub mod ip;
 pub mod iptables;
+pub mod keyboard;
 pub mod kmod;
 pub mod locale;
 pub mod log;
+pub mod logrotate;
 pub mod lowpkg;
 pub mod lvm;
 pub mod r#match;
@@ -43,6 +46,7 @@ pub mod mine;
 pub mod minion;
 pub mod mount;
 pub mod network;
+pub mod nftables;
 pub mod pillar;
 pub mod pkg;
 pub mod pkg_resource;
@@ -85,6 +89,7 @@ pub static ALL: &[&Module] = &[
     &dnsutil::MODULE,
     &environ::MODULE,
     &event::MODULE,
+    &extfs::MODULE,
     &file::MODULE,
     &firewalld::MODULE,
     &git::MODULE,
@@ -95,9 +100,11 @@ pub static ALL: &[&Module] = &[
     &http::MODULE,
     &ip::MODULE,
     &iptables::MODULE,
+    &keyboard::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
     &log::MODULE,
+    &logrotate::MODULE,
     &lowpkg::MODULE,
     &lvm::MODULE,
     &r#match::MODULE,
@@ -105,6 +112,7 @@ pub static ALL: &[&Module] = &[
     &minion::MODULE,
     &mount::MODULE,
     &network::MODULE,
+    &nftables::MODULE,
     &pillar::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,

@@ -386,6 +386,7 @@ pub fn subnets(
     cx: &Cx,
     /// Only of these interfaces.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     interfaces: Vec<String>,
 ) -> Result<Vec<String>> {
     nets(cx, &interfaces, true)
@@ -746,6 +747,7 @@ pub fn get_fqdn(cx: &Cx) -> Result<String> {
 pub fn mod_hostname(
     cx: &Cx,
     /// The name.
+    #[arg(required)]
     hostname: Option<String>,
 ) -> Result<bool> {
     let Some(hostname) = hostname else { return Ok(false) };

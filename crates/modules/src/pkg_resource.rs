@@ -372,6 +372,7 @@ pub fn version_clean(
     _cx: &Cx,
     /// The version.
     #[default(Value::Null)]
+    #[arg(required)]
     verstr: Value,
 ) -> Result<Value> {
     Ok(verstr)
@@ -414,6 +415,7 @@ pub fn check_extra_requirements(
     pkgname: Value,
     /// The version.
     #[default(Value::Null)]
+    #[arg(required)]
     pkgver: Value,
 ) -> Result<bool> {
     let _ = (pkgname, pkgver);
@@ -434,6 +436,7 @@ pub fn format_pkg_list(
     versions_as_list: bool,
     /// Attributes to return instead: a list, or `all`.
     #[default(Value::Null)]
+    #[arg(required)]
     attr: Value,
 ) -> Result<Dict> {
     const KNOWN: [&str; 6] =
@@ -510,11 +513,13 @@ pub fn format_version(
     _cx: &Cx,
     /// The epoch, or nothing.
     #[default(Value::Null)]
+    #[arg(required)]
     epoch: Value,
     /// The version.
     version: String,
     /// The release, or nothing.
     #[default(Value::Null)]
+    #[arg(required)]
     release: Value,
 ) -> Result<String> {
     let text = |value: &Value| value.truthy().then(|| value.to_string());

@@ -607,6 +607,7 @@ pub fn chfullname(
     name: String,
     /// The full name.
     #[default(None)]
+    #[arg(required)]
     fullname: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -625,6 +626,7 @@ pub fn chroomnumber(
     /// The account.
     name: String,
     /// The room.
+    #[arg(required)]
     roomnumber: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -643,6 +645,7 @@ pub fn chworkphone(
     /// The account.
     name: String,
     /// The number.
+    #[arg(required)]
     workphone: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -661,6 +664,7 @@ pub fn chhomephone(
     /// The account.
     name: String,
     /// The number.
+    #[arg(required)]
     homephone: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -679,6 +683,7 @@ pub fn chother(
     /// The account.
     name: String,
     /// The text.
+    #[arg(required)]
     other: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,

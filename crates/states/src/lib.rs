@@ -13,6 +13,7 @@ pub mod apache;
 pub mod apache_conf;
 pub mod apache_module;
 pub mod apache_site;
+pub mod blockdev;
 pub mod cmd;
 pub mod cron;
 pub mod disk;
@@ -26,13 +27,16 @@ pub mod group;
 pub mod host;
 pub mod http;
 pub mod iptables;
+pub mod keyboard;
 pub mod kmod;
 pub mod locale;
+pub mod logrotate;
 pub mod r#loop;
 pub mod lvm;
 pub mod module;
 pub mod mount;
 pub mod network;
+pub mod nftables;
 pub mod pkg;
 pub mod process;
 pub mod rabbitmq_cluster;
@@ -61,6 +65,7 @@ pub static ALL: &[&StateModule] = &[
     &apache_conf::STATES,
     &apache_module::STATES,
     &apache_site::STATES,
+    &blockdev::STATES,
     &cmd::STATES,
     &cron::STATES,
     &disk::STATES,
@@ -74,13 +79,16 @@ pub static ALL: &[&StateModule] = &[
     &host::STATES,
     &http::STATES,
     &iptables::STATES,
+    &keyboard::STATES,
     &kmod::STATES,
     &locale::STATES,
+    &logrotate::STATES,
     &r#loop::STATES,
     &lvm::STATES,
     &module::STATES,
     &mount::STATES,
     &network::STATES,
+    &nftables::STATES,
     &pkg::STATES,
     &process::STATES,
     &rabbitmq_cluster::STATES,

@@ -827,12 +827,15 @@ pub struct FstabPresent {
     fs_vfstype: String,
     /// The options.
     #[default(Strings(vec!["defaults".to_owned()]))]
+    #[shown("defaults".to_owned())]
     fs_mntops: Strings,
     /// Whether `dump` saves it.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     fs_freq: String,
     /// When it is checked.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     fs_passno: String,
     /// How the device is named: `device`, `label`, `uuid`, `partlabel`, `partuuid`.
     mount_by: Option<String>,

@@ -321,21 +321,27 @@ pub struct CheckPillar {
     name: Value,
     /// Paths that must be there.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     present: Vec<String>,
     /// Paths of booleans.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     boolean: Vec<String>,
     /// Paths of whole numbers.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     integer: Vec<String>,
     /// Paths of texts.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     string: Vec<String>,
     /// Paths of lists.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     listing: Vec<String>,
     /// Paths of dicts.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     dictionary: Vec<String>,
     /// Also name those that are right.
     #[default(false)]
