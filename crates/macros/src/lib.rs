@@ -156,10 +156,6 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
             })?;
         }
     }
-    let last = |ty: &Type| match ty {
-        Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-        _ => None,
-    };
     if default.is_none() && !required && last(ty).as_deref() == Some("Option") {
         default = Some(syn::parse_quote!(None));
     }
@@ -174,6 +170,16 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
         aliases,
         rest,
     })
+}
+
+/// `Option` of `std::option::Option<T>`; a type handed on by a macro comes in a group.
+fn last(ty: &Type) -> Option<String> {
+    match ty {
+        Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+        Type::Group(group) => last(&group.elem),
+        Type::Paren(paren) => last(&paren.elem),
+        _ => None,
+    }
 }
 
 fn spec_of(param: &Param) -> Tokens {

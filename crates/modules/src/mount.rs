@@ -268,6 +268,7 @@ pub fn rm_fstab(
     /// The place.
     name: String,
     /// The device.
+    #[arg(required)]
     device: Option<String>,
     /// The file.
     #[default("/etc/fstab".to_owned())]

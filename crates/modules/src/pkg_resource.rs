@@ -371,7 +371,6 @@ pub fn stringify(
 pub fn version_clean(
     _cx: &Cx,
     /// The version.
-    #[default(Value::Null)]
     #[arg(required)]
     verstr: Value,
 ) -> Result<Value> {
@@ -414,7 +413,6 @@ pub fn check_extra_requirements(
     /// The package.
     pkgname: Value,
     /// The version.
-    #[default(Value::Null)]
     #[arg(required)]
     pkgver: Value,
 ) -> Result<bool> {
@@ -435,7 +433,6 @@ pub fn format_pkg_list(
     /// Versions as a list, not joined by commas.
     versions_as_list: bool,
     /// Attributes to return instead: a list, or `all`.
-    #[default(Value::Null)]
     #[arg(required)]
     attr: Value,
 ) -> Result<Dict> {
@@ -512,13 +509,11 @@ fn full_version(epoch: Option<&str>, version: &str, release: Option<&str>) -> St
 pub fn format_version(
     _cx: &Cx,
     /// The epoch, or nothing.
-    #[default(Value::Null)]
     #[arg(required)]
     epoch: Value,
     /// The version.
     version: String,
     /// The release, or nothing.
-    #[default(Value::Null)]
     #[arg(required)]
     release: Value,
 ) -> Result<String> {

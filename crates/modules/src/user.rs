@@ -606,7 +606,6 @@ pub fn chfullname(
     /// The account.
     name: String,
     /// The full name.
-    #[default(None)]
     #[arg(required)]
     fullname: Option<String>,
     /// Work on the files below this folder.

@@ -20,10 +20,12 @@ pub mod disk;
 pub mod environ;
 pub mod event;
 pub mod file;
+pub mod firewall;
 pub mod firewalld;
 pub mod git;
 pub mod grains;
 pub mod group;
+pub mod highstate_doc;
 pub mod host;
 pub mod http;
 pub mod iptables;
@@ -72,10 +74,12 @@ pub static ALL: &[&StateModule] = &[
     &environ::STATES,
     &event::STATES,
     &file::STATES,
+    &firewall::STATES,
     &firewalld::STATES,
     &git::STATES,
     &grains::STATES,
     &group::STATES,
+    &highstate_doc::STATES,
     &host::STATES,
     &http::STATES,
     &iptables::STATES,

@@ -41,7 +41,7 @@ impl State for Present {
         let mut wrong = Vec::new();
         for (name, wanted) in self.wanted() {
             let is = sysfs::read(cx, name.as_str().into(), String::new())?;
-            if is == Value::Bool(false) {
+            if matches!(is, Value::Bool(false)) {
                 return Err(Error::failed(format!("SysFS attribute {name} doesn't exist.")));
             }
             // Several choices, the one in force in brackets: `[none] scan-time`.

@@ -254,9 +254,10 @@ pub struct Configurable {
     comment: String,
     /// A warning, or a list of them.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     warnings: Vec<String>,
     /// Whether changes are told in test mode.
-    #[default(true)]
+    #[default(false)]
     allow_test_mode_failure: bool,
 }
 

@@ -137,6 +137,7 @@ macro_rules! git {
             password: Option<String>,
             /// Private keys for ssh.
             #[default(Vec::new())]
+            #[shown(halite_value::Value::Null)]
             identity: Vec<String>,
             /// Do not log a failure as an error.
             #[default(false)]
