@@ -47,6 +47,7 @@ pub mod minion;
 pub mod mount;
 pub mod network;
 pub mod nftables;
+pub mod partition;
 pub mod pillar;
 pub mod pkg;
 pub mod pkg_resource;
@@ -55,6 +56,7 @@ pub mod publish;
 pub mod rabbitmq;
 pub mod random;
 pub mod saltutil;
+pub mod sdb;
 pub mod selinux;
 pub mod service;
 pub mod shadow;
@@ -113,6 +115,7 @@ pub static ALL: &[&Module] = &[
     &mount::MODULE,
     &network::MODULE,
     &nftables::MODULE,
+    &partition::MODULE,
     &pillar::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
@@ -121,6 +124,7 @@ pub static ALL: &[&Module] = &[
     &rabbitmq::MODULE,
     &random::MODULE,
     &saltutil::MODULE,
+    &sdb::MODULE,
     &selinux::MODULE,
     &service::MODULE,
     &shadow::MODULE,
