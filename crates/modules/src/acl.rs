@@ -182,8 +182,7 @@ pub fn modfacl(
         None => vec![acl_name.to_string()],
     };
     let kind = letters(&acl_type)?;
-    let entries: Vec<String> =
-        names.iter().map(|name| format!("{kind}:{name}:{perms}")).collect();
+    let entries: Vec<String> = names.iter().map(|name| format!("{kind}:{name}:{perms}")).collect();
     let mut words = vec!["setfacl".to_owned()];
     words.extend(recursive.then(|| "-R".to_owned()));
     words.extend(["-m".to_owned(), entries.join(","), "--".to_owned()]);

@@ -22,7 +22,10 @@ fn ask(cx: &Cx, name: &str, kind: &str, nameserver: Option<&str>) -> Result<Vec<
     }
     let output = cx.host.run(&Command::line(words).query())?;
     if !output.ok() {
-        tracing::warn!("dig returned exit code '{}'. Returning empty list as fallback.", output.code);
+        tracing::warn!(
+            "dig returned exit code '{}'. Returning empty list as fallback.",
+            output.code
+        );
         return Ok(Vec::new());
     }
     let text = output.stdout_text();
@@ -34,12 +37,7 @@ pub fn is_address(text: &str) -> bool {
 }
 
 /// Only the addresses: names on the way to them are left out.
-pub fn addresses(
-    cx: &Cx,
-    host: &str,
-    kind: &str,
-    nameserver: Option<&str>,
-) -> Result<Vec<String>> {
+pub fn addresses(cx: &Cx, host: &str, kind: &str, nameserver: Option<&str>) -> Result<Vec<String>> {
     Ok(ask(cx, host, kind, nameserver)?.into_iter().filter(|line| is_address(line)).collect())
 }
 

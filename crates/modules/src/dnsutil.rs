@@ -204,18 +204,22 @@ pub fn parse_zone(
         if !line.starts_with([' ', '\t']) {
             last = words.first().copied().unwrap_or_default().to_owned();
         }
-            let all: Vec<&str> = line.split_whitespace().filter(|word| *word != "IN").collect();
+        let all: Vec<&str> = line.split_whitespace().filter(|word| *word != "IN").collect();
         let kinds = ["SOA", "NS", "MX", "A", "AAAA", "CNAME", "TXT", "PTR", "SRV"];
         let Some(at) = all.iter().position(|word| kinds.contains(word)) else { continue };
-        let (kind, rest) = (all.get(at).copied().unwrap_or_default(), all.get(at + 1..).unwrap_or(&[]));
+        let (kind, rest) =
+            (all.get(at).copied().unwrap_or_default(), all.get(at + 1..).unwrap_or(&[]));
         match kind {
             "SOA" => {
                 let part = |at: usize| rest.get(at).copied().unwrap_or_default();
-                ret.insert("SOA", halite_value::dict! {
-                    "master" => part(0), "email" => part(1), "serial" => part(2),
-                    "refresh" => part(3), "retry" => part(4), "expire" => part(5),
-                    "minimumttl" => part(6),
-                });
+                ret.insert(
+                    "SOA",
+                    halite_value::dict! {
+                        "master" => part(0), "email" => part(1), "serial" => part(2),
+                        "refresh" => part(3), "retry" => part(4), "expire" => part(5),
+                        "minimumttl" => part(6),
+                    },
+                );
             }
             "NS" => {
                 if let Value::List(list) = ret.get_or_insert_with("NS", || List::new().into()) {

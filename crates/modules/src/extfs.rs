@@ -10,26 +10,60 @@ module! {
 
 /// Options by name, with the letter of the program; those without a value are flags.
 const MKFS: &[(&str, &str)] = &[
-    ("block_size", "-b"), ("check", "-c"), ("fragment_size", "-f"), ("group_size", "-g"),
-    ("number_of_groups", "-G"), ("bytes_per_inode", "-i"), ("inode_size", "-I"),
-    ("journal", "-j"), ("journal_options", "-J"), ("blocks_file", "-l"), ("label", "-L"),
-    ("reserved", "-m"), ("last_dir", "-M"), ("test", "-n"), ("number_of_inodes", "-N"),
-    ("creator_os", "-o"), ("opts", "-O"), ("revision", "-r"), ("super", "-S"),
-    ("usage_type", "-T"), ("uuid", "-U"), ("ext_options", "-E"),
+    ("block_size", "-b"),
+    ("check", "-c"),
+    ("fragment_size", "-f"),
+    ("group_size", "-g"),
+    ("number_of_groups", "-G"),
+    ("bytes_per_inode", "-i"),
+    ("inode_size", "-I"),
+    ("journal", "-j"),
+    ("journal_options", "-J"),
+    ("blocks_file", "-l"),
+    ("label", "-L"),
+    ("reserved", "-m"),
+    ("last_dir", "-M"),
+    ("test", "-n"),
+    ("number_of_inodes", "-N"),
+    ("creator_os", "-o"),
+    ("opts", "-O"),
+    ("revision", "-r"),
+    ("super", "-S"),
+    ("usage_type", "-T"),
+    ("uuid", "-U"),
+    ("ext_options", "-E"),
 ];
 const TUNE: &[(&str, &str)] = &[
-    ("max", "-c"), ("count", "-C"), ("error", "-e"), ("extended_opts", "-E"), ("force", "-f"),
-    ("group", "-g"), ("interval", "-i"), ("inode_size", "-I"), ("journal", "-j"),
-    ("journal_opts", "-J"), ("label", "-L"), ("reserved", "-m"), ("last_dir", "-M"),
-    ("opts", "-o"), ("feature", "-O"), ("mmp_check", "-p"), ("reserved_percentage", "-r"),
-    ("quota_opts", "-Q"), ("time", "-T"), ("user", "-u"), ("uuid", "-U"),
+    ("max", "-c"),
+    ("count", "-C"),
+    ("error", "-e"),
+    ("extended_opts", "-E"),
+    ("force", "-f"),
+    ("group", "-g"),
+    ("interval", "-i"),
+    ("inode_size", "-I"),
+    ("journal", "-j"),
+    ("journal_opts", "-J"),
+    ("label", "-L"),
+    ("reserved", "-m"),
+    ("last_dir", "-M"),
+    ("opts", "-o"),
+    ("feature", "-O"),
+    ("mmp_check", "-p"),
+    ("reserved_percentage", "-r"),
+    ("quota_opts", "-Q"),
+    ("time", "-T"),
+    ("user", "-u"),
+    ("uuid", "-U"),
 ];
 
 fn options(kwargs: &Dict, known: &[(&str, &str)]) -> Vec<String> {
     let mut words = Vec::new();
     for (name, value) in kwargs {
         let name = name.to_str();
-        let Some((_, letter)) = known.iter().find(|(own, _)| *own == name.as_str()) else { continue };
+        let Some((_, letter)) = known.iter().find(|(own, _)| *own == name.as_str()) else {
+            continue;
+        };
         match &value {
             Value::Bool(false) | Value::Null => {}
             Value::Bool(true) => words.push((*letter).to_owned()),
@@ -169,7 +203,9 @@ pub fn dump(
         } else if let Some((name, value)) = line.split_once(':') {
             let value = value.trim();
             match name {
-                "Filesystem features" => attributes.insert(name, Value::list(value.split_whitespace())),
+                "Filesystem features" => {
+                    attributes.insert(name, Value::list(value.split_whitespace()))
+                }
                 _ => attributes.insert(name, value),
             };
         }

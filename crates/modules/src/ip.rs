@@ -129,9 +129,10 @@ impl Given<'_> {
 /// The parts of a bond, in the order of their names.
 fn bond_parts(given: &Given) -> Result<Vec<(&'static str, String)>> {
     let mode = given.text("mode").unwrap_or_else(|| "balance-rr".into());
-    let number = MODES.iter().position(|own| *own == mode).or_else(|| {
-        mode.parse::<usize>().ok().filter(|number| *number < MODES.len())
-    });
+    let number = MODES
+        .iter()
+        .position(|own| *own == mode)
+        .or_else(|| mode.parse::<usize>().ok().filter(|number| *number < MODES.len()));
     let Some(number) = number else {
         return Err(Error::failed(format!(
             "Invalid option -- Interface: bond, Option: mode, Expected: [{}]",
@@ -164,8 +165,10 @@ fn bond_parts(given: &Given) -> Result<Vec<(&'static str, String)>> {
 fn protocol(given: &Given, key: &str) -> String {
     match given.text(key).as_deref() {
         Some("none") | None => "manual".into(),
-        Some("bootp" | "dhcp" | "loopback" | "static" | "manual" | "ppp" | "auto" | "v4tunnel"
-        | "6to4") => given.text(key).unwrap_or_default(),
+        Some(
+            "bootp" | "dhcp" | "loopback" | "static" | "manual" | "ppp" | "auto" | "v4tunnel"
+            | "6to4",
+        ) => given.text(key).unwrap_or_default(),
         Some(_) => "static".into(),
     }
 }
@@ -550,8 +553,7 @@ fn switch(cx: &Cx, program: &str, iface: &str, kind: &str) -> Result<Option<Stri
 fn settings_now(cx: &Cx) -> Result<Vec<String>> {
     let text = read(cx, Path::new("/etc/default/networking"))?;
     let on = text.lines().find_map(|line| line.trim().strip_prefix("CONFIGURE_INTERFACES="));
-    let mut lines: Vec<String> =
-        on.map(|on| format!("NETWORKING={on}\n")).into_iter().collect();
+    let mut lines: Vec<String> = on.map(|on| format!("NETWORKING={on}\n")).into_iter().collect();
     let name = read(cx, Path::new("/etc/hostname"))?;
     let name = name.trim();
     let name = name.split_once('.').map_or(name, |(name, _)| name);
@@ -606,7 +608,8 @@ pub fn build_network_settings(
         return Ok(wanted);
     }
     let path = Path::new("/etc/default/networking");
-    let on = wanted.first().and_then(|line| line.trim().split_once('=')).map_or("yes", |(_, on)| on);
+    let on =
+        wanted.first().and_then(|line| line.trim().split_once('=')).map_or("yes", |(_, on)| on);
     let text = read(cx, path)?;
     let mut new = String::new();
     let mut placed = false;
@@ -625,7 +628,11 @@ pub fn build_network_settings(
     cx.host.create_dirs(Path::new("/etc/default"), None)?;
     cx.host.write(path, new.as_bytes(), &Write::default())?;
     if let Some(name) = Given(&settings.kwargs).text("hostname") {
-        cx.host.write(Path::new("/etc/hostname"), format!("{name}\n").as_bytes(), &Write::default())?;
+        cx.host.write(
+            Path::new("/etc/hostname"),
+            format!("{name}\n").as_bytes(),
+            &Write::default(),
+        )?;
     }
     Ok(wanted)
 }

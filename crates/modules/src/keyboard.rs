@@ -38,7 +38,9 @@ pub fn get_sys(cx: &Cx) -> Result<String> {
     if cx.host.which("localectl").is_some() {
         let text = cx.host.run(&Command::line(["localectl"]).query())?.stdout_text();
         let line = text.lines().find_map(|line| line.trim().strip_prefix("VC Keymap:"));
-        if let Some(layout) = line.map(str::trim).filter(|layout| !layout.is_empty() && *layout != "n/a") {
+        if let Some(layout) =
+            line.map(str::trim).filter(|layout| !layout.is_empty() && *layout != "n/a")
+        {
             return Ok(layout.to_owned());
         }
     }

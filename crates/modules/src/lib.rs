@@ -10,6 +10,7 @@ use halite_spec::Module;
 // gen:begin
 pub mod acl;
 pub mod aliases;
+pub mod alternatives;
 pub mod apache;
 pub mod cmd;
 pub mod config;
@@ -34,6 +35,7 @@ pub mod hosts;
 pub mod http;
 pub mod ip;
 pub mod iptables;
+pub mod jinja;
 pub mod keyboard;
 pub mod kmod;
 pub mod locale;
@@ -49,12 +51,14 @@ pub mod network;
 pub mod nftables;
 pub mod partition;
 pub mod pillar;
+pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
 pub mod ps;
 pub mod publish;
 pub mod rabbitmq;
 pub mod random;
+pub mod salt_version;
 pub mod saltutil;
 pub mod sdb;
 pub mod selinux;
@@ -72,12 +76,14 @@ pub mod temp;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 pub mod xml;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &acl::MODULE,
     &aliases::MODULE,
+    &alternatives::MODULE,
     &apache::MODULE,
     &cmd::MODULE,
     &config::MODULE,
@@ -102,6 +108,7 @@ pub static ALL: &[&Module] = &[
     &http::MODULE,
     &ip::MODULE,
     &iptables::MODULE,
+    &jinja::MODULE,
     &keyboard::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
@@ -117,12 +124,14 @@ pub static ALL: &[&Module] = &[
     &nftables::MODULE,
     &partition::MODULE,
     &pillar::MODULE,
+    &pip::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
     &ps::MODULE,
     &publish::MODULE,
     &rabbitmq::MODULE,
     &random::MODULE,
+    &salt_version::MODULE,
     &saltutil::MODULE,
     &sdb::MODULE,
     &selinux::MODULE,
@@ -140,6 +149,7 @@ pub static ALL: &[&Module] = &[
     &test::MODULE,
     &timezone::MODULE,
     &user::MODULE,
+    &virtualenv::MODULE,
     &xml::MODULE,
 ];
 // gen:end

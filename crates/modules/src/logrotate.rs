@@ -23,18 +23,24 @@ fn value_of(words: &[&str]) -> Value {
 
 fn read(cx: &Cx, path: &Path, into: &Dict, depth: usize) -> Result<()> {
     let Some(text) = cx.host.read_text_if_there(path)? else {
-        return Err(Error::failed(format!("[Errno 2] No such file or directory: '{}'", path.display())));
+        return Err(Error::failed(format!(
+            "[Errno 2] No such file or directory: '{}'",
+            path.display()
+        )));
     };
     let mut block: Option<Dict> = None;
     let mut script = false;
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         let words: Vec<&str> = line.split_whitespace().collect();
         let first = words.first().copied().unwrap_or_default();
         if script {
             script = first != "endscript";
             continue;
         }
-        if matches!(first, "prerotate" | "postrotate" | "firstaction" | "lastaction" | "preremove") {
+        if matches!(first, "prerotate" | "postrotate" | "firstaction" | "lastaction" | "preremove")
+        {
             script = true;
             continue;
         }

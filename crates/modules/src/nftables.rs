@@ -233,7 +233,9 @@ pub fn get_rules(
     let text = run(cx, &["list", "tables", family], true)?.stdout_text();
     let mut found = Vec::new();
     for table in text.lines().filter_map(|line| line.split_whitespace().nth(2)) {
-        found.push(run(cx, &["list", "table", family, table], true)?.stdout_text().trim_end().to_owned());
+        found.push(
+            run(cx, &["list", "table", family, table], true)?.stdout_text().trim_end().to_owned(),
+        );
     }
     Ok(found)
 }
@@ -250,7 +252,8 @@ pub fn get_rules_json(
     #[default("ipv4".to_owned())]
     family: String,
 ) -> Result<Value> {
-    let words = ["--numeric", "--numeric", "--numeric", "--json", "list", "ruleset", family_of(&family)];
+    let words =
+        ["--numeric", "--numeric", "--numeric", "--json", "list", "ruleset", family_of(&family)];
     let text = run(cx, &words, true)?.stdout_text();
     let data = json::from_str(&text).map_err(|error| Error::failed(error.to_string()))?;
     Ok(data.get("nftables").unwrap_or_default())
@@ -359,8 +362,7 @@ pub fn check(
     let wanted = plain(&rule);
     let found = rules_of(cx, &table, &chain, &family)?.iter().any(|(own, _)| plain(own) == wanted);
     let not = if found { "exists" } else { "does not exist" };
-    let text =
-        format!("Rule {rule} in chain {chain} in table {table} in family {family} {not}");
+    let text = format!("Rule {rule} in chain {chain} in table {table} in family {family} {not}");
     Ok(said(found, text))
 }
 
@@ -558,10 +560,10 @@ pub fn append(
 ) -> Result<Dict> {
     let Some(chain) = chain else { return Ok(said(false, "Chain needs to be specified")) };
     let Some(rule) = rule else { return Ok(said(false, "Rule needs to be specified")) };
-    if is_true(&check(cx, table.clone(), Some(chain.clone()), Some(rule.clone()), family.clone())?) {
-        let text = format!(
-            "Rule {rule} chain {chain} in table {table} in family {family} already exists"
-        );
+    if is_true(&check(cx, table.clone(), Some(chain.clone()), Some(rule.clone()), family.clone())?)
+    {
+        let text =
+            format!("Rule {rule} chain {chain} in table {table} in family {family} already exists");
         return Ok(said(true, text));
     }
     let rule_words = rule_words(&rule)?;
@@ -569,7 +571,8 @@ pub fn append(
 
     words.extend(rule_words.iter().map(String::as_str));
     let output = run(cx, &words, false)?;
-    let failed = format!("Failed to add rule \"{rule}\" chain {chain} in table {table} in family {family}.");
+    let failed =
+        format!("Failed to add rule \"{rule}\" chain {chain} in table {table} in family {family}.");
     let done = format!("Added rule \"{rule}\" chain {chain} in table {table} in family {family}.");
     Ok(ordered(&output, done, failed))
 }
@@ -597,10 +600,10 @@ pub fn insert(
 ) -> Result<Dict> {
     let Some(chain) = chain else { return Ok(said(false, "Chain needs to be specified")) };
     let Some(rule) = rule else { return Ok(said(false, "Rule needs to be specified")) };
-    if is_true(&check(cx, table.clone(), Some(chain.clone()), Some(rule.clone()), family.clone())?) {
-        let text = format!(
-            "Rule {rule} chain {chain} in table {table} in family {family} already exists"
-        );
+    if is_true(&check(cx, table.clone(), Some(chain.clone()), Some(rule.clone()), family.clone())?)
+    {
+        let text =
+            format!("Rule {rule} chain {chain} in table {table} in family {family} already exists");
         return Ok(said(true, text));
     }
     let rule_words = rule_words(&rule)?;
@@ -611,7 +614,8 @@ pub fn insert(
     }
     words.extend(rule_words.iter().map(String::as_str));
     let output = run(cx, &words, false)?;
-    let failed = format!("Failed to add rule \"{rule}\" chain {chain} in table {table} in family {family}.");
+    let failed =
+        format!("Failed to add rule \"{rule}\" chain {chain} in table {table} in family {family}.");
     let done = format!("Added rule \"{rule}\" chain {chain} in table {table} in family {family}.");
     Ok(ordered(&output, done, failed))
 }
@@ -643,7 +647,13 @@ pub fn delete(
         }
         (Some(position), None) => position.to_string(),
         (None, Some(rule)) => {
-            let found = get_rule_handle(cx, table.clone(), Some(chain.clone()), Some(rule), family.clone())?;
+            let found = get_rule_handle(
+                cx,
+                table.clone(),
+                Some(chain.clone()),
+                Some(rule),
+                family.clone(),
+            )?;
             match found.get("handle") {
                 Some(handle) => handle.to_string(),
                 None => return Ok(found),

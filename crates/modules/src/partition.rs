@@ -15,19 +15,48 @@ module! {
     get_block_device, exists,
 }
 
-const UNITS: &[&str] = &[
-    "s", "B", "kB", "MB", "MiB", "GB", "GiB", "TB", "TiB", "%", "cyl", "chs", "compact",
-];
-const LABELS: &[&str] = &[
-    "aix", "amiga", "atari", "bsd", "dvh", "gpt", "loop", "mac", "msdos", "pc98", "sun",
-];
+const UNITS: &[&str] =
+    &["s", "B", "kB", "MB", "MiB", "GB", "GiB", "TB", "TiB", "%", "cyl", "chs", "compact"];
+const LABELS: &[&str] =
+    &["aix", "amiga", "atari", "bsd", "dvh", "gpt", "loop", "mac", "msdos", "pc98", "sun"];
 const FLAGS: &[&str] = &[
-    "bios_grub", "legacy_boot", "boot", "lba", "root", "swap", "hidden", "raid", "LVM", "lvm",
-    "PALO", "PREP", "DIAG", "esp", "msftres", "diag", "irst", "pmbr_boot",
+    "bios_grub",
+    "legacy_boot",
+    "boot",
+    "lba",
+    "root",
+    "swap",
+    "hidden",
+    "raid",
+    "LVM",
+    "lvm",
+    "PALO",
+    "PREP",
+    "DIAG",
+    "esp",
+    "msftres",
+    "diag",
+    "irst",
+    "pmbr_boot",
 ];
 const SYSTEMS: &[&str] = &[
-    "ext2", "ext3", "ext4", "fat16", "fat32", "linux-swap", "reiserfs", "hfs", "hfs+", "hfsx",
-    "NTFS", "ntfs", "ufs", "xfs", "zfs", "btrfs", "udf",
+    "ext2",
+    "ext3",
+    "ext4",
+    "fat16",
+    "fat32",
+    "linux-swap",
+    "reiserfs",
+    "hfs",
+    "hfs+",
+    "hfsx",
+    "NTFS",
+    "ntfs",
+    "ufs",
+    "xfs",
+    "zfs",
+    "btrfs",
+    "udf",
 ];
 
 fn invalid<T>(what: &str, function: &str) -> Result<T> {
@@ -90,8 +119,14 @@ fn parted_open(cx: &Cx, device: &str, words: &[&str]) -> Result<Vec<String>> {
 fn read_list(text: &str) -> Dict {
     let (info, partitions) = (Dict::new(), Dict::new());
     let disk = [
-        "disk", "size", "interface", "logical sector", "physical sector", "partition table",
-        "model", "disk flags",
+        "disk",
+        "size",
+        "interface",
+        "logical sector",
+        "physical sector",
+        "partition table",
+        "model",
+        "disk flags",
     ];
     let part = ["number", "start", "end", "size", "file system", "name", "flags"];
     for line in text.lines().map(|line| line.trim_end_matches(';')) {
@@ -351,7 +386,11 @@ pub fn set(
     if !FLAGS.contains(&flag.as_str()) {
         return invalid("flag", "set");
     }
-    let state = if matches!(state.to_string().to_lowercase().as_str(), "on" | "true") { "on" } else { "off" };
+    let state = if matches!(state.to_string().to_lowercase().as_str(), "on" | "true") {
+        "on"
+    } else {
+        "off"
+    };
     parted(cx, &device, &["set", &minor_of(&minor, "set")?, &flag, state])
 }
 
@@ -396,7 +435,11 @@ pub fn disk_set(
     if flag != "pmbr_boot" {
         return invalid("flag", "disk_set");
     }
-    let state = if matches!(state.to_string().to_lowercase().as_str(), "on" | "true") { "on" } else { "off" };
+    let state = if matches!(state.to_string().to_lowercase().as_str(), "on" | "true") {
+        "on"
+    } else {
+        "off"
+    };
     parted(cx, &device, &["disk_set", &flag, state])
 }
 

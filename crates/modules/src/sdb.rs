@@ -107,7 +107,9 @@ pub fn set(
             cx.host.set_env(OsStr::new(&key), Some(OsStr::new(value.to_str().as_str())))?;
             Ok(value)
         }
-        _ => other(cx, &driver, "set", Call::of([Value::from(key), value]).with("profile", profile)),
+        _ => {
+            other(cx, &driver, "set", Call::of([Value::from(key), value]).with("profile", profile))
+        }
     }
 }
 

@@ -92,9 +92,10 @@ pub fn read(
         let ret = Dict::new();
         for name in cx.host.read_dir(&at)? {
             let file = at.join(&name);
-            let readable = cx.host.stat(&file, false).is_ok_and(|stat| {
-                stat.kind == Kind::File && stat.mode & 0o444 != 0
-            });
+            let readable = cx
+                .host
+                .stat(&file, false)
+                .is_ok_and(|stat| stat.kind == Kind::File && stat.mode & 0o444 != 0);
             if let (true, Ok(text)) = (readable, cx.host.read_text(&file)) {
                 ret.insert(name.to_string_lossy().into_owned(), value_of(&text));
             }

@@ -49,9 +49,8 @@ fn now(cx: &Cx) -> f64 {
 fn offset(text: &str) -> Result<i64> {
     let sign = if text.starts_with('-') { -1 } else { 1 };
     let digits = text.trim_start_matches(['+', '-']);
-    let number = |range: std::ops::Range<usize>| {
-        digits.get(range).and_then(|part| part.parse::<i64>().ok())
-    };
+    let number =
+        |range: std::ops::Range<usize>| digits.get(range).and_then(|part| part.parse::<i64>().ok());
     match (digits.len(), number(0..2), number(2..4)) {
         (4, Some(hours), Some(minutes)) => Ok(sign * (hours * 3600 + minutes * 60)),
         _ => Err(Error::invalid(format!("'{text}' is no offset from UTC"))),
@@ -97,8 +96,7 @@ fn in_form(text: &str, forms: &[&str], out: &str) -> Option<String> {
 }
 
 const DATES: &[&str] = &["%Y-%m-%d", "%m-%d-%Y", "%m-%d-%y", "%m/%d/%Y", "%m/%d/%y", "%Y/%m/%d"];
-const TIMES: &[&str] =
-    &["%I:%M:%S %p", "%I:%M %p", "%H:%M:%S", "%H:%M", "%I:%M:%S%p", "%I:%M%p"];
+const TIMES: &[&str] = &["%I:%M:%S %p", "%I:%M %p", "%H:%M:%S", "%H:%M", "%I:%M:%S%p", "%I:%M%p"];
 
 /// Halt the machine.
 ///
@@ -312,7 +310,10 @@ pub fn set_computer_desc(
 ) -> Result<bool> {
     let desc = desc.replace('\n', " ");
     if cx.host.which("hostnamectl").is_some() {
-        return Ok(cx.host.run(&Command::line(["hostnamectl", "set-hostname", "--pretty", &desc]))?.ok());
+        return Ok(cx
+            .host
+            .run(&Command::line(["hostnamectl", "set-hostname", "--pretty", &desc]))?
+            .ok());
     }
     let path = Path::new("/etc/machine-info");
     let text = cx.host.read_text_if_there(path)?.unwrap_or_default();

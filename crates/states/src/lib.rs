@@ -9,6 +9,7 @@ use halite_spec::StateModule;
 // gen:begin
 pub mod acl;
 pub mod alias;
+pub mod alternatives;
 pub mod apache;
 pub mod apache_conf;
 pub mod apache_module;
@@ -16,6 +17,7 @@ pub mod apache_site;
 pub mod blockdev;
 pub mod cmd;
 pub mod cron;
+pub mod debconf;
 pub mod disk;
 pub mod environ;
 pub mod event;
@@ -39,7 +41,9 @@ pub mod module;
 pub mod mount;
 pub mod network;
 pub mod nftables;
+pub mod pip;
 pub mod pkg;
+pub mod pkgrepo;
 pub mod process;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
@@ -58,11 +62,13 @@ pub mod sysfs;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
     &acl::STATES,
     &alias::STATES,
+    &alternatives::STATES,
     &apache::STATES,
     &apache_conf::STATES,
     &apache_module::STATES,
@@ -70,6 +76,7 @@ pub static ALL: &[&StateModule] = &[
     &blockdev::STATES,
     &cmd::STATES,
     &cron::STATES,
+    &debconf::STATES,
     &disk::STATES,
     &environ::STATES,
     &event::STATES,
@@ -93,7 +100,9 @@ pub static ALL: &[&StateModule] = &[
     &mount::STATES,
     &network::STATES,
     &nftables::STATES,
+    &pip::STATES,
     &pkg::STATES,
+    &pkgrepo::STATES,
     &process::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
@@ -112,5 +121,6 @@ pub static ALL: &[&StateModule] = &[
     &test::STATES,
     &timezone::STATES,
     &user::STATES,
+    &virtualenv::STATES,
 ];
 // gen:end

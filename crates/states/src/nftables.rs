@@ -152,7 +152,8 @@ impl State for Insert {
         let wanted = Wanted::of(family, &self.kwargs.kwargs)?;
         let (table, chain) = (wanted.table.clone(), Some(wanted.chain.clone()));
         let rule = Some(wanted.rule.clone());
-        let answer = nftables::insert(cx, table, chain, wanted.position.clone(), rule, family.clone())?;
+        let answer =
+            nftables::insert(cx, table, chain, wanted.position.clone(), rule, family.clone())?;
         if !worked(&answer) {
             return Err(Error::failed(format!(
                 "Failed to set nftables rule for {name}.\nAttempted rule was {} for {family}.\n{}",
@@ -314,8 +315,7 @@ impl State for ChainAbsent {
         let Self { name, table, family } = self;
         // A chain with rules cannot be removed.
         nftables::flush(cx, table.clone(), name.clone(), family.clone())?;
-        let answer =
-            nftables::delete_chain(cx, table.clone(), Some(name.clone()), family.clone())?;
+        let answer = nftables::delete_chain(cx, table.clone(), Some(name.clone()), family.clone())?;
         if worked(&answer) {
             return Ok(Applied::as_planned());
         }
@@ -498,9 +498,8 @@ impl State for Flush {
         let chain = part("chain").unwrap_or_default();
         let answer = nftables::flush(cx, table.clone(), chain.clone(), family.clone())?;
         if worked(&answer) {
-            let text = format!(
-                "Flush nftables rules in {table} table {chain} chain {family} family"
-            );
+            let text =
+                format!("Flush nftables rules in {table} table {chain} chain {family} family");
             return Ok(Applied::as_planned().comment(text));
         }
         if self.ignore_absence && said(&answer).contains("does not exist") {

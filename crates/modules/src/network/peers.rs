@@ -24,9 +24,8 @@ pub fn connect(
     /// `proto` (`tcp` or `udp`), `timeout` in seconds, `family` (`ipv4` or `ipv6`).
     kwargs: Rest,
 ) -> Result<Dict> {
-    let said = |result: bool, comment: String| {
-        Ok(entries! { "result" => result, "comment" => comment })
-    };
+    let said =
+        |result: bool, comment: String| Ok(entries! { "result" => result, "comment" => comment });
     if host.is_empty() {
         return said(false, "Required argument, host, is missing.".into());
     }
