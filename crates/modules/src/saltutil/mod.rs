@@ -346,6 +346,7 @@ pub fn clear_job_cache(
     cx: &Cx,
     /// How old they must be, in hours.
     #[default(24.0)]
+    #[shown(24i64)]
     hours: f64,
 ) -> Result<bool> {
     let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
