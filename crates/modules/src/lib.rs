@@ -36,6 +36,7 @@ pub mod pillar;
 pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod postgres;
 pub mod publish;
 pub mod random;
 pub mod saltutil;
@@ -82,6 +83,7 @@ pub static ALL: &[&Module] = &[
     &pip::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
+    &postgres::MODULE,
     &publish::MODULE,
     &random::MODULE,
     &saltutil::MODULE,

@@ -24,6 +24,15 @@ pub mod mount;
 pub mod pip;
 pub mod pkg;
 pub mod pkgrepo;
+pub mod postgres_database;
+pub mod postgres_extension;
+pub mod postgres_group;
+pub mod postgres_initdb;
+pub mod postgres_language;
+pub mod postgres_privileges;
+pub mod postgres_schema;
+pub mod postgres_tablespace;
+pub mod postgres_user;
 pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
@@ -52,6 +61,15 @@ pub static ALL: &[&StateModule] = &[
     &pip::STATES,
     &pkg::STATES,
     &pkgrepo::STATES,
+    &postgres_database::STATES,
+    &postgres_extension::STATES,
+    &postgres_group::STATES,
+    &postgres_initdb::STATES,
+    &postgres_language::STATES,
+    &postgres_privileges::STATES,
+    &postgres_schema::STATES,
+    &postgres_tablespace::STATES,
+    &postgres_user::STATES,
     &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
