@@ -1,6 +1,6 @@
 //! `postgres_extension`: extensions of a PostgreSQL database.
 
-use halite_modules::postgres::{Conn};
+use halite_modules::postgres::Conn;
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
 use halite_value::Value;
 
@@ -69,7 +69,8 @@ impl State for Present {
         if *right {
             return Ok(Plan::nothing(format!("Extension {name} is already present")));
         }
-        let (how, doing) = if *there { ("Upgraded", "upgraded") } else { ("Installed", "installed") };
+        let (how, doing) =
+            if *there { ("Upgraded", "upgraded") } else { ("Installed", "installed") };
         Ok(Plan::change(name.as_str(), how)
             .pending(format!("Extension {name} is set to be {doing}"))
             .done(format!("The extension {name} has been {doing}")))
@@ -136,7 +137,9 @@ impl State for Absent {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let name = &self.name;
         if !there {
-            return Ok(Plan::nothing(format!("Extension {name} is not present, so it cannot be removed")));
+            return Ok(Plan::nothing(format!(
+                "Extension {name} is not present, so it cannot be removed"
+            )));
         }
         Ok(Plan::change(name.as_str(), "Absent")
             .pending(format!("Extension {name} is set to be removed"))

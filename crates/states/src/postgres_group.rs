@@ -195,7 +195,9 @@ impl State for Absent {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let name = &self.name;
         if !there {
-            return Ok(Plan::nothing(format!("Group {name} is not present, so it cannot be removed")));
+            return Ok(Plan::nothing(format!(
+                "Group {name} is not present, so it cannot be removed"
+            )));
         }
         Ok(Plan::change(name.as_str(), "Absent")
             .pending(format!("Group {name} is set to be removed"))

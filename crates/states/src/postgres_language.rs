@@ -110,7 +110,9 @@ impl State for Absent {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let name = &self.name;
         if !there {
-            return Ok(Plan::nothing(format!("Language {name} is not present so it cannot be removed")));
+            return Ok(Plan::nothing(format!(
+                "Language {name} is not present so it cannot be removed"
+            )));
         }
         Ok(Plan::change(name.as_str(), "Absent")
             .pending(format!("Language {name} is set to be removed"))

@@ -159,7 +159,9 @@ impl State for Absent {
 
     fn plan(&self, has: &bool) -> Result<Plan> {
         if !*has {
-            return Ok(Plan::nothing("The requested privilege(s) are not set so cannot be revoked"));
+            return Ok(Plan::nothing(
+                "The requested privilege(s) are not set so cannot be revoked",
+            ));
         }
         let (name, shown) = (&self.name, self.rights()?.shown());
         Ok(Plan::change(name.as_str(), "Absent")

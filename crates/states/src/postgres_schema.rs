@@ -1,6 +1,6 @@
 //! `postgres_schema`: schemas of a PostgreSQL database.
 
-use halite_modules::postgres::{Conn};
+use halite_modules::postgres::Conn;
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
 use halite_value::Value;
 
@@ -112,7 +112,9 @@ impl State for Absent {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let Self { name, dbname, .. } = self;
         if !there {
-            return Ok(Plan::nothing(format!("Schema {name} is not present in database {dbname}, so it cannot be removed")));
+            return Ok(Plan::nothing(format!(
+                "Schema {name} is not present in database {dbname}, so it cannot be removed"
+            )));
         }
         Ok(Plan::change(name.as_str(), "Absent")
             .pending(format!("Schema {name} is set to be removed from database {dbname}"))

@@ -167,7 +167,9 @@ impl State for Absent {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let name = &self.name;
         if !there {
-            return Ok(Plan::nothing(format!("Tablespace {name} is not present, so it cannot be removed")));
+            return Ok(Plan::nothing(format!(
+                "Tablespace {name} is not present, so it cannot be removed"
+            )));
         }
         Ok(Plan::change(name.as_str(), "Absent")
             .pending(format!("Tablespace {name} is set to be removed"))

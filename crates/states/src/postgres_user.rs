@@ -182,7 +182,11 @@ impl State for Present {
         let conn = self.conn(cx);
         let (done, doing) = match seen {
             None => {
-                let role = Role { password: self.password.clone().or_else(|| self.default_password.clone()), valid_until: self.valid_until.clone(), ..self.role() };
+                let role = Role {
+                    password: self.password.clone().or_else(|| self.default_password.clone()),
+                    valid_until: self.valid_until.clone(),
+                    ..self.role()
+                };
                 (conn.create_role(cx, name, &role, false)?, "create")
             }
             Some(_) => (conn.alter_role(cx, name, &self.role(), false)?, "update"),
@@ -235,7 +239,9 @@ impl State for Absent {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let name = &self.name;
         if !there {
-            return Ok(Plan::nothing(format!("User {name} is not present, so it cannot be removed")));
+            return Ok(Plan::nothing(format!(
+                "User {name} is not present, so it cannot be removed"
+            )));
         }
         Ok(Plan::change(name.as_str(), "Absent")
             .pending(format!("User {name} is set to be removed"))

@@ -99,9 +99,8 @@ impl Conn {
             }
         }
         match tablespace {
-            Some(space) => {
-                self.change(cx, &format!("ALTER DATABASE {own} SET TABLESPACE {}", identifier(space)))
-            }
+            Some(space) => self
+                .change(cx, &format!("ALTER DATABASE {own} SET TABLESPACE {}", identifier(space))),
             None => Ok(true),
         }
     }
@@ -171,8 +170,7 @@ impl Conn {
             return Ok(false);
         }
         let owner = owner.map(|owner| format!(" AUTHORIZATION {}", identifier(owner)));
-        let statement =
-            format!("CREATE SCHEMA {}{}", identifier(name), owner.unwrap_or_default());
+        let statement = format!("CREATE SCHEMA {}{}", identifier(name), owner.unwrap_or_default());
         self.change(cx, &statement)
     }
 
@@ -300,11 +298,18 @@ impl Conn {
         owner: Option<&str>,
     ) -> Result<bool> {
         let owner = owner.map(|owner| format!(" OWNER {}", identifier(owner))).unwrap_or_default();
-        let options =
-            if options.is_empty() { String::new() } else { format!(" WITH ( {} )", pairs(options)) };
+        let options = if options.is_empty() {
+            String::new()
+        } else {
+            format!(" WITH ( {} )", pairs(options))
+        };
         self.change(
             cx,
-            &format!("CREATE TABLESPACE {}{owner} LOCATION {}{options}", identifier(name), literal(location)),
+            &format!(
+                "CREATE TABLESPACE {}{owner} LOCATION {}{options}",
+                identifier(name),
+                literal(location)
+            ),
         )
     }
 
@@ -357,7 +362,7 @@ pub fn schema_conn(cx: &Cx, database: &str, given: &Dict) -> Conn {
 /// Return all databases: name → owner, encoding …
 ///
 /// ```console
-/// $ salt '*' postgres.db_list 
+/// $ salt '*' postgres.db_list
 /// ```
 #[function]
 pub fn db_list(
@@ -493,7 +498,7 @@ pub fn installed_extensions(
 /// Return the extensions that could be installed.
 ///
 /// ```console
-/// $ salt '*' postgres.available_extensions 
+/// $ salt '*' postgres.available_extensions
 /// ```
 #[function]
 pub fn available_extensions(
@@ -565,7 +570,9 @@ pub fn is_available_extension(
     /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
     connection: Rest,
 ) -> Result<bool> {
-    Ok(Conn::of(cx, &connection).offered_extensions(cx)?.is_some_and(|all| all.contains(name.as_str())))
+    Ok(Conn::of(cx, &connection)
+        .offered_extensions(cx)?
+        .is_some_and(|all| all.contains(name.as_str())))
 }
 
 /// Return what would have to change about an extension.
@@ -729,7 +736,7 @@ pub fn language_remove(
 /// Return all tablespaces: name → owner, location …
 ///
 /// ```console
-/// $ salt '*' postgres.tablespace_list 
+/// $ salt '*' postgres.tablespace_list
 /// ```
 #[function]
 pub fn tablespace_list(

@@ -35,7 +35,7 @@ module! {
 /// Return the version of the server; None if it cannot be asked.
 ///
 /// ```console
-/// $ salt '*' postgres.version 
+/// $ salt '*' postgres.version
 /// ```
 #[function(name = "version")]
 pub fn version_(

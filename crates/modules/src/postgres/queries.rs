@@ -72,7 +72,9 @@ impl Conn {
             None => "psql".to_owned(),
         };
         if cx.host.which(&program).is_none() {
-            return Err(Error::failed(format!("Unable to find {program}: is the client installed?")));
+            return Err(Error::failed(format!(
+                "Unable to find {program}: is the client installed?"
+            )));
         }
         let mut words =
             vec![program, "--no-align".into(), "--no-readline".into(), "--no-psqlrc".into()];

@@ -167,10 +167,18 @@ impl Conn {
         let query = match kind {
             "table" => relation("'r', 'v', 'p', 'm', 'f'"),
             "sequence" => relation("'S'"),
-            "schema" => format!("SELECT nspacl AS acl FROM pg_catalog.pg_namespace WHERE nspname = {name}"),
-            "database" => format!("SELECT datacl AS acl FROM pg_catalog.pg_database WHERE datname = {name}"),
-            "language" => format!("SELECT lanacl AS acl FROM pg_catalog.pg_language WHERE lanname = {name}"),
-            "tablespace" => format!("SELECT spcacl AS acl FROM pg_catalog.pg_tablespace WHERE spcname = {name}"),
+            "schema" => {
+                format!("SELECT nspacl AS acl FROM pg_catalog.pg_namespace WHERE nspname = {name}")
+            }
+            "database" => {
+                format!("SELECT datacl AS acl FROM pg_catalog.pg_database WHERE datname = {name}")
+            }
+            "language" => {
+                format!("SELECT lanacl AS acl FROM pg_catalog.pg_language WHERE lanname = {name}")
+            }
+            "tablespace" => {
+                format!("SELECT spcacl AS acl FROM pg_catalog.pg_tablespace WHERE spcname = {name}")
+            }
             "function" => format!(
                 "SELECT p.proacl AS acl FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON \
                  n.oid = p.pronamespace WHERE n.nspname = {schema} AND p.oid::regprocedure::text = {name}"
@@ -196,9 +204,15 @@ impl Conn {
     fn owner_of(&self, cx: &Cx, wanted: &Rights) -> Result<Option<String>> {
         let (name, schema) = (literal(&wanted.object), literal(&wanted.schema));
         let query = match wanted.kind.as_str() {
-            "table" => format!("SELECT tableowner AS name FROM pg_catalog.pg_tables WHERE schemaname = {schema} AND tablename = {name}"),
-            "schema" => format!("SELECT pg_get_userbyid(nspowner) AS name FROM pg_catalog.pg_namespace WHERE nspname = {name}"),
-            "database" => format!("SELECT pg_get_userbyid(datdba) AS name FROM pg_catalog.pg_database WHERE datname = {name}"),
+            "table" => format!(
+                "SELECT tableowner AS name FROM pg_catalog.pg_tables WHERE schemaname = {schema} AND tablename = {name}"
+            ),
+            "schema" => format!(
+                "SELECT pg_get_userbyid(nspowner) AS name FROM pg_catalog.pg_namespace WHERE nspname = {name}"
+            ),
+            "database" => format!(
+                "SELECT pg_get_userbyid(datdba) AS name FROM pg_catalog.pg_database WHERE datname = {name}"
+            ),
             "sequence" => format!(
                 "SELECT pg_get_userbyid(c.relowner) AS name FROM pg_catalog.pg_class c JOIN \
                  pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = {schema} AND c.relname = {name}"
@@ -258,7 +272,11 @@ impl Conn {
 
     pub fn grant(&self, cx: &Cx, wanted: &Rights) -> Result<bool> {
         if self.has_rights(cx, wanted)? {
-            tracing::info!("The object: {} of type: {} already has the privileges", wanted.object, wanted.kind);
+            tracing::info!(
+                "The object: {} of type: {} already has the privileges",
+                wanted.object,
+                wanted.kind
+            );
             return Ok(false);
         }
         let role = wanted.role_word();
@@ -393,8 +411,7 @@ pub fn privileges_revoke(
     /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
     connection: Rest,
 ) -> Result<bool> {
-    let wanted =
-        Rights::new(&name, &object_name, &object_type, &privileges, &prepend, false)?;
+    let wanted = Rights::new(&name, &object_name, &object_type, &privileges, &prepend, false)?;
     Conn::of(cx, &connection).revoke(cx, &wanted)
 }
 

@@ -88,7 +88,10 @@ pub fn password_fits(role: &str, stored: &str, password: &str, how: Encryption) 
         Encryption::No => stored == password,
         Encryption::Md5 => stored == md5_of(role, password),
         Encryption::Scram => {
-            let salt = stored.split(['$', ':']).nth(2).and_then(|text| crate::hashutil::from_base64(text.as_bytes()).ok());
+            let salt = stored
+                .split(['$', ':'])
+                .nth(2)
+                .and_then(|text| crate::hashutil::from_base64(text.as_bytes()).ok());
             salt.is_some_and(|salt| stored == scram_of(password, &salt))
         }
     }
@@ -161,8 +164,11 @@ impl Role {
 impl Conn {
     /// Name → what is known of the role; `None` when the server does not answer.
     pub fn roles(&self, cx: &Cx, passwords: bool) -> Result<Option<Dict>> {
-        let (password, table) =
-            if passwords { (", s.passwd AS password", "LEFT JOIN pg_shadow s ON s.usename = r.rolname") } else { ("", "") };
+        let (password, table) = if passwords {
+            (", s.passwd AS password", "LEFT JOIN pg_shadow s ON s.usename = r.rolname")
+        } else {
+            ("", "")
+        };
         let query = format!(
             "SELECT r.rolname AS name, r.rolsuper AS superuser, r.rolinherit AS inherit, \
              r.rolcreaterole AS createrole, r.rolcreatedb AS createdb, r.rolcanlogin AS login, \
@@ -255,7 +261,7 @@ impl Conn {
 /// Return all roles: name → what is known of it.
 ///
 /// ```console
-/// $ salt '*' postgres.user_list 
+/// $ salt '*' postgres.user_list
 /// ```
 #[function]
 pub fn user_list(
