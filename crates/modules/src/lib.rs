@@ -19,6 +19,7 @@ pub mod defaults;
 pub mod environ;
 pub mod event;
 pub mod file;
+pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
@@ -32,6 +33,7 @@ pub mod r#match;
 pub mod mine;
 pub mod minion;
 pub mod mount;
+pub mod npm;
 pub mod pillar;
 pub mod pip;
 pub mod pkg;
@@ -66,6 +68,7 @@ pub static ALL: &[&Module] = &[
     &environ::MODULE,
     &event::MODULE,
     &file::MODULE,
+    &gem::MODULE,
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
@@ -79,6 +82,7 @@ pub static ALL: &[&Module] = &[
     &mine::MODULE,
     &minion::MODULE,
     &mount::MODULE,
+    &npm::MODULE,
     &pillar::MODULE,
     &pip::MODULE,
     &pkg::MODULE,

@@ -13,6 +13,7 @@ pub mod cron;
 pub mod debconf;
 pub mod environ;
 pub mod file;
+pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
@@ -21,6 +22,7 @@ pub mod kmod;
 pub mod locale;
 pub mod module;
 pub mod mount;
+pub mod npm;
 pub mod pip;
 pub mod pkg;
 pub mod pkgrepo;
@@ -50,6 +52,7 @@ pub static ALL: &[&StateModule] = &[
     &debconf::STATES,
     &environ::STATES,
     &file::STATES,
+    &gem::STATES,
     &git::STATES,
     &grains::STATES,
     &group::STATES,
@@ -58,6 +61,7 @@ pub static ALL: &[&StateModule] = &[
     &locale::STATES,
     &module::STATES,
     &mount::STATES,
+    &npm::STATES,
     &pip::STATES,
     &pkg::STATES,
     &pkgrepo::STATES,
