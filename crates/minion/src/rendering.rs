@@ -9,6 +9,7 @@ use std::{path::Path, sync::Arc};
 use halite_pillar::{PillarFiles, Source as PillarSource};
 use halite_renderers::{
     Data, Error as RenderError, Lines, RenderCx, Renderer, Renderers, Text,
+    gpg::Gpg,
     jinja::{
         self, Args, Environment, Files, Host as JinjaHost, HostFunction, HostLookup, LineMap,
         Lookup, SaltLoader, Source,
@@ -62,6 +63,10 @@ impl Pipes {
             cx: cx.clone(),
             environment: environment.clone().with_host(Arc::new(Machine(cx.clone()))),
             files,
+        }));
+        renderers.register(Arc::new(Gpg {
+            open: opener(cx),
+            must_succeed: cx.opt("gpg_decrypt_must_succeed").is_none_or(|flag| flag.truthy()),
         }));
         renderers.allow(names("renderer_whitelist"), names("renderer_blacklist"));
         renderers
@@ -118,6 +123,29 @@ fn source_error(error: RenderError) -> Error {
         excerpt: error.source_line().map(str::to_owned),
         help: error.hint().map(str::to_owned),
     }
+}
+
+/// Opens OpenPGP messages with the configured key ring.
+fn opener(cx: &Cx) -> halite_renderers::gpg::Open {
+    let cx = cx.clone();
+    Arc::new(move |message| {
+        let folder = cx.opt_str("gpg_keydir").map(|text| text.to_string());
+        let folder = folder.filter(|folder| !folder.is_empty()).unwrap_or_else(|| {
+            let config = cx.opt_str("config_dir").map(|text| text.to_string());
+            format!("{}/gpgkeys", config.as_deref().unwrap_or("/etc/salt"))
+        });
+        let words = ["gpg", "--homedir", &folder, "--status-fd", "2", "--no-tty", "--batch", "-d"];
+        let command = halite_spec::Command {
+            stdin: Some(message.as_bytes().to_vec()),
+            ..halite_spec::Command::line(words).query()
+        };
+        let output = cx.host.run(&command).map_err(|error| error.to_string())?;
+        // A bad message may end well for gpg, with nothing said.
+        if output.ok() && !output.stdout.is_empty() {
+            return Ok(output.stdout_text());
+        }
+        Err(output.stderr_text())
+    })
 }
 
 /// Jinja, for one context.
