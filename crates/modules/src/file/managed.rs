@@ -197,7 +197,7 @@ impl Request {
             }
         } else if stat.is_none() && !self.new_file_diff {
             return Ok(shown("New file"));
-        } else if stat.is_some() {
+        } else if stat.is_some() && (!cx.host.is_file(target) || content.is_in(cx, target)?) {
             return Ok(shown("Replace symbolic link with regular file"));
         }
         if cx.opt_bool("obfuscate_templates") {
@@ -206,7 +206,7 @@ impl Request {
         if !self.show_changes {
             return Ok(shown("<show_changes=False>"));
         }
-        difference(cx, readable.then_some(target), content, &self.lenient).map(Some)
+        difference(cx, stat.map(|_| target), content, &self.lenient).map(Some)
     }
 
     /// Brings the machine there.

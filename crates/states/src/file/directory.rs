@@ -424,6 +424,8 @@ impl State for Directory {
 impl Directory {
     fn create(&self, cx: &Cx, name: &str, changes: &Dict) -> Result<Applied> {
         if !cx.host.is_dir(Path::new(parent(name))) && !self.makedirs {
+            // Salt tells the planned change all the same.
+            changes.insert(name, entries! { "directory" => "new" });
             let text = format!("No directory to create {name} in");
             return Ok(Applied::failed(changes.clone(), text));
         }
