@@ -400,7 +400,7 @@ impl State for Managed {
         }
         let contents = self.contents(cx)?;
         let at = Path::new(&name);
-        if !self.create && !cx.host.is_file(at) {
+        if !self.create && !cx.host.is_file(at)? {
             return Ok(Found::right(format!(
                 "File {name} is not present and is not set for creation"
             )));
@@ -412,7 +412,10 @@ impl State for Managed {
         if stat.as_ref().is_some_and(|stat| stat.kind == Kind::Dir) {
             return Err(Error::failed(format!("Specified target {name} is a directory")));
         }
-        let source = self.source.clone().filter(Value::truthy);
+        // An empty list is a list of which none was found.
+        let is_list = |source: &Value| source.items_of_sequence().is_some();
+        let source =
+            self.source.clone().filter(|source| source.truthy() || is_list(source));
         let mut request = self.request(cx, &name, contents)?;
         let mut replace = self.replace && (source.is_some() || request.contents.is_some());
         let chosen = match &source {
@@ -481,7 +484,7 @@ impl State for Managed {
             work.request.perform(cx, work.view).map_err(|error| unable(&error.to_string()))?;
         if !self.keep_source
             && let Some(source) = source
-            && let Some(cached) = halite_modules::cp::cached_path(cx, &source, &saltenv)
+            && let Some(cached) = halite_modules::cp::cached_path(cx, &source, &saltenv)?
         {
             cx.host.remove_file(&cached)?;
         }
@@ -532,10 +535,10 @@ fn impossible(error: &Error) -> Plan {
 }
 
 fn unable(text: &str) -> Error {
-    Error::failed(format!(
-        "Unable to manage file: {}",
-        text.trim_start_matches("Unable to manage file: ")
-    ))
+    if text.starts_with("Specified ") && text.contains(" checksum for ") {
+        return Error::failed(text);
+    }
+    Error::failed(format!("Unable to manage file: {text}"))
 }
 
 /// The work done as a state's return.
