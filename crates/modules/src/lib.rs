@@ -10,6 +10,7 @@ use halite_spec::Module;
 // gen:begin
 pub mod aliases;
 pub mod alternatives;
+pub mod archive;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -28,6 +29,7 @@ pub mod group;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
+pub mod ini;
 pub mod iptables;
 pub mod kmod;
 pub mod locale;
@@ -68,6 +70,7 @@ pub mod xml;
 pub static ALL: &[&Module] = &[
     &aliases::MODULE,
     &alternatives::MODULE,
+    &archive::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -86,6 +89,7 @@ pub static ALL: &[&Module] = &[
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
+    &ini::MODULE,
     &iptables::MODULE,
     &kmod::MODULE,
     &locale::MODULE,

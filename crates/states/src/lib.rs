@@ -9,6 +9,7 @@ use halite_spec::StateModule;
 // gen:begin
 pub mod alias;
 pub mod alternatives;
+pub mod archive;
 pub mod cmd;
 pub mod cron;
 pub mod debconf;
@@ -20,6 +21,7 @@ pub mod grains;
 pub mod group;
 pub mod host;
 pub mod http;
+pub mod ini;
 pub mod iptables;
 pub mod kmod;
 pub mod locale;
@@ -47,6 +49,7 @@ pub mod virtualenv;
 pub static ALL: &[&StateModule] = &[
     &alias::STATES,
     &alternatives::STATES,
+    &archive::STATES,
     &cmd::STATES,
     &cron::STATES,
     &debconf::STATES,
@@ -58,6 +61,7 @@ pub static ALL: &[&StateModule] = &[
     &group::STATES,
     &host::STATES,
     &http::STATES,
+    &ini::STATES,
     &iptables::STATES,
     &kmod::STATES,
     &locale::STATES,
