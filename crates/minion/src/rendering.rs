@@ -16,7 +16,7 @@ use halite_renderers::{
     },
     sls_context,
 };
-use halite_spec::{Call, Cx, Error, Result, Template};
+use halite_spec::{Call, Cx, Error, Result, Template, host::Kind};
 use halite_value::{Dict, Place, Value};
 
 use crate::Rendering;
@@ -63,6 +63,7 @@ impl Pipes {
             cx: cx.clone(),
             environment: environment.clone().with_host(Arc::new(Machine(cx.clone()))),
             files,
+            is_sls,
         }));
         renderers.register(Arc::new(Gpg {
             open: opener(cx),
@@ -153,6 +154,8 @@ struct Jinja {
     cx: Cx,
     environment: Environment,
     files: ImportFiles,
+    /// The text is an SLS (or another file of data), not the template of a managed file.
+    is_sls: bool,
 }
 
 impl Jinja {
@@ -165,11 +168,14 @@ impl Jinja {
         context.insert("pillar", &cx.pillar);
         context.insert("opts", &cx.opts);
         context.insert("saltenv", render.saltenv);
-        context.insert("env", render.saltenv);
-        context.insert("sls", render.sls);
         context.insert("proxy", Value::Null);
-        context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
-        context.update(&sls_context(render.path, render.sls));
+        // A managed file's template does not know where it is.
+        if self.is_sls {
+            context.insert("env", render.saltenv);
+            context.insert("sls", render.sls);
+            context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
+            context.update(&sls_context(render.path, render.sls));
+        }
         context.update(render.context);
         context
     }
@@ -366,7 +372,8 @@ impl JinjaHost for Machine {
         while let Some(folder) = folders.pop() {
             for name in self.0.host.read_dir(Path::new(&folder)).unwrap_or_default() {
                 let path = format!("{folder}/{}", name.to_string_lossy());
-                if self.0.host.is_dir(Path::new(&path)) && !self.0.host.is_link(Path::new(&path)) {
+                let stat = self.0.host.stat(Path::new(&path), false);
+                if stat.is_ok_and(|stat| stat.kind == Kind::Dir) {
                     folders.push(path.clone());
                 }
                 found.push(path);
