@@ -267,6 +267,10 @@ pub fn run(cx: &mut Context) -> u8 {
     let function = cx.parsed.args.first().cloned().unwrap_or_default();
     let Args { args, kwargs } = arguments(cx);
     let call = Call { args, kwargs };
+    if let Some(refused) = unknown_keywords(&caller, &function, &call) {
+        terminal::err(&format!("{refused}\n"));
+        return 1;
+    }
     let outcome = caller.call(&function, call.clone());
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);
@@ -286,8 +290,34 @@ pub fn run(cx: &mut Context) -> u8 {
                 _ => 1,
             }
         }
-        Err(error) => failed(cx, &function, &error),
+        Err(error) => {
+            let doc = || {
+                let about = caller.cx.runtime.described("modules", std::slice::from_ref(&function));
+                about.get(function.as_str()).and_then(|about| about.get_str("raw_doc"))
+            };
+            if let Error::Raised { class, message, .. } = &error
+                && class == "TypeError"
+            {
+                let doc = doc().unwrap_or_else(|| "None".into());
+                terminal::err(&format!(
+                    "Passed invalid arguments: {message}.\n\nUsage:\n{doc}\n"
+                ));
+                return 1;
+            }
+            failed(cx, &function, &error)
+        }
     }
+}
+
+/// Refuses what a user's function does not take; native functions say so themselves.
+fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Error> {
+    if call.kwargs.is_empty() || registry::function(function).is_some() {
+        return None;
+    }
+    caller.cx.runtime.has(function).then_some(())?;
+    let about = caller.cx.runtime.described("modules", &[function.to_owned()]).get(function)?;
+    let unknown = halite_minion::failure::unknown_to_users(&about, call);
+    (!unknown.is_empty()).then(|| halite_minion::failure::refused_keywords(&unknown))
 }
 
 /// Builds the minion that answers: this machine, alone or with a master.
@@ -408,6 +438,14 @@ fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
                 report = report.help(help.clone());
             }
             cx.report(&report)
+        }
+        Error::Raised { class, message, .. } if class == "SystemExit" => {
+            // A module that calls `sys.exit` ends genuine salt-call, too.
+            message.parse().unwrap_or(1)
+        }
+        Error::Raised { class, message, traceback: Some(trace) } => {
+            tracing::error!("{function} raised {class}: {message}\n{}", trace.trim_end());
+            1
         }
         other if function.is_empty() => cx.report(&Report::error(other.to_string()).exit(1)),
         other => {
