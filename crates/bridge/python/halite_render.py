@@ -29,6 +29,8 @@ def names(saltenv, sls, context):
         "sls": sls,
     }
     found.update(context)
+    # Template files find what their state gives them here.
+    found.setdefault("context", context)
     return found
 
 

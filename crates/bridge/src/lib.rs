@@ -160,6 +160,11 @@ impl Bridge {
         }
     }
 
+    /// Adds native names of a kind; they count when the process is started next.
+    pub fn add_native(&self, kind: &str, names: Vec<String>) {
+        self.native.insert(kind, Value::list(names));
+    }
+
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -41,6 +41,7 @@ impl Caller {
     /// minion keeps it: state runs refuse it, other functions work.
     pub fn new(setup: Setup) -> Result<Self> {
         let Setup { opts, host, files, rendering, sources, link, job } = setup;
+        let python = rendering.python();
         let parts =
             Parts { rendering, sources: Arc::clone(&sources), link, states: Arc::new(Native) };
         let mut cx = Cx {
@@ -58,6 +59,9 @@ impl Caller {
         cx.opts.insert("grains", &cx.grains);
         cx.pillar = sources.pillar(&cx, &Dict::new(), None)?;
         cx.opts.insert("pillar", &cx.pillar);
+        if let Some(python) = python {
+            python.remember(&cx);
+        }
         Ok(Self { cx })
     }
 

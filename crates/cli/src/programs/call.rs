@@ -311,11 +311,11 @@ pub fn run(cx: &mut Context) -> u8 {
 
 /// Refuses what a user's function does not take; native functions say so themselves.
 fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Error> {
-    if call.kwargs.is_empty() || registry::function(function).is_some() {
+    let runtime = &caller.cx.runtime;
+    if call.kwargs.is_empty() || runtime.function(function).is_some() || !runtime.has(function) {
         return None;
     }
-    caller.cx.runtime.has(function).then_some(())?;
-    let about = caller.cx.runtime.described("modules", &[function.to_owned()]).get(function)?;
+    let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
     let unknown = halite_minion::failure::unknown_to_users(&about, call);
     (!unknown.is_empty()).then(|| halite_minion::failure::refused_keywords(&unknown))
 }
