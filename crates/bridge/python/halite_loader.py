@@ -561,6 +561,11 @@ def describe(kind_name, names):
         if function is not None:
             found[name] = {"doc": inspect.getdoc(function) if function.__doc__ else None, "spec": argspec(function)}
             found[name]["raw_doc"] = function.__doc__
+            module = kind(kind_name).modules.get(name.partition(".")[0])
+            outputters = getattr(module, "__outputter__", None) or {}
+            outputter = outputters.get(name.partition(".")[2])
+            if isinstance(outputter, str):
+                found[name]["outputter"] = outputter
     return found
 
 

@@ -49,6 +49,31 @@ pub trait Callbacks {
     fn cancelled(&self) -> bool;
 }
 
+/// Answers where there is nobody to ask: grains are collected before there is a minion.
+#[derive(Debug)]
+pub struct Nobody;
+
+impl Callbacks for Nobody {
+    fn call(&self, _: &str, name: &str, _: Call) -> halite_spec::Result<Value> {
+        Err(halite_spec::Error::Unavailable {
+            function: name.into(),
+            reason: "no functions can be called from here".into(),
+        })
+    }
+
+    fn describe(&self, _: &str, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn fire(&self, _: &str, _: Value) -> halite_spec::Result<bool> {
+        Ok(false)
+    }
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
 /// What a call works with.
 pub struct Session<'a> {
     pub opts: &'a Dict,

@@ -23,6 +23,7 @@ pub struct Outcome {
 /// A minion that can be called.
 pub struct Caller {
     pub cx: Cx,
+    pub rendering: Arc<dyn Rendering>,
 }
 
 /// Everything a [`Caller`] is built from.
@@ -42,6 +43,7 @@ impl Caller {
     pub fn new(setup: Setup) -> Result<Self> {
         let Setup { opts, host, files, rendering, sources, link, job } = setup;
         let python = rendering.python();
+        let own = Arc::clone(&rendering);
         let parts =
             Parts { rendering, sources: Arc::clone(&sources), link, states: Arc::new(Native) };
         let mut cx = Cx {
@@ -62,7 +64,7 @@ impl Caller {
         if let Some(python) = python {
             python.remember(&cx);
         }
-        Ok(Self { cx })
+        Ok(Self { cx, rendering: own })
     }
 
     /// Runs a function as its own job.

@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use halite_bridge::{Bridge, Callbacks, Error as BridgeError, Listing, Session, Settings};
+use halite_bridge::{
+    Bridge, Callbacks, Error as BridgeError, Listing, Nobody, Session, Settings,
+};
 use halite_highstate::{Params, States};
 use halite_pillar::ext::{ExtArgs, ExtCx, ExtPillar};
 use halite_spec::{
@@ -387,6 +389,36 @@ impl Python {
     }
 }
 
+/// Hands a return to a returner: the user's, or one of an installed package.
+pub fn give_to(
+    rendering: &dyn crate::Rendering,
+    cx: &Cx,
+    name: &str,
+    ret: &Dict,
+) -> std::result::Result<(), String> {
+    let missing = || {
+        format!("Returner {name}.returner could not be loaded: '{name}.returner' is not available.")
+    };
+    let python = rendering.python().ok_or_else(missing)?;
+    let function = format!("{name}.returner");
+    python.remember(cx);
+    let there = match python.find(cx, "returners", &function) {
+        Found::Function => true,
+        Found::Missing(reason) if !reason.is_empty() => {
+            return Err(format!("Returner {function} could not be loaded: {reason}"));
+        }
+        Found::Missing(_) => false,
+        Found::Nothing => python.package_has(cx, "returners", &function),
+    };
+    if !there {
+        return Err(missing());
+    }
+    python
+        .ask(cx, &function, "returner", vec![name.into(), ret.into()])
+        .map(drop)
+        .map_err(|error| format!("The return failed for job {}: {error}", cx.job.jid))
+}
+
 /// Tells whether the binary has a function.
 fn kind_has_native(kind: &str, name: &str) -> bool {
     match kind {
@@ -460,30 +492,6 @@ impl Callbacks for Back<'_> {
 
     fn cancelled(&self) -> bool {
         self.cx.host.cancelled()
-    }
-}
-
-/// Answers where there is nobody to ask yet.
-struct Nobody;
-
-impl Callbacks for Nobody {
-    fn call(&self, _: &str, name: &str, _: Call) -> Result<Value> {
-        Err(Error::Unavailable {
-            function: name.into(),
-            reason: "functions cannot be called while grains are collected".into(),
-        })
-    }
-
-    fn describe(&self, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn fire(&self, _: &str, _: Value) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn cancelled(&self) -> bool {
-        false
     }
 }
 

@@ -11,7 +11,7 @@ use halite_minion::{
     registry,
 };
 use halite_spec::{Call, Error, Host, Job};
-use halite_value::{Dict, Value, dict};
+use halite_value::{Dict, SmolStr, Value, dict};
 
 use crate::{
     args::Args,
@@ -272,13 +272,16 @@ pub fn run(cx: &mut Context) -> u8 {
         return 1;
     }
     let outcome = caller.call(&function, call.clone());
+    give_to_returners(cx, &caller, &function, &call, &outcome);
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);
     }
     match outcome {
         Ok(outcome) => {
             let retcode = outcome.retcode;
-            let code = shown(cx, &dict! { "local" => outcome.ret }, &function, retcode);
+            let out = users_outputter(&caller, &function);
+            let ret = dict! { "local" => outcome.ret };
+            let code = shown_as(cx, &ret, &function, out.as_deref(), retcode);
             if code != 0 {
                 return code;
             }
@@ -305,6 +308,33 @@ pub fn run(cx: &mut Context) -> u8 {
                 return 1;
             }
             failed(cx, &function, &error)
+        }
+    }
+}
+
+/// Hands the return to the returners of `--return`.
+fn give_to_returners(
+    cx: &Context,
+    caller: &Caller,
+    function: &str,
+    call: &Call,
+    outcome: &Result<Outcome, Error>,
+) {
+    let names = cx.parsed.str("return").unwrap_or_default();
+    let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
+    let Ok(outcome) = outcome else { return };
+    if names.is_empty() {
+        return;
+    }
+    let ret = halite_value::entries! {
+        "id" => caller.cx.id(), "jid" => &caller.cx.job.jid, "fun" => function,
+        "fun_args" => call.args.clone(), "return" => &outcome.ret, "retcode" => outcome.retcode,
+        "success" => outcome.retcode == 0,
+    };
+    for name in names {
+        let given = halite_minion::python::give_to(&*caller.rendering, &caller.cx, name, &ret);
+        if let Err(error) = given {
+            tracing::error!("{error}");
         }
     }
 }
@@ -379,7 +409,20 @@ fn report(
 }
 
 fn shown(cx: &Context, ret: &Value, fun: &str, retcode: i64) -> u8 {
-    match display::show(cx, ret, fun, None, retcode) {
+    shown_as(cx, ret, fun, None, retcode)
+}
+
+/// Returns the outputter a user's module asks for (`__outputter__`).
+fn users_outputter(caller: &Caller, function: &str) -> Option<SmolStr> {
+    let runtime = &caller.cx.runtime;
+    if runtime.function(function).is_some() {
+        return None;
+    }
+    runtime.described("modules", &[function.to_owned()]).get(function)?.get_str("outputter")
+}
+
+fn shown_as(cx: &Context, ret: &Value, fun: &str, out: Option<&str>, retcode: i64) -> u8 {
+    match display::show(cx, ret, fun, out, retcode) {
         Ok(()) => 0,
         Err(error) => {
             cx.report(&Report::error(format!("cannot write the result: {error}")).exit(1))

@@ -17,12 +17,12 @@ pub(crate) struct Done {
     ret: Value,
     retcode: i64,
     success: bool,
-    out: Option<&'static str>,
+    out: Option<SmolStr>,
 }
 
 impl Done {
     fn failed(text: impl Into<Value>) -> Self {
-        Self { ret: text.into(), retcode: 1, success: false, out: Some("nested") }
+        Self { ret: text.into(), retcode: 1, success: false, out: Some("nested".into()) }
     }
 }
 
@@ -117,7 +117,8 @@ fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &T
             if retcode == 0 && failure::says_failed(&ret) {
                 retcode = 1;
             }
-            Done { ret, retcode, success: retcode == 0, out: outputter(fun) }
+            let out = outputter(fun).map(SmolStr::from).or_else(|| users_outputter(cx, fun));
+            Done { ret, retcode, success: retcode == 0, out }
         }
         Ok(Err(Refused::Told(text))) => Done::failed(text),
         Ok(Err(Refused::Error(Error::NotFound(_) | Error::Unavailable { .. })))
@@ -249,6 +250,14 @@ fn missing(fun: &str) -> Value {
     }
     docs.insert(fun, failure::missing(fun));
     docs.into()
+}
+
+/// Returns the outputter a user's module asks for (`__outputter__`).
+fn users_outputter(cx: &Cx, fun: &str) -> Option<SmolStr> {
+    if cx.runtime.function(fun).is_some() {
+        return None;
+    }
+    cx.runtime.described("modules", &[fun.to_owned()]).get(fun)?.get_str("outputter")
 }
 
 /// Returns the documentation of a user's function.

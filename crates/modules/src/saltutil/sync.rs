@@ -430,33 +430,6 @@ pub fn sync_pillar(
     Ok(copied)
 }
 
-/// Brings users' modules over before a highstate, unless there are none anywhere.
-pub(crate) fn before_highstate(cx: &Cx) -> Result<()> {
-    if !cx.opt_bool("autoload_dynamic_modules") {
-        return Ok(());
-    }
-    let envs = envs_of(cx, None);
-    let served = envs.iter().any(|env| {
-        let folders = cx.files.list_dirs(env, "").unwrap_or_default();
-        folders.iter().any(|folder| folder.starts_with('_'))
-    });
-    let extension = cx.opt_str("extension_modules").unwrap_or_default();
-    let here = || cx.host.read_dir(Path::new(extension.as_str())).is_ok_and(|all| !all.is_empty());
-    if extension.is_empty() || !served && !here() {
-        return Ok(());
-    }
-    let call = Call::default().with("saltenv", Value::list(envs)).with("refresh", false);
-    let copied = cx.call("saltutil.sync_all", call)?;
-    let any = |kind: &str| copied.get(kind).is_some_and(|list| list.truthy());
-    let kinds = copied.as_dict().map(Dict::keys).unwrap_or_default();
-    if any("grains") {
-        cx.runtime.refresh(cx, Refresh::Grains)?;
-    } else if kinds.iter().any(|kind| any(&kind.to_str())) {
-        cx.runtime.refresh(cx, Refresh::Modules)?;
-    }
-    Ok(())
-}
-
 /// Copy the users' own proxy modules from the file server to this machine.
 ///
 /// ```console
@@ -774,6 +747,35 @@ pub fn sync_all(
         copied.insert("pillar", sync(cx, "pillar", &wanted)?);
         copied.insert("wrapper", sync(cx, "wrapper", &wanted)?);
     }
-    refresh_if(cx, refresh, Refresh::Pillar)?;
+    let grains = copied.get("grains").is_some_and(|list| list.truthy());
+    refresh_if(cx, refresh, if grains { Refresh::Grains } else { Refresh::Modules })?;
+    refresh_if(cx, refresh && !grains, Refresh::Pillar)?;
     Ok(copied)
+}
+
+/// Brings users' modules over before a highstate, unless there are none anywhere.
+pub(crate) fn before_highstate(cx: &Cx) -> Result<()> {
+    if !cx.opt_bool("autoload_dynamic_modules") {
+        return Ok(());
+    }
+    let envs = envs_of(cx, None);
+    let served = envs.iter().any(|env| {
+        let folders = cx.files.list_dirs(env, "").unwrap_or_default();
+        folders.iter().any(|folder| folder.starts_with('_'))
+    });
+    let extension = cx.opt_str("extension_modules").unwrap_or_default();
+    let here = || cx.host.read_dir(Path::new(extension.as_str())).is_ok_and(|all| !all.is_empty());
+    if extension.is_empty() || !served && !here() {
+        return Ok(());
+    }
+    let call = Call::default().with("saltenv", Value::list(envs)).with("refresh", false);
+    let copied = cx.call("saltutil.sync_all", call)?;
+    let any = |kind: &str| copied.get(kind).is_some_and(|list| list.truthy());
+    let kinds = copied.as_dict().map(Dict::keys).unwrap_or_default();
+    if any("grains") {
+        cx.runtime.refresh(cx, Refresh::Grains)?;
+    } else if kinds.iter().any(|kind| any(&kind.to_str())) {
+        cx.runtime.refresh(cx, Refresh::Modules)?;
+    }
+    Ok(())
 }

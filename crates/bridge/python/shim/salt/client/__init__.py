@@ -63,7 +63,8 @@ class LocalClient:
                 **kwargs):
         """Publishes a job; returns its id and whom it went to."""
         with Control(self.opts) as control:
-            published = self._publish(control, tgt, fun, arg, tgt_type, ret, jid, kwarg, False, timeout, **kwargs).next()
+            stream = self._publish(control, tgt, fun, arg, tgt_type, ret, jid, kwarg, False, timeout, **kwargs)
+            _, published = control.next(stream.request)
         if not published or not published.get("jid"):
             return {}
         return {"jid": published["jid"], "minions": published.get("minions", [])}

@@ -65,6 +65,8 @@ class SaltEvent:
         if self.stream is None:
             self.control = Control(str(self.sock_dir))
             self.stream = self.control.stream("events", tag="", after=self.cursor)
+            # Once this is answered, what is fired from now on is seen.
+            self.control.ask("hello", wait=5)
             self.cpub = True
         return True
 
