@@ -419,6 +419,9 @@ def settle(settings):
 
     logging.basicConfig(handlers=[LogHandler()], level=settings.get("log_level", 30))
     logging.captureWarnings(True)
+    if settings.get("log_level", 30) > 10:
+        # Deprecations are for authors, not for those who run what they wrote.
+        logging.getLogger("py.warnings").setLevel(logging.ERROR)
     # Salt's own levels, which modules use as methods of their loggers.
     for name, level in (("profile", 15), ("trace", 5), ("garbage", 1), ("quiet", 1000)):
         logging.addLevelName(level, name.upper())

@@ -17,7 +17,7 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
+    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
     User, Write,
 };
 
@@ -165,6 +165,14 @@ impl Host for Failing {
     fn sleep(&self, time: Duration) -> Result<()> {
         self.other("wait")?;
         self.inner.sleep(time)
+    }
+    fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
+        self.other("connect")?;
+        self.inner.connect(host, port, udp, timeout)
+    }
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
+        self.other("ask a server")?;
+        self.inner.http(request)
     }
     fn run(&self, command: &Command) -> Result<Output> {
         if self.fails() {

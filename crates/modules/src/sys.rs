@@ -48,6 +48,12 @@ fn documented<'a>(names: &'a [String], wanted: &str) -> Vec<&'a String> {
     names.iter().filter(|name| *name == wanted || name.starts_with(&prefix)).collect()
 }
 
+/// Full names that no list has: functions of an installed Python package are not listed.
+fn unlisted(names: &[String], wanted: &Rest) -> Vec<String> {
+    let texts = wanted.args.iter().map(|word| word.to_str().to_string());
+    texts.filter(|word| word.contains('.') && !word.contains('*') && !names.contains(word)).collect()
+}
+
 /// Picks functions as `sys.list_functions` does.
 fn functions(names: Vec<String>, wanted: &Rest) -> Vec<String> {
     if wanted.args.is_empty() {
@@ -159,10 +165,12 @@ pub fn doc(
     args: Rest,
 ) -> Result<Dict> {
     let names = cx.runtime.function_names();
+    let exact = unlisted(&names, &args);
     let wanted: Vec<_> = if args.args.is_empty() {
         names.iter().collect()
     } else {
-        args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
+        let listed = args.args.iter().flat_map(|word| documented(&names, &word.to_str()));
+        listed.chain(&exact).collect()
     };
     let native = |name: &str| cx.runtime.function(name).map(|function| function.doc.into());
     let doc = |about: &Value| about.get("doc").unwrap_or_default();
@@ -183,7 +191,9 @@ pub fn argspec(
     module: String,
 ) -> Result<Dict> {
     let names = cx.runtime.function_names();
-    let wanted = documented(&names, &module);
+    let asked = Rest { args: vec![module.as_str().into()], ..Rest::default() };
+    let exact = unlisted(&names, &asked);
+    let wanted: Vec<_> = documented(&names, &module).into_iter().chain(&exact).collect();
     let native =
         |name: &str| cx.runtime.function(name).map(|function| spec_of(function.params).into());
     Ok(with_described(cx, "modules", &wanted, native, shown_spec))

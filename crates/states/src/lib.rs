@@ -7,19 +7,33 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod alias;
+pub mod alternatives;
 pub mod cmd;
 pub mod cron;
+pub mod debconf;
 pub mod environ;
 pub mod file;
+pub mod firewalld;
 pub mod git;
 pub mod grains;
 pub mod group;
 pub mod host;
+pub mod http;
+pub mod iptables;
 pub mod kmod;
 pub mod locale;
 pub mod module;
 pub mod mount;
+pub mod pip;
 pub mod pkg;
+pub mod pkgrepo;
+pub mod rabbitmq_cluster;
+pub mod rabbitmq_plugin;
+pub mod rabbitmq_policy;
+pub mod rabbitmq_user;
+pub mod rabbitmq_vhost;
+pub mod selinux;
 pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
@@ -27,22 +41,37 @@ pub mod sysctl;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
+    &alias::STATES,
+    &alternatives::STATES,
     &cmd::STATES,
     &cron::STATES,
+    &debconf::STATES,
     &environ::STATES,
     &file::STATES,
+    &firewalld::STATES,
     &git::STATES,
     &grains::STATES,
     &group::STATES,
     &host::STATES,
+    &http::STATES,
+    &iptables::STATES,
     &kmod::STATES,
     &locale::STATES,
     &module::STATES,
     &mount::STATES,
+    &pip::STATES,
     &pkg::STATES,
+    &pkgrepo::STATES,
+    &rabbitmq_cluster::STATES,
+    &rabbitmq_plugin::STATES,
+    &rabbitmq_policy::STATES,
+    &rabbitmq_user::STATES,
+    &rabbitmq_vhost::STATES,
+    &selinux::STATES,
     &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
@@ -50,5 +79,6 @@ pub static ALL: &[&StateModule] = &[
     &test::STATES,
     &timezone::STATES,
     &user::STATES,
+    &virtualenv::STATES,
 ];
 // gen:end
