@@ -27,3 +27,8 @@ pub use engine::{Engine, Link, Parts, Rendering, Sources};
 pub use masterless::Masterless;
 pub use python::Python;
 pub use rendering::Pipes;
+
+/// Collects the built-in grains that take no time: for programs that only look.
+pub fn plain_grains(host: &dyn halite_spec::Host, opts: &halite_value::Dict) -> halite_value::Dict {
+    halite_grains::Collector::new().without("fqdns").collect(host, opts).grains
+}
