@@ -12,7 +12,7 @@ use halite_pyregex::{Flags, PyRegex};
 use halite_spec::{Command, Cx, Error, Result, function, module};
 use halite_value::{Dict, List, Value, dict};
 
-use crate::status;
+use crate::status::strftime;
 
 module! {
     /// Processes, memory, disks and network.
@@ -676,7 +676,7 @@ pub fn boot_time(
 ) -> Result<Value> {
     let since = started(cx)?;
     match time_format {
-        Some(format) => status::strftime(cx, since as f64, &format).map(Value::from),
+        Some(format) => strftime(cx, since as f64, &format).map(Value::from),
         None => Ok(since.into()),
     }
 }
