@@ -61,7 +61,11 @@ pub(crate) fn look(tree: &Path, opts: &Dict) -> Report {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         files += 1;
         let is_sls = rel.ends_with(".sls");
-        for (line, used) in uses(&text, is_sls) {
+        for (line, mut used) in uses(&text, is_sls) {
+            // `__salt__` of a runner holds runners.
+            if own == Some("runners") {
+                used.kind = "runners";
+            }
             let entry = found.entry(used).or_insert_with(|| (0, format!("{rel}:{line}")));
             entry.0 += 1;
         }
@@ -99,7 +103,7 @@ fn judge(
     };
     let mut report = Report { files, uses: Vec::new(), broken: Vec::new(), problem: None };
     let mut listings: BTreeMap<&'static str, Listing> = BTreeMap::new();
-    for kind in ["modules", "states"] {
+    for kind in ["modules", "states", "runners"] {
         match bridge.listing(&session, kind) {
             Ok(listing) => {
                 let missing = listing.missing.iter();
@@ -123,6 +127,7 @@ fn origin(used: &Use, users: Option<&Listing>, bridge: &Bridge, session: &Sessio
     let module = used.name.split('.').next().unwrap_or_default();
     let is_native = match used.kind {
         "states" => registry::state(&used.name).is_some(),
+        "runners" => halite_runners::runner(&used.name).is_some(),
         _ => registry::function(&used.name).is_some(),
     };
     match users {
@@ -162,7 +167,11 @@ pub(crate) fn described(report: &Report, as_json: bool, quiet: bool) -> String {
         return text;
     }
     let row = |used: &Use, times: usize, place: &str| {
-        let what = if used.kind == "states" { "state" } else { "function" };
+        let what = match used.kind {
+            "states" => "state",
+            "runners" => "runner",
+            _ => "function",
+        };
         format!("  {:<36} {what:<9} {times:>5}  {place}", used.name)
     };
     let titles = [

@@ -9,7 +9,7 @@ use halite_e2e::{
 
 use crate::{returned, sync};
 
-const MODULE: &str = r#"
+const MODULE: &str = r##"
 import os, sys, time, threading
 
 
@@ -99,7 +99,7 @@ def deep(n):
 
 def deeper(n):
     return __salt__["slsutil.renderer"](string="#!jinja|yaml\n{{ salt['faulty.deep'](%d) }}" % (n - 1))
-"#;
+"##;
 
 const LIMITS: &str = "halite: {python_timeout: 2, python_memory_mb: 250}\n";
 
