@@ -204,7 +204,7 @@ class Functions(Mapping):
         return True
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return Module(self, name)
 
@@ -223,6 +223,8 @@ class Module:
         self._name = name
 
     def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
         try:
             return self._functions[self._name + "." + name]
         except KeyError:
@@ -253,7 +255,7 @@ class Serializers(Mapping):
         return len(kind("serializers").functions)
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return Module(self, name)
 

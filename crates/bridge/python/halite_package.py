@@ -67,6 +67,11 @@ def options(frame):
         opts["grains"] = frame.grains
         opts["pillar"] = frame.pillar
     opts.setdefault("id", "minion")
+    # Users' modules are loaded by our own loader, not twice.
+    opts["extension_modules"] = "/nonexistent/halite"
+    for name in list(opts):
+        if name.endswith("_dirs") and isinstance(opts[name], list):
+            opts[name] = []
     return opts
 
 

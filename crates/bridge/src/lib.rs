@@ -344,7 +344,9 @@ impl Bridge {
         };
         process.give_back(talk);
         match (outcome, watch.ending) {
-            (Err(Error::Raised(raised)), Some((_, why))) if raised.is("TimeoutError") || raised.classes.is_empty() => {
+            (Err(Error::Raised(raised)), Some((_, why)))
+                if raised.is("TimeoutError") || raised.classes.is_empty() =>
+            {
                 Err(ended_for(&watch, why))
             }
             (outcome, _) => outcome,
@@ -369,24 +371,13 @@ impl Bridge {
     }
 
     /// Calls a function of users, or of an installed package.
-    pub fn run(
-        &self,
-        session: &Session<'_>,
-        kind: &str,
-        name: &str,
-        call: Call,
-    ) -> Result<Answer> {
+    pub fn run(&self, session: &Session<'_>, kind: &str, name: &str, call: Call) -> Result<Answer> {
         let args = vec![kind.into(), name.into(), call.args.into(), call.kwargs.into()];
         self.ask(session, name, "run", args)
     }
 
     /// Describes functions: name → `{doc, spec: {args, defaults, varargs, kwargs}}`.
-    pub fn describe(
-        &self,
-        session: &Session<'_>,
-        kind: &str,
-        names: &[String],
-    ) -> Result<Dict> {
+    pub fn describe(&self, session: &Session<'_>, kind: &str, names: &[String]) -> Result<Dict> {
         let args = vec![kind.into(), Value::list(names.to_vec())];
         let answer = self.ask(session, "the documentation", "describe", args)?;
         Ok(answer.value.as_dict().cloned().unwrap_or_default())
@@ -439,7 +430,8 @@ impl Bridge {
 }
 
 fn raised(parts: &[Value]) -> Error {
-    let text = |at: usize| parts.get(at).map(|value| value.to_str().to_string()).unwrap_or_default();
+    let text =
+        |at: usize| parts.get(at).map(|value| value.to_str().to_string()).unwrap_or_default();
     let mut classes: Vec<String> = parts
         .get(4)
         .and_then(|names| names.items_of_sequence())

@@ -249,9 +249,10 @@ impl<'a> Reader<'a> {
         }
         let bytes = self.take(digits * 2)?;
         let digit = |pair: &[u8]| u16::from_le_bytes([pair[0], pair[1]]);
-        let int = bytes.chunks_exact(2).rev().fold(BigInt::ZERO, |int, pair| {
-            (int << DIGIT) | BigInt::from(digit(pair))
-        });
+        let int = bytes
+            .chunks_exact(2)
+            .rev()
+            .fold(BigInt::ZERO, |int, pair| (int << DIGIT) | BigInt::from(digit(pair)));
         Ok(Value::from_bigint(if count < 0 { -int } else { int }))
     }
 }

@@ -175,8 +175,7 @@ impl Process {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        !self.killed.load(Ordering::Relaxed)
-            && matches!(self.child.lock().try_wait(), Ok(None))
+        !self.killed.load(Ordering::Relaxed) && matches!(self.child.lock().try_wait(), Ok(None))
     }
 
     /// Ends the process with everything it started.
@@ -303,7 +302,8 @@ impl Process {
 
     fn look_at_memory(&self, watch: &Watch<'_>) -> Result<()> {
         let Some(limit) = watch.memory else { return Ok(()) };
-        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.pid)).unwrap_or_default();
+        let statm =
+            std::fs::read_to_string(format!("/proc/{}/statm", self.pid)).unwrap_or_default();
         let pages: u64 = statm.split(' ').nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
         if pages * 4096 <= limit {
             return Ok(());
@@ -323,10 +323,9 @@ impl Drop for Process {
 pub(crate) fn ended_for(watch: &Watch<'_>, why: Why) -> Error {
     match why {
         Why::Cancelled => Error::Cancelled,
-        Why::Time => Error::TimedOut {
-            what: watch.what.to_owned(),
-            limit: watch.limit.unwrap_or_default(),
-        },
+        Why::Time => {
+            Error::TimedOut { what: watch.what.to_owned(), limit: watch.limit.unwrap_or_default() }
+        }
     }
 }
 

@@ -118,7 +118,8 @@ impl Settings {
             (kind, folders)
         });
         let number = |name: &str| own.get(name).and_then(|value| value.as_float());
-        let megabytes = |name: &str| number(name).filter(|mb| *mb > 0.0).map(|mb| mb as u64 * (1 << 20));
+        let megabytes =
+            |name: &str| number(name).filter(|mb| *mb > 0.0).map(|mb| mb as u64 * (1 << 20));
         let memory = match number("python_memory_mb") {
             Some(mb) if mb <= 0.0 => None,
             Some(mb) => Some(mb as u64 * (1 << 20)),

@@ -59,7 +59,10 @@ pub(crate) fn start(args: &[String]) -> u8 {
         _ => return programs::usage_error(&PROGRAM, "one TREE at a time"),
     }
     if !parsed.bool("config") && !parsed.bool("master") {
-        return programs::usage_error(&PROGRAM, "say what to look at: --config, --master, or a TREE");
+        return programs::usage_error(
+            &PROGRAM,
+            "say what to look at: --config, --master, or a TREE",
+        );
     }
     let mut worst = 0;
     if parsed.bool("config") {

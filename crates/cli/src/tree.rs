@@ -50,9 +50,9 @@ pub(crate) fn look(tree: &Path, opts: &Dict) -> Report {
     for path in walk(tree) {
         let rel = path.strip_prefix(tree).unwrap_or(&path).to_string_lossy().into_owned();
         let own = KINDS.into_iter().find(|kind| {
-            path.parent().and_then(Path::file_name).is_some_and(|name| {
-                name.to_string_lossy().strip_prefix('_') == Some(*kind)
-            })
+            path.parent()
+                .and_then(Path::file_name)
+                .is_some_and(|name| name.to_string_lossy().strip_prefix('_') == Some(*kind))
         });
         if let Some(kind) = own {
             let folder = path.parent().unwrap_or(tree).to_string_lossy().into_owned();
@@ -88,7 +88,8 @@ fn judge(
         "states" => Value::list(registry::state_names()),
     };
     let bridge = Bridge::new(settings, native);
-    let grains = opts.get("grains").and_then(|grains| grains.as_dict().cloned()).unwrap_or_default();
+    let grains =
+        opts.get("grains").and_then(|grains| grains.as_dict().cloned()).unwrap_or_default();
     let empty = Dict::new();
     let session = Session {
         opts,
@@ -107,9 +108,9 @@ fn judge(
         match bridge.listing(&session, kind) {
             Ok(listing) => {
                 let missing = listing.missing.iter();
-                report.broken.extend(
-                    missing.map(|(name, why)| (format!("_{kind}/{name}"), why.clone())),
-                );
+                report
+                    .broken
+                    .extend(missing.map(|(name, why)| (format!("_{kind}/{name}"), why.clone())));
                 listings.insert(kind, (*listing).clone());
             }
             Err(error) => report.problem = Some(error.to_string()),
@@ -248,9 +249,7 @@ fn uses(text: &str, is_sls: bool) -> Vec<(usize, Use)> {
         for name in functions(line) {
             found.push((at + 1, Use { kind: "modules", name }));
         }
-        if is_sls
-            && let Some(name) = state(line, lines.get(at + 1).copied().unwrap_or_default())
-        {
+        if is_sls && let Some(name) = state(line, lines.get(at + 1).copied().unwrap_or_default()) {
             found.push((at + 1, Use { kind: "states", name }));
         }
     }
@@ -306,7 +305,10 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        uses(text, true).into_iter().map(|(line, used)| format!("{line} {} {}", used.kind, used.name)).collect()
+        uses(text, true)
+            .into_iter()
+            .map(|(line, used)| format!("{line} {} {}", used.kind, used.name))
+            .collect()
     }
 
     #[test]
@@ -316,7 +318,13 @@ mod tests {
                     b:\n  own.state: []\nc:\n  test.nop\nd.conf:\n  e.f: 1\n";
         assert_eq!(
             names(text),
-            ["2 modules cmd.run", "2 modules grains.get", "5 states file.managed", "9 states own.state", "11 states test.nop"]
+            [
+                "2 modules cmd.run",
+                "2 modules grains.get",
+                "5 states file.managed",
+                "9 states own.state",
+                "11 states test.nop"
+            ]
         );
         assert_eq!(names("x = __salt__[\"a.b\"](1)"), ["1 modules a.b"]);
         assert_eq!(names("source: salt://a.b(c)"), [""; 0]);
@@ -331,11 +339,17 @@ mod tests {
             std::fs::write(path, text).expect("a file");
         };
         write("_modules/own.py", "def here():\n    pass\n");
-        write("a.sls", "{{ salt['own.here']() }}{{ salt['own.gone']() }}{{ salt['test.png']() }}\na:\n  test.nop: []\n");
+        write(
+            "a.sls",
+            "{{ salt['own.here']() }}{{ salt['own.gone']() }}{{ salt['test.png']() }}\na:\n  test.nop: []\n",
+        );
         let own = entries! { "python_packages" => false };
         let report = look(folder.path(), &entries! { "halite" => own });
-        let found: Vec<String> =
-            report.uses.iter().map(|(used, origin, _, place)| format!("{} {origin:?} {place}", used.name)).collect();
+        let found: Vec<String> = report
+            .uses
+            .iter()
+            .map(|(used, origin, _, place)| format!("{} {origin:?} {place}", used.name))
+            .collect();
         assert_eq!(
             found,
             [

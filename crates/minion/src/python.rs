@@ -11,14 +11,10 @@ use std::{
     time::Duration,
 };
 
-use halite_bridge::{
-    Bridge, Callbacks, Error as BridgeError, Listing, Nobody, Session, Settings,
-};
+use halite_bridge::{Bridge, Callbacks, Error as BridgeError, Listing, Nobody, Session, Settings};
 use halite_highstate::{Params, States};
 use halite_pillar::ext::{ExtArgs, ExtCx, ExtPillar};
-use halite_spec::{
-    Aggregate, Call, Cx, Error, Event, Files, Host, Job, Outcome, Result, Runtime,
-};
+use halite_spec::{Aggregate, Call, Cx, Error, Event, Files, Host, Job, Outcome, Result, Runtime};
 use halite_value::{Dict, Value, entries};
 use parking_lot::{Mutex, RwLock};
 
@@ -108,9 +104,8 @@ impl Python {
     /// Keeps what a call works with, for questions that come without.
     pub fn remember(&self, cx: &Cx) {
         let known = |seed: &Option<Seed>| {
-            seed.as_ref().is_some_and(|seed| {
-                seed.opts.is_same(&cx.opts) && seed.pillar.is_same(&cx.pillar)
-            })
+            seed.as_ref()
+                .is_some_and(|seed| seed.opts.is_same(&cx.opts) && seed.pillar.is_same(&cx.pillar))
         };
         if known(&self.seed.read()) {
             return;
@@ -250,6 +245,33 @@ impl Python {
         Ok(answer.value)
     }
 
+    /// Runs a beacon of the user's: what it has to tell, each with its own keys. `None`: there is
+    /// no such beacon.
+    pub fn beacon(&self, cx: &Cx, name: &str, config: &Value) -> Option<Result<Vec<Value>>> {
+        let function = format!("{name}.beacon");
+        self.remember(cx);
+        if !matches!(self.find(cx, "beacons", &function), Found::Function) {
+            return None;
+        }
+        let validate = format!("{name}.validate");
+        if matches!(self.find(cx, "beacons", &validate), Found::Function) {
+            let verdict = self.call(cx, "beacons", &validate, Call::of([config.clone()]));
+            let parts = verdict.map(|verdict| verdict.items_of_sequence().unwrap_or_default());
+            match parts {
+                Err(error) => return Some(Err(error)),
+                Ok(parts) if parts.first() == Some(&Value::Bool(false)) => {
+                    let why = parts.get(1).map(Value::to_str).unwrap_or_default();
+                    return Some(Err(Error::invalid(format!(
+                        "Beacon {name} configuration invalid, not adding.\n{why}"
+                    ))));
+                }
+                Ok(_) => {}
+            }
+        }
+        let told = self.call(cx, "beacons", &function, Call::of([config.clone()]));
+        Some(told.map(|told| told.items_of_sequence().unwrap_or_default()))
+    }
+
     /// Asks anything else of the Python side.
     pub fn ask(&self, cx: &Cx, what: &str, verb: &str, args: Vec<Value>) -> Result<Value> {
         let answer =
@@ -307,7 +329,12 @@ impl Python {
 
     /// Collects users' grains: what each function gave, in order. Without a `Cx` (a daemon collects
     /// before it has one) grains modules can call no functions.
-    pub fn grains(&self, opts: &Dict, so_far: &Dict, cx: Option<&Cx>) -> std::result::Result<Dict, String> {
+    pub fn grains(
+        &self,
+        opts: &Dict,
+        so_far: &Dict,
+        cx: Option<&Cx>,
+    ) -> std::result::Result<Dict, String> {
         let merged = Dict::new();
         if !self.bridge.has_files("grains") {
             return Ok(merged);
@@ -680,9 +707,7 @@ fn params_of(spec: &Value) -> Params {
 /// Adds users' functions to native names, and takes away what their modules hide.
 pub(crate) fn with_users(native: Vec<String>, users: Option<&Listing>) -> Vec<String> {
     let Some(users) = users else { return native };
-    let hidden = |name: &String| {
-        users.modules.contains(name.split('.').next().unwrap_or(name))
-    };
+    let hidden = |name: &String| users.modules.contains(name.split('.').next().unwrap_or(name));
     let mut names: Vec<String> = native.into_iter().filter(|name| !hidden(name)).collect();
     names.extend(users.functions.iter().cloned());
     names.sort();

@@ -91,11 +91,9 @@ impl Pipes {
     /// Adds the renderers that are written in Python.
     fn add_python(&self, cx: &Cx, renderers: &mut Renderers) {
         let Some(python) = &self.python else { return };
-        let add = |name: &str| Arc::new(Script {
-            cx: cx.clone(),
-            python: Arc::clone(python),
-            name: name.to_owned(),
-        });
+        let add = |name: &str| {
+            Arc::new(Script { cx: cx.clone(), python: Arc::clone(python), name: name.to_owned() })
+        };
         renderers.register(add("py"));
         if !python.bridge().has_files("renderers") {
             return;
@@ -266,7 +264,10 @@ impl Renderer for Script {
             if matches!(input, Data::Value(_)) {
                 return Err(RenderError::new("py renders text, not data"));
             }
-            ("py", vec![data, path.into(), render.saltenv.into(), render.sls.into(), context.into()])
+            (
+                "py",
+                vec![data, path.into(), render.saltenv.into(), render.sls.into(), context.into()],
+            )
         } else {
             let given = vec![
                 self.name.as_str().into(),

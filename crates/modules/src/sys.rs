@@ -51,7 +51,9 @@ fn documented<'a>(names: &'a [String], wanted: &str) -> Vec<&'a String> {
 /// Full names that no list has: functions of an installed Python package are not listed.
 fn unlisted(names: &[String], wanted: &Rest) -> Vec<String> {
     let texts = wanted.args.iter().map(|word| word.to_str().to_string());
-    texts.filter(|word| word.contains('.') && !word.contains('*') && !names.contains(word)).collect()
+    texts
+        .filter(|word| word.contains('.') && !word.contains('*') && !names.contains(word))
+        .collect()
 }
 
 /// Picks functions as `sys.list_functions` does.
@@ -267,8 +269,7 @@ pub fn state_argspec(
 ) -> Result<Dict> {
     let names = cx.runtime.state_names();
     let wanted = documented(&names, &module);
-    let native =
-        |name: &str| cx.runtime.state(name).map(|state| spec_of((state.params)()).into());
+    let native = |name: &str| cx.runtime.state(name).map(|state| spec_of((state.params)()).into());
     Ok(with_described(cx, "states", &wanted, native, shown_spec))
 }
 

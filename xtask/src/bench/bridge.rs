@@ -15,13 +15,12 @@ pub(super) fn run(root: &Path, folder: &Path, genuine: &Path) -> Result<Value> {
             .current_dir(root),
     )?;
     let halite = shell::target_dir(root).join("release/halite");
-    let line = shell::output(
-        Command::new("python3").arg(root.join("bench/bridge/bridge.py")).args([
+    let line =
+        shell::output(Command::new("python3").arg(root.join("bench/bridge/bridge.py")).args([
             &halite,
             &genuine.join("salt-call"),
             &folder.join("bridge"),
-        ]),
-    )?;
+        ]))?;
     let result: Value = serde_json::from_str(&line).context(line)?;
     for make in ["halite", "salt"] {
         let one = &result[make];

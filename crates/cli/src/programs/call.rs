@@ -302,9 +302,7 @@ pub fn run(cx: &mut Context) -> u8 {
                 && class == "TypeError"
             {
                 let doc = doc().unwrap_or_else(|| "None".into());
-                terminal::err(&format!(
-                    "Passed invalid arguments: {message}.\n\nUsage:\n{doc}\n"
-                ));
+                terminal::err(&format!("Passed invalid arguments: {message}.\n\nUsage:\n{doc}\n"));
                 return 1;
             }
             failed(cx, &function, &error)

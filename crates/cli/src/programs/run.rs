@@ -5,8 +5,7 @@ use std::{path::Path, sync::Arc};
 use halite_client::{Client, Request};
 use halite_host::Os;
 use halite_minion::{
-    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _,
-    python::Found,
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, python::Found,
 };
 use halite_output::{Colors, Style};
 use halite_spec::{Call, Cx, Error, Event, Host, Job, Refresh, Result};
@@ -130,9 +129,7 @@ pub fn run(cx: &mut Context) -> u8 {
         }
         Err(Error::Args(wrong)) => {
             let doc = halite_runners::runner(&name).map_or("", |function| function.doc);
-            terminal::out(&format!(
-                "\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{doc}\n"
-            ));
+            terminal::out(&format!("\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{doc}\n"));
             0
         }
         Err(Error::Raised { class, message, traceback: Some(trace) }) => {
@@ -207,9 +204,8 @@ fn asynchronous(cx: &Context, fun: &str, arg: Vec<Value>, kwarg: Dict) -> u8 {
 
 fn documentation(cx: &Context) -> u8 {
     let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
-    let is_wanted = |name: &str| {
-        wanted.is_empty() || name == wanted || name.starts_with(&format!("{wanted}."))
-    };
+    let is_wanted =
+        |name: &str| wanted.is_empty() || name == wanted || name.starts_with(&format!("{wanted}."));
     let mut docs: Vec<(String, String)> = halite_runners::runners()
         .into_iter()
         .filter(|(name, _)| is_wanted(name))
@@ -236,7 +232,7 @@ fn documentation(cx: &Context) -> u8 {
 }
 
 /// Runs a runner: the user's if there is one, else ours, else that of an installed package.
-fn users_or_native(
+pub(crate) fn users_or_native(
     python: Option<&Python>,
     own: &Cx,
     name: &str,

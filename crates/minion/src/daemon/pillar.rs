@@ -71,10 +71,8 @@ pub(crate) fn grains(
     let mut collector = halite_grains::Collector::new();
     if let Some((python, cx)) = users {
         let own = opts.clone();
-        collector = collector.with(
-            "users' grains",
-            Box::new(move |grains| python.grains(&own, grains, cx)),
-        );
+        collector = collector
+            .with("users' grains", Box::new(move |grains| python.grains(&own, grains, cx)));
     }
     let report = collector.collect(host, &opts);
     for problem in &report.problems {

@@ -35,6 +35,7 @@ def leaves():
 
 def crashes():
     os.kill(os.getpid(), 11)
+    time.sleep(60)
 
 
 def loops():
@@ -114,7 +115,9 @@ fn one_call_each() {
     call("raises").code(1).complains("ValueError: on purpose");
     call("unsendable").code(1).complains("the return['a'][1] is a object, which cannot be sent");
     call("circular").code(1).complains("nested too deeply, or contains itself");
-    call("leaves").code(1).complains("the Python process ended (exit code 3) while it ran faulty.leaves");
+    call("leaves")
+        .code(1)
+        .complains("the Python process ended (exit code 3) while it ran faulty.leaves");
     call("crashes").code(1).complains("signal 11, SIGSEGV");
     call("loops").code(1).complains("faulty.loops took longer than 2 s and was ended");
     call("stubborn").code(1).complains("faulty.stubborn took longer than 2 s and was ended");
@@ -173,7 +176,8 @@ fn a_minion_serves_on() {
     assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
     site.stop("m");
     let until = Instant::now() + Duration::from_secs(10);
-    while std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty()) {
+    while std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
+    {
         assert!(Instant::now() < until, "process {pid} was left behind");
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -34,7 +34,8 @@ pub fn returned(machine: &Machine, args: &[&str]) -> String {
 /// `/etc` and `/opt`; `None` where that is not allowed.
 pub fn inside(machine: &Machine, script: &str) -> Option<Ran> {
     let allowed = |flags: &[&str]| {
-        let tried = Command::new("unshare").args(flags).args(["mount", "-t", "tmpfs", "none", "/opt"]);
+        let mut tried = Command::new("unshare");
+        tried.args(flags).args(["mount", "-t", "tmpfs", "none", "/opt"]);
         tried.output().is_ok_and(|output| output.status.success())
     };
     let flags: &[&str] = if allowed(&["-m"]) {
