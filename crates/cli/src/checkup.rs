@@ -94,8 +94,7 @@ fn folder(opts: &Opts, option: &'static str) -> Row {
     let path = PathBuf::from(&*opts.str(option));
     let Ok(metadata) = fs::metadata(&path) else {
         let above = path.ancestors().skip(1).find(|folder| folder.exists());
-        let may =
-            above.is_some_and(|folder| unistd::access(folder, unistd::AccessFlags::W_OK).is_ok());
+        let may = above.is_some_and(|folder| unistd::access(folder, unistd::AccessFlags::W_OK).is_ok());
         let text = format!("{} does not exist yet", path.display());
         return row(if may { State::Note } else { State::Wrong }, option, text);
     };

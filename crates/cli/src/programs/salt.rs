@@ -267,7 +267,8 @@ pub fn run(cx: &mut Context) -> u8 {
         return dump_config(cx);
     }
     let group = cx.opts.opt_str("tgt").unwrap_or_default();
-    if fleet::target_type(cx) == "nodegroup" && !cx.opts.dict("nodegroups").contains(group.as_str())
+    if fleet::target_type(cx) == "nodegroup"
+        && !cx.opts.dict("nodegroups").contains(group.as_str())
     {
         let file = cx.opts.str("conf_file");
         terminal::out(&format!("Node group {group} unavailable in {file}\n"));
@@ -492,8 +493,7 @@ impl Book {
         }
         let waits = cx.parsed.int("queue_offline").unwrap_or(0);
         if waits > 0 && silence == Silence::NotConnected {
-            let text =
-                format!("Minion is not connected. The job waits for it for {waits} seconds.");
+            let text = format!("Minion is not connected. The job waits for it for {waits} seconds.");
             shown(cx, &dict! { id.as_str() => text }, Some("no_return"), 0, false);
             return;
         }
