@@ -316,6 +316,8 @@ class Kind:
         self.missing = {}
         self.order = []
         self.files = {}
+        self.loaded = threading.Event()
+        self.loading_for = None
 
     def load(self):
         for folder in SETTINGS.get("folders", {}).get(self.name, []):
@@ -474,15 +476,25 @@ def functions_of(module):
 
 def kind(name):
     found = KINDS.get(name)
-    if found is not None:
+    if found is not None and found.loaded.is_set():
         return found
+    frame = host.frame()
+    jid = frame.jid if frame is not None else ""
     with LOCK:
         found = KINDS.get(name)
-        if found is None:
-            found = Kind(name)
+        is_ours = found is None
+        if is_ours:
             # Visible while it loads: a `__virtual__` may look into `__salt__`.
-            KINDS[name] = found
+            found = KINDS[name] = Kind(name)
+            found.loading_for = jid
+    if is_ours:
+        try:
             found.load()
+        finally:
+            found.loaded.set()
+    elif jid and found.loading_for != jid:
+        # Another job loads them. Our own must not wait for itself.
+        found.loaded.wait(120)
     return found
 
 
