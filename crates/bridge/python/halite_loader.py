@@ -26,6 +26,7 @@ SETTINGS = {}
 KINDS = {}
 LOCK = threading.RLock()
 NATIVE = {}
+MODULES = {}
 
 # What Salt calls the kinds in module names (`salt.loaded.ext.module.x`).
 TAGS = {"modules": "module", "renderers": "render", "runners": "runners", "output": "output"}
@@ -47,8 +48,6 @@ def settle(settings):
 
 class View(MutableMapping):
     """A dunder: shows a value of whichever call runs now."""
-
-    __slots__ = ("_name", "_value", "_fallback")
 
     def __init__(self, name, value):
         self._name = name
@@ -117,11 +116,11 @@ class View(MutableMapping):
         return (dict, (dict(self.value()),))
 
 
-class Text(str):
-    """`__env__`: text that is the current call's."""
+class DictView(View, dict):
+    """`__opts__` is a dict in Salt."""
 
 
-OPTS = View("__opts__", lambda frame: frame.full_opts())
+OPTS = DictView("__opts__", lambda frame: frame.full_opts())
 GRAINS = View("__grains__", lambda frame: frame.grains)
 PILLAR = View("__pillar__", lambda frame: frame.pillar)
 CONTEXT = View("__context__", lambda frame: frame.context)
@@ -206,7 +205,21 @@ class Functions(Mapping):
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
+        if not self._has_module(name):
+            raise AttributeError(name)
         return Module(self, name)
+
+    def _has_module(self, name):
+        modules = MODULES.get(self._kind)
+        if modules is None:
+            names = NATIVE.get(self._kind, ())
+            modules = MODULES[self._kind] = {full.partition(".")[0] for full in names}
+        if name in modules or name in kind(self._kind).modules:
+            return True
+        import halite_package
+
+        # Which modules a package has is only known by their functions.
+        return halite_package.present()
 
     def missing_fun_string(self, name):
         return missing(self._kind, name)

@@ -434,7 +434,7 @@ fn raised(parts: &[Value]) -> Error {
         |at: usize| parts.get(at).map(|value| value.to_str().to_string()).unwrap_or_default();
     let mut classes: Vec<String> = parts
         .get(4)
-        .and_then(|names| names.items_of_sequence())
+        .and_then(Value::items_of_sequence)
         .unwrap_or_default()
         .iter()
         .map(|name| name.to_str().into())
@@ -484,7 +484,7 @@ fn answered(callbacks: &dyn Callbacks, parts: &[Value]) -> Value {
 
 /// A line of Python's logging.
 fn logged(parts: &[Value]) {
-    let level = parts.get(1).and_then(|level| level.as_int()).unwrap_or(20);
+    let level = parts.get(1).and_then(Value::as_int).unwrap_or(20);
     let name = parts.get(2).map(Value::to_str).unwrap_or_default();
     let text = parts.get(3).map(Value::to_str).unwrap_or_default();
     match level {
