@@ -17,13 +17,17 @@ use halite_master::{
     reactor::{RenderError, Rendering},
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
-use halite_minion::{Alone, Engine, Link, Masterless, Parts, Pipes, registry::Native};
+use halite_minion::{
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, registry::Native,
+};
 use halite_spec::{
-    Aggregate, Call, Cx, Error, Event, Function, Host, Job, Outcome, Refresh, Result, StateFn,
+    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn,
     Template,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value};
+
+use crate::programs::run::users_or_native;
 
 /// What functions of the master work with.
 pub struct Workshop {
@@ -40,7 +44,18 @@ impl Workshop {
         opts.insert("file_client", "local");
         let host: Arc<dyn Host> = Arc::new(Os::new());
         let pipes = Arc::new(Pipes::new(&opts));
+        if let Some(python) = pipes.python() {
+            let names = |list: Vec<(String, _)>| list.into_iter().map(|(name, _)| name).collect();
+            python.bridge().add_native("runners", names(halite_runners::runners()));
+            python.bridge().add_native("wheel", names(halite_runners::wheel_functions()));
+            python.set_others(Arc::new(native));
+        }
         Self { host, opts, pipes, grains: grains.then(OnceLock::new) }
+    }
+
+    /// The users' own Python.
+    pub fn python(&self) -> Option<Arc<Python>> {
+        self.pipes.python()
     }
 
     /// The link of a master that is not there.
@@ -81,6 +96,16 @@ impl Workshop {
             opts,
         }
     }
+}
+
+/// What users' runners call of ours.
+fn native(cx: &Cx, kind: &str, name: &str, call: Call) -> Option<Result<Value>> {
+    let found = match kind {
+        "runners" => halite_runners::runner(name),
+        "wheel" => halite_runners::wheel_function(name),
+        _ => None,
+    };
+    found.map(|function| (function.call)(cx, call))
 }
 
 /// The tag of an event a runner fires: its own ones stand below its job.
@@ -167,19 +192,6 @@ impl MasterWorks {
         };
         self.workshop.cx(Arc::new(link), Job::new(jid, fun, user))
     }
-
-    fn call(
-        &self,
-        master: &Arc<Master>,
-        form: &str,
-        function: &'static Function,
-        call: &RunnerCall,
-    ) -> RunnerOutcome {
-        let user = if call.user == halite_master::reactor::USER { "" } else { call.user.as_str() };
-        let cx = self.cx(master, call.jid.as_str(), &call.function, user);
-        let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
-        outcome(form, &call.function, &cx, function.doc, (function.call)(&cx, arguments))
-    }
 }
 
 fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> RunnerOutcome {
@@ -201,8 +213,13 @@ fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> Ru
 
 impl Runners for MasterWorks {
     fn run(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
-        let function = halite_runners::runner(&call.function)?;
-        Some(self.call(master, "runner", function, call))
+        let user = if call.user == halite_master::reactor::USER { "" } else { call.user.as_str() };
+        let cx = self.cx(master, call.jid.as_str(), &call.function, user);
+        let given = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+        let python = self.workshop.python();
+        let ran = users_or_native(python.as_deref(), &cx, &call.function, given)?;
+        let doc = halite_runners::runner(&call.function).map_or("", |function| function.doc);
+        Some(outcome("runner", &call.function, &cx, doc, ran))
     }
 
     fn execution(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
