@@ -21,8 +21,7 @@ use halite_minion::{
     Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, registry::Native,
 };
 use halite_spec::{
-    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn,
-    Template,
+    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn, Template,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value};
@@ -293,7 +292,11 @@ fn expand(host: &dyn Host, entry: &str) -> Vec<std::path::PathBuf> {
     let is_glob = |part: &str| part.contains(['*', '?', '[']);
     if !is_glob(entry) {
         let path = Path::new(entry);
-        return if host.is_file(path) { vec![path.to_owned()] } else { Vec::new() };
+        return if host.is_file(path).unwrap_or(false) {
+            vec![path.to_owned()]
+        } else {
+            Vec::new()
+        };
     }
     let mut found = vec![std::path::PathBuf::from(if entry.starts_with('/') { "/" } else { "" })];
     for part in entry.split('/').filter(|part| !part.is_empty()) {
@@ -315,7 +318,7 @@ fn expand(host: &dyn Host, entry: &str) -> Vec<std::path::PathBuf> {
             })
             .collect();
     }
-    found.retain(|path| host.is_file(path));
+    found.retain(|path| host.is_file(path).unwrap_or(false));
     found
 }
 
