@@ -18,7 +18,8 @@ use halite_master::{
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
 use halite_minion::{
-    Alone, Engine, Link, Masterless, Parts, Pipes, Python, python::Found, registry::Native,
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, python::Found,
+    registry::Native,
 };
 use halite_spec::{
     Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn,
@@ -51,6 +52,11 @@ impl Workshop {
             python.set_others(Arc::new(native_function));
         }
         Self { host, opts, pipes, grains: grains.then(OnceLock::new), python }
+    }
+
+    /// The users' Python, if there is any.
+    pub fn python(&self) -> Option<&Arc<Python>> {
+        self.python.as_ref()
     }
 
     /// Runs a runner: the user's if there is one, else ours, else that of an installed package;

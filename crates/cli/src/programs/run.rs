@@ -289,7 +289,9 @@ fn documentation(cx: &Context) -> u8 {
         .filter(|(name, _)| is_wanted(name))
         .map(|(name, function)| (name, function.doc.to_owned()))
         .collect();
-    let (own, python) = context(cx, "", "");
+    let workshop = workshop(cx);
+    let own = context(&workshop, "", "");
+    let python = workshop.python();
     if let Some(python) = python {
         python.remember(&own);
         if let Some(users) = python.names("runners") {
