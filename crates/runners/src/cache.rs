@@ -89,12 +89,8 @@ fn forget(cx: &Cx, tgt: Option<Value>, tgt_type: &str, what: &str, fun: &str) ->
     let Some(tgt) = tgt.filter(Value::truthy) else {
         return Err(Error::invalid("a target is needed, so that nothing is forgotten by accident"));
     };
-    let request = Request::Forget {
-        tgt,
-        tgt_type: tgt_type.into(),
-        what: what.into(),
-        function: fun.into(),
-    };
+    let request =
+        Request::Forget { tgt, tgt_type: tgt_type.into(), what: what.into(), function: fun.into() };
     master::ask(cx, &request)?;
     Ok(true)
 }
@@ -272,11 +268,8 @@ fn own_bank(cx: &Cx, bank: &str) -> Result<Option<Dict>> {
             Some(all.entries().into_iter().filter(|(_, own)| own.truthy()).collect())
         }
         "mine" => {
-            let request = Request::Mine {
-                tgt: "*".into(),
-                tgt_type: "glob".into(),
-                functions: Vec::new(),
-            };
+            let request =
+                Request::Mine { tgt: "*".into(), tgt_type: "glob".into(), functions: Vec::new() };
             Some(master::ask(cx, &request)?.as_dict().cloned().unwrap_or_default())
         }
         _ => None,
@@ -302,7 +295,8 @@ pub fn store(
 ) -> Result<Value> {
     let folder = bank_dir(cx, &bank, cachedir)?;
     let file = key_file(&folder, &key)?;
-    let bytes = msgpack::to_vec(&data, Dialect::Modern).map_err(|e| Error::failed(e.to_string()))?;
+    let bytes =
+        msgpack::to_vec(&data, Dialect::Modern).map_err(|e| Error::failed(e.to_string()))?;
     cx.host.create_dirs(&folder, Some(0o700))?;
     cx.host.write(&file, &bytes, &Write { mode: Some(0o600), ..Write::default() })?;
     Ok(Value::Null)

@@ -81,8 +81,13 @@ fn nothing_leaves_its_folder() {
             }
             let written = call(&cx, &format!("{module}.write"), &["x", path]);
             let said = written.expect("an answer").to_str();
-            assert!(!said.starts_with("Wrote") || *path == "~/.ssh/id_rsa" || path.contains("%2e")
-                || path.contains('\\'), "{module}.write {path:?}: {said}");
+            assert!(
+                !said.starts_with("Wrote")
+                    || *path == "~/.ssh/id_rsa"
+                    || path.contains("%2e")
+                    || path.contains('\\'),
+                "{module}.write {path:?}: {said}"
+            );
         }
     }
     let after: Vec<_> = everything(place.path())
@@ -128,7 +133,13 @@ fn a_cache_keeps_what_it_is_given() {
     assert_eq!(keys, Value::list(["key"]));
     let banks = call(&cx, "cache.list", &["my"]).expect("an answer");
     assert_eq!(banks, Value::list(["bank"]));
-    assert_eq!(call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"), Value::from(true));
-    assert_eq!(call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"), Value::from(false));
+    assert_eq!(
+        call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"),
+        Value::from(true)
+    );
+    assert_eq!(
+        call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"),
+        Value::from(false)
+    );
     assert_eq!(call(&cx, "cache.fetch", &["my/bank", "key"]).expect("an answer"), Value::dict());
 }

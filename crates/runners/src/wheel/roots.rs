@@ -90,7 +90,8 @@ pub(super) fn list_roots(cx: &Cx, option: &str) -> Result<Dict> {
     for env in envs.keys() {
         let env = env.to_str();
         let trees = list_env(cx, option, &env)?.entries();
-        let each = trees.into_iter().map(|(root, tree)| Value::from(Dict::from_iter([(root, tree)])));
+        let each =
+            trees.into_iter().map(|(root, tree)| Value::from(Dict::from_iter([(root, tree)])));
         all.insert(env, Value::list(each));
     }
     Ok(all)
