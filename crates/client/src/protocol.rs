@@ -350,10 +350,7 @@ impl Request {
 
     /// Tells whether anybody may ask this, without rights.
     pub(crate) fn is_free(&self) -> bool {
-        matches!(
-            self,
-            Self::Hello | Self::Cancel { .. } | Self::As { .. } | Self::MakeToken { .. }
-        )
+        matches!(self, Self::Hello | Self::Cancel { .. } | Self::As { .. } | Self::MakeToken { .. })
     }
 
     /// Reads a request with its number.

@@ -29,8 +29,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
-    User, Write as How,
+    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
+    Result, Space, Stat, Uname, User, Write as How,
 };
 use nix::{
     fcntl::AT_FDCWD,

@@ -71,6 +71,15 @@ pub async fn wheel(master: &Arc<Master>, call: Call) -> Dict {
     .await
 }
 
+/// Arguments as events show them: those with names last, in one dict.
+pub fn fun_args(args: &[Value], kwargs: &Dict) -> Vec<Value> {
+    let mut all = args.to_vec();
+    if !kwargs.is_empty() {
+        all.push(kwargs.shallow_copy().into());
+    }
+    all
+}
+
 async fn with_events(
     master: &Arc<Master>,
     form: &'static str,
@@ -80,7 +89,7 @@ async fn with_events(
     work: impl FnOnce(&Call) -> Option<Outcome> + Send + 'static,
 ) -> Dict {
     let fun = format!("{form}.{}", call.function);
-    let args = halite_wire::Args { args: call.args.clone(), kwargs: call.kwargs.clone() }.write();
+    let args = fun_args(&call.args, &call.kwargs);
     let about = || {
         entries! {
             "fun" => &fun, "jid" => &call.jid, "user" => &call.user, "fun_args" => args.clone(),

@@ -812,6 +812,7 @@ pub fn recv_chunked(
     /// Where to put it.
     dest: String,
     /// The piece in base64; None makes a folder.
+    #[arg(required)]
     chunk: Option<Value>,
     /// Add to the file.
     #[default(false)]

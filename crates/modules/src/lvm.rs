@@ -135,7 +135,7 @@ fn options(kwargs: &Dict, known: &[&str]) -> Vec<String> {
             continue;
         }
         words.push(format!("--{name}"));
-        if !value.to_string().is_empty() && value != Value::Bool(true) {
+        if !value.to_string().is_empty() && !matches!(value, Value::Bool(true)) {
             words.push(value.to_string());
         }
     }

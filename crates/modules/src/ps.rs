@@ -311,6 +311,7 @@ pub fn top(
     num_processes: i64,
     /// Over how many seconds.
     #[default(3.0)]
+    #[shown(3i64)]
     interval: f64,
 ) -> Result<Value> {
     let before = processes(cx)?;

@@ -50,13 +50,13 @@ fn everything(folder: &Path) -> Vec<(String, Option<Vec<u8>>)> {
 fn master() -> (tempfile::TempDir, Cx) {
     let place = tempfile::tempdir().expect("a folder");
     let path = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
-    for folder in ["outside", "in/srv/sub", "in/pillar", "in/cache", "in/etc"] {
+    for folder in ["outside", "in/srv/sub", "in/pillar/sub", "in/cache", "in/etc"] {
         fs::create_dir_all(path(folder)).expect("a folder");
     }
     fs::write(path("outside/secret"), "secret").expect("a file");
     fs::write(path("in/secret"), "secret").expect("a file");
     fs::write(path("in/srv/top.sls"), "base: {}").expect("a file");
-    for link in ["in/srv/link", "in/srv/sub/link", "in/pillar/link"] {
+    for link in ["in/srv/link", "in/srv/sub/link", "in/pillar/link", "in/pillar/sub/link"] {
         std::os::unix::fs::symlink(path("outside"), path(link)).expect("a link");
     }
     let cx = Kit::on(Arc::new(Os::new()), Fake::new()).cx;

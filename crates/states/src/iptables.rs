@@ -49,7 +49,8 @@ impl Wanted {
 
     fn shown(&self, command: &str) -> String {
         let position = self.position.map(|position| position.to_string()).unwrap_or_default();
-        iptables::shown(&self.family, &self.table, command, &self.chain, &position, &self.rule)
+        let path = if self.family == "ipv6" { "/usr/sbin/ip6tables" } else { "/usr/sbin/iptables" };
+        iptables::shown(path, &self.table, command, &self.chain, &position, &self.rule)
     }
 
     fn in_force(&self, cx: &Cx) -> Result<bool> {

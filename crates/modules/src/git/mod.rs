@@ -137,6 +137,7 @@ macro_rules! git {
             password: Option<String>,
             /// Private keys for ssh.
             #[default(Vec::new())]
+            #[shown(halite_value::Value::Null)]
             identity: Vec<String>,
             /// Do not log a failure as an error.
             #[default(false)]
@@ -674,6 +675,7 @@ pub fn clone(
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -1115,6 +1117,7 @@ pub fn ls_remote(
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -1313,6 +1316,7 @@ pub fn remote_refs(
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,

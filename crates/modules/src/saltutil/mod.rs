@@ -16,6 +16,7 @@ use halite_value::{
     Value, entries,
     msgpack::{self, Text},
 };
+pub(crate) use sync::before_highstate;
 pub use sync::{
     copy_modules, sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors, sync_grains,
     sync_log_handlers, sync_matchers, sync_modules, sync_output, sync_outputters, sync_pillar,
@@ -346,6 +347,7 @@ pub fn clear_job_cache(
     cx: &Cx,
     /// How old they must be, in hours.
     #[default(24.0)]
+    #[shown(24i64)]
     hours: f64,
 ) -> Result<bool> {
     let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();

@@ -343,6 +343,7 @@ pub fn check_key(
     /// Its comment.
     comment: String,
     /// Its options.
+    #[arg(required)]
     options: Option<Strings>,
     /// The user's file, relative to the home folder.
     #[default(USUAL.to_owned())]
@@ -513,6 +514,7 @@ pub fn set_auth_key(
 pub fn get_known_host_entries(
     cx: &Cx,
     /// Whose file.
+    #[arg(required)]
     user: Option<String>,
     /// The host.
     hostname: String,

@@ -68,6 +68,7 @@ pub struct Latest {
     depth: Option<i64>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,

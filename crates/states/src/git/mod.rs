@@ -213,6 +213,7 @@ pub struct Cloned {
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -344,6 +345,7 @@ pub struct Detached {
     submodules: bool,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,

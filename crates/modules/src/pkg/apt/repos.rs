@@ -404,6 +404,7 @@ impl Change {
                 if let Some(comments) = comments {
                     line.comment = comments;
                 }
+                line.text = line.written();
             }
             Source::Section(section) => {
                 section.set("Components", comps.join(" "));
