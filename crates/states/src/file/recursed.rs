@@ -155,7 +155,8 @@ fn available(cx: &Cx, source: &Value) -> Result<Vec<String>> {
         let dirs = cx.files.list_dirs(env, parent(&path))?;
         let served = dirs.contains(&path)
             || dirs.iter().any(|dir| dir.starts_with(&format!("{path}/")))
-            || !cx.files.list(env, &path)?.is_empty();
+            // A file is no tree.
+            || cx.files.list(env, &path)?.iter().any(|file| *file != path);
         if served {
             found.push(source);
         }
