@@ -17,8 +17,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
-    User, Write,
+    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
+    Result, Space, Stat, Uname, User, Write,
 };
 
 /// Passes every call through, but fails one.

@@ -154,7 +154,7 @@ impl Engine {
             text: text.to_owned(),
             source: None,
             saltenv: cx.saltenv(),
-            sls: None,
+            sls: Some(String::new()),
             context: Dict::new(),
         };
         let value = cx.runtime.compile(cx, &template)?;
@@ -302,7 +302,7 @@ impl Engine {
             text,
             source: Some(path.to_owned()),
             saltenv: env.to_owned(),
-            sls: None,
+            sls: Some(String::new()),
             context: Dict::new(),
         };
         let value = cx.runtime.compile(cx, &template).map_err(problem)?;

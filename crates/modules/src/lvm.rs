@@ -135,7 +135,7 @@ fn options(kwargs: &Dict, known: &[&str]) -> Vec<String> {
             continue;
         }
         words.push(format!("--{name}"));
-        if !value.to_string().is_empty() && value != Value::Bool(true) {
+        if !value.to_string().is_empty() && !matches!(value, Value::Bool(true)) {
             words.push(value.to_string());
         }
     }
@@ -304,7 +304,7 @@ pub fn pvcreate(
 ) -> Result<Value> {
     let mut todo = Vec::new();
     for device in devices.iter() {
-        if !cx.host.exists(std::path::Path::new(device)) {
+        if !cx.host.exists(std::path::Path::new(device))? {
             return Err(Error::failed(format!("{device} does not exist")));
         }
         if pvdisplay(cx, device.clone(), false, true)?.is_empty() {

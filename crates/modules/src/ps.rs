@@ -311,6 +311,7 @@ pub fn top(
     num_processes: i64,
     /// Over how many seconds.
     #[default(3.0)]
+    #[shown(3i64)]
     interval: f64,
 ) -> Result<Value> {
     let before = processes(cx)?;
@@ -766,7 +767,7 @@ pub fn disk_io_counters(
             Some(wanted) if wanted != name => continue,
             Some(_) => {}
             // A partition would be counted twice, and loops and RAM are no disks.
-            None if !cx.host.exists(&Path::new("/sys/block").join(name)) => continue,
+            None if !cx.host.exists(&Path::new("/sys/block").join(name))? => continue,
             None if name.starts_with("loop") || name.starts_with("ram") => continue,
             None => {}
         }

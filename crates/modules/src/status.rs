@@ -422,6 +422,7 @@ pub fn master(
 pub fn ping_master(
     cx: &Cx,
     /// The master; the configured one unless given.
+    #[arg(required)]
     master: Option<String>,
 ) -> Result<bool> {
     let host = match master.filter(|master| !master.is_empty()) {

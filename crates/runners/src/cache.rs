@@ -323,7 +323,7 @@ pub fn fetch(
         return Ok(own.get(key.as_str()).unwrap_or_else(Value::dict));
     }
     let file = key_file(&bank_dir(cx, &bank, cachedir)?, &key)?;
-    if !cx.host.is_file(&file) {
+    if !cx.host.is_file(&file)? {
         return Ok(Value::dict());
     }
     let bytes = cx.host.read(&file)?;
@@ -352,7 +352,7 @@ pub fn list_keys(
     let mut names: Vec<String> = Vec::new();
     for name in cx.host.read_dir(&folder).unwrap_or_default() {
         let name = name.to_string_lossy().into_owned();
-        let is_folder = cx.host.is_dir(&folder.join(&name));
+        let is_folder = cx.host.is_dir(&folder.join(&name))?;
         match name.strip_suffix(".p") {
             Some(key) => names.push(key.to_owned()),
             None if is_folder => names.push(name),
@@ -388,7 +388,7 @@ pub fn flush(
         Some(key) => key_file(&folder, &key)?,
         None => folder,
     };
-    if cx.host.is_file(&path) || cx.host.is_dir(&path) {
+    if cx.host.is_file(&path)? || cx.host.is_dir(&path)? {
         cx.host.remove_all(&path)?;
         return Ok(true);
     }

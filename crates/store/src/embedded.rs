@@ -166,10 +166,13 @@ impl Place for Folder {
         let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
         match made {
             Ok(database) => Ok(database),
-            Err(
-                error @ (redb::DatabaseError::DatabaseAlreadyOpen
-                | redb::DatabaseError::Storage(redb::StorageError::Io(_))),
-            ) => Err(broken(error)),
+            Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => Err(broken(error)),
+            // A file that is no database at all is told as bad data, not as damage.
+            Err(redb::DatabaseError::Storage(redb::StorageError::Io(error)))
+                if error.kind() != std::io::ErrorKind::InvalidData =>
+            {
+                Err(broken(error))
+            }
             Err(error) => {
                 // Damaged beyond repair: set aside for people to look at, and go on.
                 let aside = self.0.join(format!("master.redb.damaged-{}", seconds_now()));

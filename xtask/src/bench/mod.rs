@@ -5,6 +5,7 @@
 //! same text from a workload, or the comparison would be worth nothing.
 
 mod fleet;
+mod swarm;
 
 use std::{
     fs,
@@ -44,6 +45,9 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     if names.is_empty() || names.contains(&"fleet") {
         let genuine = python.parent().context("an interpreter lies in a folder")?;
         fleet::run(root, &folder, genuine)?;
+    }
+    if names.is_empty() || names.contains(&"swarm") {
+        swarm::run(root, &folder)?;
     }
     Ok(())
 }

@@ -45,8 +45,8 @@ pub static PROGRAM: Program = Program {
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
     let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
-    if let Err(error) = daemon::begin(cx, &["pki_dir", "cachedir", "sock_dir", "token_dir"]) {
-        return failed(cx, error);
+    if let Err(no) = daemon::begin(cx, &["pki_dir", "cachedir", "sock_dir", "token_dir"]) {
+        return cx.report(&Report::error(no.text).exit(no.code));
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
     let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values()));

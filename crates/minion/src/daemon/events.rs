@@ -33,7 +33,8 @@ fn act(node: &Arc<Node>, event: Event) {
     let data = event.data;
     match event.tag.as_str() {
         "pillar_refresh" => refresh_pillar(node),
-        "grains_refresh" => refresh_grains(node, false),
+        // Loading modules anew collects the grains too.
+        "grains_refresh" | "module_refresh" => refresh_grains(node, false),
         "fire_master" => {
             for tie in node.ties() {
                 pass_to_master(&tie, &data);

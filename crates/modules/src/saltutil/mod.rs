@@ -102,7 +102,7 @@ pub fn find_cached_job(
         return Err(Error::invalid(format!("'{jid}' is no job id")));
     }
     let folder = cachedir(cx)?.join("minion_jobs").join(&jid);
-    if !cx.host.is_dir(&folder) {
+    if !cx.host.is_dir(&folder)? {
         let text = if cx.opt_bool("cache_jobs") {
             format!("Local jobs cache directory {} not found", folder.display())
         } else {
@@ -322,7 +322,7 @@ pub fn clear_cache(cx: &Cx) -> Result<bool> {
     let kept = |folder: &Path, name: &str| {
         folder.starts_with(cache.join("proc")) || (folder == cache && name == "journal")
     };
-    for visited in walk(cx, &cache, &|_| true) {
+    for visited in walk(cx, &cache, &|_| true)? {
         for name in visited.files.iter().filter(|name| !kept(&visited.path, name)) {
             let path = visited.path.join(name);
             if let Err(error) = cx.host.remove_file(&path) {
@@ -346,6 +346,7 @@ pub fn clear_job_cache(
     cx: &Cx,
     /// How old they must be, in hours.
     #[default(24.0)]
+    #[shown(24i64)]
     hours: f64,
 ) -> Result<bool> {
     let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -375,7 +376,7 @@ pub fn list_extmods(cx: &Cx) -> Result<Value> {
     let folder = cachedir(cx)?.join("extmods");
     let listed = entries! {};
     for kind in cx.host.read_dir(&folder)? {
-        let mut names: Vec<String> = walk(cx, &folder.join(&kind), &|_| true)
+        let mut names: Vec<String> = walk(cx, &folder.join(&kind), &|_| true)?
             .into_iter()
             .flat_map(|visited| visited.files)
             .filter_map(|file| file.split('.').next().map(str::to_owned))

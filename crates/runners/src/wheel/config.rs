@@ -36,7 +36,7 @@ pub fn apply(
     let file = conf_file(cx)?;
     // differs: Salt writes all options with their defaults into the file; here the one is changed,
     // and comments are lost as they are there.
-    let text = if cx.host.is_file(&file) { cx.host.read(&file)? } else { Vec::new() };
+    let text = if cx.host.is_file(&file)? { cx.host.read(&file)? } else { Vec::new() };
     let text = String::from_utf8_lossy(&text).into_owned();
     let before = yaml::load(&text, &yaml::LoadOptions::default())
         .map_err(|error| Error::failed(error.to_string()))?;

@@ -3,6 +3,8 @@
 //! Interfaces come from the kernel through the host, routes from `/proc/net`; nothing here parses
 //! the output of `ip` or `ifconfig`. Texts and dict shapes are Salt's.
 
+mod peers;
+
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::Path,
@@ -15,12 +17,19 @@ use halite_spec::{
 };
 use halite_value::{Dict, Value, dict};
 
+pub use self::peers::{
+    active_tcp, connect, fqdns, get_bufsize, ip_neighs, ip_neighs6, ip_networks, ip_networks6,
+    ipneighs, ipneighs6, mod_bufsize, netstat,
+};
+
 module! {
     /// Addresses, routes and names of the machine.
     "network": interfaces, hw_addr, hwaddr, interface, interface_ip, ip_addrs, ipaddrs, ip_addrs6,
     ipaddrs6, subnets, subnets6, in_subnet, ip_in_subnet, calc_net, convert_cidr, is_private,
     is_loopback, reverse_ip, iphexval, ifacestartswith, routes, default_route, get_route,
-    get_hostname, get_fqdn, mod_hostname, ping, dig, traceroute, arp,
+    get_hostname, get_fqdn, mod_hostname, ping, dig, traceroute, arp, connect, fqdns, ip_networks,
+    ip_networks6, ip_neighs, ipneighs, ip_neighs6, ipneighs6, netstat, active_tcp, get_bufsize,
+    mod_bufsize,
 }
 
 fn value_error(message: String) -> Error {
@@ -384,6 +393,7 @@ pub fn subnets(
     cx: &Cx,
     /// Only of these interfaces.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     interfaces: Vec<String>,
 ) -> Result<Vec<String>> {
     nets(cx, &interfaces, true)
@@ -773,6 +783,7 @@ pub fn get_fqdn(cx: &Cx) -> Result<String> {
 pub fn mod_hostname(
     cx: &Cx,
     /// The name.
+    #[arg(required)]
     hostname: Option<String>,
 ) -> Result<bool> {
     let Some(hostname) = hostname else { return Ok(false) };
