@@ -23,6 +23,7 @@ pub mod optparse;
 pub mod programs;
 mod swarm;
 pub mod terminal;
+mod tree;
 pub mod version;
 pub mod wheel;
 

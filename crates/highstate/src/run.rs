@@ -1089,8 +1089,12 @@ fn exception_text(error: &Error) -> String {
             format!("{message}{place}{help}")
         }
         Error::Raised { class, message, traceback } => {
-            let trace = traceback.as_ref().map(|trace| format!("\n{trace}")).unwrap_or_default();
-            format!("An exception occurred in this state: {class}: {message}{trace}")
+            // A traceback ends with the class and the message.
+            let trace = traceback.as_ref().map_or_else(
+                || format!("{class}: {message}"),
+                |trace| trace.trim_end().to_owned(),
+            );
+            format!("An exception occurred in this state: {trace}")
         }
         other => format!("An exception occurred in this state: {other}"),
     }

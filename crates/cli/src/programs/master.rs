@@ -149,7 +149,11 @@ impl PillarSource for MasterPillar {
             extra_minion_data: request.extra.clone(),
             ..Request::default()
         };
-        let compiled = Compiler::new(Arc::clone(&cx.host), renderer).compile(&wanted);
+        let mut compiler = Compiler::new(Arc::clone(&cx.host), renderer);
+        for users in self.pipes.ext_pillars(&cx) {
+            compiler = compiler.with_ext(users);
+        }
+        let compiled = compiler.compile(&wanted);
         for failure in &compiled.failures {
             tracing::error!(
                 "Rendering SLS '{}' of '{}' for {} failed: {}",

@@ -4,7 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use halite_client::{Client, Request};
 use halite_host::Os;
-use halite_minion::{Alone, Engine, Link, Masterless, Parts, Pipes};
+use halite_minion::{
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, python::Found,
+};
 use halite_output::{Colors, Style};
 use halite_spec::{Call, Cx, Error, Event, Host, Job, Refresh, Result};
 use halite_value::{Dict, Value};
@@ -98,19 +100,19 @@ pub fn run(cx: &mut Context) -> u8 {
     if fleet::sign_in::is_asked(cx) {
         return on_master(cx, &name);
     }
-    let Some(function) = halite_runners::runner(&name) else {
-        terminal::out(&format!("'{name}' is not available.\n"));
-        return 0;
-    };
     let jid = cx.parsed.str("jid").unwrap_or_else(|| halite_wire::Jid::now().as_str().to_owned());
     let Args { args, kwargs } = arguments(cx);
     if cx.opts.bool("async") {
         return asynchronous(cx, &name, args, kwargs);
     }
-    let own = context(cx, &jid, &name);
+    let (own, python) = context(cx, &jid, &name);
     let about = about(&own, &name, &args, &kwargs);
     tell_master(&own, "new", &about);
-    let result = (function.call)(&own, Call { args, kwargs });
+    let call = Call { args, kwargs };
+    let Some(result) = users_or_native(python.as_deref(), &own, &name, call) else {
+        terminal::out(&format!("'{name}' is not available.\n"));
+        return 0;
+    };
     about.insert("success", result.is_ok());
     about.insert(
         "return",
@@ -134,11 +136,17 @@ pub fn run(cx: &mut Context) -> u8 {
             code
         }
         Err(Error::Args(wrong)) => {
-            terminal::out(&format!(
-                "\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{}\n",
-                function.doc
-            ));
+            let doc = halite_runners::runner(&name).map_or("", |function| function.doc);
+            terminal::out(&format!("\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{doc}\n"));
             0
+        }
+        Err(Error::Raised { class, message, traceback: Some(trace) }) => {
+            let trace = match trace.is_empty() {
+                true => format!("{class}: {message}"),
+                false => trace.trim_end().to_owned(),
+            };
+            terminal::out(&format!("Exception occurred in runner {name}: {trace}\n"));
+            1
         }
         Err(error) => {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
@@ -232,21 +240,74 @@ fn asynchronous(cx: &Context, fun: &str, arg: Vec<Value>, kwarg: Dict) -> u8 {
 
 fn documentation(cx: &Context) -> u8 {
     let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
-    for (name, function) in halite_runners::runners() {
-        if wanted.is_empty() || name == wanted || name.starts_with(&format!("{wanted}.")) {
-            terminal::out(&format!("{name}:\n{}\n\n", function.doc));
+    let is_wanted =
+        |name: &str| wanted.is_empty() || name == wanted || name.starts_with(&format!("{wanted}."));
+    let mut docs: Vec<(String, String)> = halite_runners::runners()
+        .into_iter()
+        .filter(|(name, _)| is_wanted(name))
+        .map(|(name, function)| (name, function.doc.to_owned()))
+        .collect();
+    let (own, python) = context(cx, "", "");
+    if let Some(python) = python {
+        python.remember(&own);
+        if let Some(users) = python.names("runners") {
+            docs.retain(|(name, _)| !users.modules.contains(name.split('.').next().unwrap_or("")));
+            let names: Vec<String> =
+                users.functions.iter().filter(|name| is_wanted(name)).cloned().collect();
+            for (name, about) in &python.describe("runners", &names) {
+                let doc = about.get("doc").filter(Value::truthy).unwrap_or_default();
+                docs.push((name.to_string(), doc.to_str().into()));
+            }
+            docs.sort();
         }
+    }
+    for (name, doc) in docs {
+        terminal::out(&format!("{name}:\n{doc}\n\n"));
     }
     0
 }
 
+/// Runs a runner: the user's if there is one, else ours, else that of an installed package.
+pub(crate) fn users_or_native(
+    python: Option<&Python>,
+    own: &Cx,
+    name: &str,
+    call: Call,
+) -> Option<Result<Value>> {
+    let native = halite_runners::runner(name);
+    let Some(python) = python else { return native.map(|native| (native.call)(own, call)) };
+    python.remember(own);
+    match python.find(own, "runners", name) {
+        Found::Function => return Some(python.call(own, "runners", name, call)),
+        Found::Missing(reason) if !reason.is_empty() => {
+            return Some(Err(Error::Unavailable { function: name.into(), reason }));
+        }
+        Found::Missing(_) => return None,
+        Found::Nothing => {}
+    }
+    match native {
+        Some(native) => Some((native.call)(own, call)),
+        None if python.package_has(own, "runners", name) => {
+            Some(python.call(own, "runners", name, call))
+        }
+        None => None,
+    }
+}
+
 /// Builds what a runner works with: the master's configuration, and the engine for execution
 /// functions and pillar.
-fn context(cx: &Context, jid: &str, fun: &str) -> Cx {
+fn context(cx: &Context, jid: &str, fun: &str) -> (Cx, Option<Arc<Python>>) {
     let opts = cx.opts.values().clone();
     opts.insert("file_client", "local");
     let host: Arc<dyn Host> = Arc::new(Os::new());
     let pipes = Arc::new(Pipes::new(&opts));
+    let python = pipes.python();
+    if let Some(python) = &python {
+        let names = |list: Vec<(String, _)>| list.into_iter().map(|(name, _)| name).collect();
+        python.bridge().add_native("runners", names(halite_runners::runners()));
+        python.bridge().add_native("wheel", names(halite_runners::wheel_functions()));
+        python.set_others(Arc::new(native_runner));
+    }
     let link = Terminal { alone: Alone::new(Arc::clone(&host), &opts), jid: jid.to_owned() };
     let parts = Parts {
         sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
@@ -254,7 +315,7 @@ fn context(cx: &Context, jid: &str, fun: &str) -> Cx {
         link: Arc::new(link),
         states: Arc::new(halite_minion::registry::Native),
     };
-    Cx {
+    let own = Cx {
         files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
         job: Arc::new(Job::new(jid, fun, fleet::user())),
         runtime: Arc::new(Engine::new(parts)),
@@ -264,7 +325,18 @@ fn context(cx: &Context, jid: &str, fun: &str) -> Cx {
         low: Dict::new(),
         host,
         opts,
-    }
+    };
+    (own, python)
+}
+
+/// What users' runners call of ours.
+fn native_runner(cx: &Cx, kind: &str, name: &str, call: Call) -> Option<Result<Value>> {
+    let found = match kind {
+        "runners" => halite_runners::runner(name),
+        "wheel" => halite_runners::wheel_function(name),
+        _ => None,
+    };
+    found.map(|function| (function.call)(cx, call))
 }
 
 /// Where the events of a runner go: what it prints to the terminal, the rest to the master.

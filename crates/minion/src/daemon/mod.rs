@@ -110,7 +110,11 @@ async fn daemon(
         .map_err(StartError::io(format!("cannot open the journal {}", path.display())))?;
     let grains = {
         let opts = opts.clone();
-        let collect = move || pillar::grains(&Os::new(), &opts, &configured);
+        let python = start.rendering.python();
+        let collect = move || {
+            let users = python.as_deref().map(|python| (python, None));
+            pillar::grains(&Os::new(), &opts, &configured, users)
+        };
         tokio::task::spawn_blocking(collect).await.unwrap_or_default()
     };
     opts.insert("grains", &grains);

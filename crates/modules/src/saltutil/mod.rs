@@ -16,6 +16,7 @@ use halite_value::{
     Value, entries,
     msgpack::{self, Text},
 };
+pub(crate) use sync::before_highstate;
 pub use sync::{
     copy_modules, sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors, sync_grains,
     sync_log_handlers, sync_matchers, sync_modules, sync_output, sync_outputters, sync_pillar,
