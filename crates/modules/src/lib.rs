@@ -32,6 +32,7 @@ pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
+pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
@@ -110,6 +111,7 @@ pub static ALL: &[&Module] = &[
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
+    &haproxy::MODULE,
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,

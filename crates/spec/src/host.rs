@@ -480,6 +480,13 @@ pub trait Host: Send + Sync {
         Err(Error::io("measure", path, io::ErrorKind::Unsupported.into()))
     }
 
+    /// Sends a question to a program that listens on a Unix socket, and returns all it answers.
+    /// `query` tells that nothing is changed by it.
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        let _ = (question, query);
+        Err(Error::io("ask", path, io::ErrorKind::Unsupported.into()))
+    }
+
     /// Opens a connection and closes it again; an error in the system's words when nobody answers.
     /// Datagrams are sent into the dark: they fail only when the address cannot be.
     fn connect(&self, host: &str, port: u16, _udp: bool, _timeout: Duration) -> Result<()> {
@@ -778,6 +785,13 @@ impl Host for ReadOnly {
     }
     fn space(&self, path: &Path) -> Result<Space> {
         self.0.space(path)
+    }
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        if query {
+            self.0.ask_socket(path, question, query)
+        } else {
+            refuse("ask", path.display().to_string())
+        }
     }
     fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
         self.0.connect(host, port, udp, timeout)

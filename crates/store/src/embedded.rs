@@ -651,7 +651,8 @@ impl Store for Embedded {
             }
         };
         let bytes = ready.iter().map(Ready::weight).sum();
-        let is_lazy = ready.iter().all(Ready::is_lazy);
+        // An empty write is a question: is everything before it on disk?
+        let is_lazy = !ready.is_empty() && ready.iter().all(Ready::is_lazy);
         if self.shared.waiting.load(Ordering::Acquire) + bytes > MOST_WAITING {
             self.shared.dropped_events.fetch_add(u64::from(is_lazy), Ordering::Relaxed);
             let _ = done.send(Err(Error::Busy));
@@ -743,6 +744,24 @@ impl Store for Embedded {
 
     fn all(&self, bank: &str) -> Result<Vec<(String, Value)>, Error> {
         let records = self.read(|transaction| pairs(&transaction.open_table(BANKS)?, bank))?;
+        Ok(readable(records).collect())
+    }
+
+    fn some(&self, bank: &str, after: &str, limit: usize) -> Result<Vec<(String, Value)>, Error> {
+        let records = self.read(|transaction| {
+            let banks = transaction.open_table(BANKS)?;
+            let mut records = Vec::new();
+            let from = (Bound::Excluded((bank, after)), Bound::Unbounded);
+            for entry in banks.range::<(&str, &str)>(from)?.take(limit) {
+                let (key, record) = entry?;
+                let (own, name) = key.value();
+                if own != bank {
+                    break;
+                }
+                records.push((name.to_owned(), record.value().to_vec()));
+            }
+            Ok(records)
+        })?;
         Ok(readable(records).collect())
     }
 
