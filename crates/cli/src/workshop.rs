@@ -22,8 +22,7 @@ use halite_minion::{
     registry::Native,
 };
 use halite_spec::{
-    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn,
-    Template,
+    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn, Template,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value};
@@ -63,7 +62,9 @@ impl Workshop {
     /// `None` if nobody has it.
     pub fn runner(&self, cx: &Cx, name: &str, call: Call) -> Option<Result<Value>> {
         let native = halite_runners::runner(name);
-        let Some(python) = &self.python else { return native.map(|native| (native.call)(cx, call)) };
+        let Some(python) = &self.python else {
+            return native.map(|native| (native.call)(cx, call));
+        };
         python.remember(cx);
         match python.find(cx, "runners", name) {
             Found::Function => return Some(python.call(cx, "runners", name, call)),
@@ -320,7 +321,11 @@ fn expand(host: &dyn Host, entry: &str) -> Vec<std::path::PathBuf> {
     let is_glob = |part: &str| part.contains(['*', '?', '[']);
     if !is_glob(entry) {
         let path = Path::new(entry);
-        return if host.is_file(path).unwrap_or(false) { vec![path.to_owned()] } else { Vec::new() };
+        return if host.is_file(path).unwrap_or(false) {
+            vec![path.to_owned()]
+        } else {
+            Vec::new()
+        };
     }
     let mut found = vec![std::path::PathBuf::from(if entry.starts_with('/') { "/" } else { "" })];
     for part in entry.split('/').filter(|part| !part.is_empty()) {
