@@ -58,7 +58,7 @@ const KINDS: [Kind; 6] = [
 ];
 
 /// Words that cannot name a module as they are, though Salt has a module of that name.
-const KEYWORDS: [&str; 12] = [
+const KEYWORDS: [&str; 13] = [
     "async", "box", "const", "loop", "match", "mod", "move", "priv", "ref", "static", "type",
     "use", "virtual",
 ];
