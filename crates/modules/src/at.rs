@@ -133,7 +133,9 @@ pub fn at(
     /// When, and the words of the command; `tag` and `runas`.
     args: Rest,
 ) -> Result<Dict> {
-    let [when, words @ ..] = args.args.as_slice() else { return Ok(entries! { "jobs" => List::new() }) };
+    let [when, words @ ..] = args.args.as_slice() else {
+        return Ok(entries! { "jobs" => List::new() });
+    };
     if words.is_empty() {
         return Ok(entries! { "jobs" => List::new() });
     }

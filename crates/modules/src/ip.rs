@@ -51,7 +51,8 @@ fn split(text: &str, iface: &str) -> (Vec<String>, String) {
                     continue;
                 }
                 [verb, names @ ..]
-                    if (*verb == "auto" || verb.starts_with("allow-")) && names.contains(&iface) =>
+                    if (*verb == "auto" || verb.starts_with("allow-"))
+                        && names.contains(&iface) =>
                 {
                     own.push(format!("{verb} {iface}\n"));
                     let left: Vec<&str> =

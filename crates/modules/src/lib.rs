@@ -12,6 +12,7 @@ pub mod acl;
 pub mod aliases;
 pub mod alternatives;
 pub mod apache;
+pub mod at;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -85,6 +86,7 @@ pub static ALL: &[&Module] = &[
     &aliases::MODULE,
     &alternatives::MODULE,
     &apache::MODULE,
+    &at::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
