@@ -156,7 +156,7 @@ fn space(opts: &Opts) -> Row {
     let Some(stat) = place.and_then(|place| nix::sys::statvfs::statvfs(place).ok()) else {
         return row(State::Note, "disk", format!("{cache} cannot be looked at"));
     };
-    let free = u64::from(stat.blocks_available()) * u64::from(stat.fragment_size());
+    let free = stat.blocks_available() * stat.fragment_size();
     let text = format!("{} MB free for {cache}", free >> 20);
     row(if free < LEAST_FREE { State::Wrong } else { State::Ok }, "disk", text)
 }

@@ -52,7 +52,10 @@ pub fn show_at_once(
         tracing::error!("{notice}");
     }
     let mut text = Vec::new();
-    halite_output::display(name, ret, &style, &mut text)?;
+    match users_outputter(opts, name, ret) {
+        Some(shown) => writeln!(text, "{shown}")?,
+        None => halite_output::display(name, ret, &style, &mut text)?,
+    }
     match file {
         Some(path) => {
             let append = cx.parsed.bool("output_file_append");
@@ -63,6 +66,46 @@ pub fn show_at_once(
         None => {
             terminal::out(&String::from_utf8_lossy(&text));
             Ok(())
+        }
+    }
+}
+
+/// Shows a return by an outputter of the user's, if there is one of that name.
+fn users_outputter(opts: &Dict, name: &str, ret: &Value) -> Option<String> {
+    opts.get("extension_modules").filter(Value::truthy)?;
+    let settings = halite_bridge::Settings::from_opts(opts);
+    if !settings.has_files("output") {
+        return None;
+    }
+    let bridge = halite_bridge::Bridge::new(settings, Dict::new());
+    let empty = Dict::new();
+    let session = halite_bridge::Session {
+        opts,
+        grains: &empty,
+        pillar: &empty,
+        low: &empty,
+        jid: "",
+        saltenv: "base",
+        extra: Dict::new(),
+        callbacks: &halite_bridge::Nobody,
+        limit: None,
+    };
+    let listing = match bridge.listing(&session, "output") {
+        Ok(listing) => listing,
+        Err(error) => {
+            tracing::error!("{error}");
+            return None;
+        }
+    };
+    if !listing.has(&format!("{name}.output")) {
+        return None;
+    }
+    let args = vec![name.into(), ret.clone(), Dict::new().into()];
+    match bridge.ask(&session, &format!("the outputter {name}"), "output", args) {
+        Ok(answer) => Some(answer.value.to_str().into()),
+        Err(error) => {
+            tracing::error!("{error}");
+            None
         }
     }
 }

@@ -1,12 +1,14 @@
 //! `halite doctor`: `--config` tells what the user's configuration files set, and what comes of it;
-//! `--master` looks at the machine (see `checkup.rs`).
+//! `--master` looks at the machine (see `checkup.rs`); a TREE of states is asked where the functions
+//! it uses come from (see `tree.rs`).
 //!
 //! Each option set in a file is in one of four lists: acted on, known but not acted on yet, unknown
 //! (with a suggestion where it looks like a slip), or of a wrong type.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use halite_config::{Opts, Request, Role, WarningKind};
+use halite_spec::Host;
 
 use crate::{
     checkup,
@@ -15,6 +17,7 @@ use crate::{
     optparse::{Action, Default, Flag, Parsed, Program, flag},
     programs::{self, shared},
     terminal,
+    tree::{self, Origin},
 };
 
 static OWN: &[Flag] = &[
@@ -37,9 +40,9 @@ static OWN: &[Flag] = &[
 
 static PROGRAM: Program = Program {
     name: "halite doctor",
-    usage: "[options]",
+    usage: "[options] [TREE]",
     about: Some(
-        "Tells what is wrong with an installation, and what of it Halite does not support yet.",
+        "Tells what is wrong with an installation, and what of it Halite does not support yet. With a TREE of states: where each function it uses comes from.",
     ),
     flags: &[shared::VERSION, shared::CONFIG_DIR, OWN],
     groups: &[],
@@ -50,8 +53,16 @@ pub(crate) fn start(args: &[String]) -> u8 {
         Ok(parsed) => parsed,
         Err(stop) => return programs::stopped(&PROGRAM, &stop),
     };
+    match parsed.args.as_slice() {
+        [tree] => return of_tree(&parsed, tree),
+        [] => {}
+        _ => return programs::usage_error(&PROGRAM, "one TREE at a time"),
+    }
     if !parsed.bool("config") && !parsed.bool("master") {
-        return programs::usage_error(&PROGRAM, "say what to look at: --config, --master");
+        return programs::usage_error(
+            &PROGRAM,
+            "say what to look at: --config, --master, or a TREE",
+        );
     }
     let mut worst = 0;
     if parsed.bool("config") {
@@ -61,6 +72,27 @@ pub(crate) fn start(args: &[String]) -> u8 {
         worst = worst.max(master(&parsed));
     }
     worst
+}
+
+/// Tells where the functions of a state tree come from. Something missing is worth an exit code.
+fn of_tree(parsed: &Parsed, folder: &str) -> u8 {
+    let format = programs::format_of(parsed);
+    if !Path::new(folder).is_dir() {
+        return programs::show(&Report::error(format!("there is no folder {folder}")), format);
+    }
+    let dir = parsed.str("config_dir").unwrap_or_default();
+    let mut request = Request::new(Role::Minion, &dir);
+    request.minion_id = Some("doctor");
+    let opts = match halite_config::load(&request, &Real) {
+        Ok(opts) => opts.values().clone(),
+        Err(error) => return programs::show(&Report::from(&error).with_source(read), format),
+    };
+    let host: Arc<dyn Host> = Arc::new(halite_host::Os::new());
+    opts.insert("grains", halite_minion::plain_grains(&*host, &opts));
+    let report = tree::look(Path::new(folder), &opts);
+    terminal::out(&tree::described(&report, format == Format::Json, parsed.bool("quiet")));
+    let missing = report.uses.iter().any(|(_, origin, _, _)| matches!(origin, Origin::Missing(_)));
+    u8::from(missing || !report.broken.is_empty())
 }
 
 /// What a master needs on this machine.

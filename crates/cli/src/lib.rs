@@ -23,8 +23,10 @@ pub mod optparse;
 pub mod programs;
 mod swarm;
 pub mod terminal;
+mod tree;
 pub mod version;
 pub mod wheel;
+pub mod workshop;
 
 /// Runs the program named by the first argument, and returns its exit code.
 #[must_use]

@@ -281,6 +281,8 @@ impl Visit for Record {
             "message" => self.message = value.into(),
             "salt" => self.level = Level::named(value),
             "jid" => self.jid = Some(value.into()),
+            // Lines of users' Python say which logger they came from.
+            "logger" => self.name = value.into(),
             name => {
                 let _ = write!(self.fields, " {name}={value}");
             }

@@ -158,6 +158,10 @@ impl Host for Failing {
         self.other("resolve an address")?;
         self.inner.names_of(address)
     }
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        self.on_path("ask", path)?;
+        self.inner.ask_socket(path, question, query)
+    }
     fn space(&self, path: &Path) -> Result<Space> {
         self.on_path("measure", path)?;
         self.inner.space(path)

@@ -23,6 +23,7 @@ pub struct Outcome {
 /// A minion that can be called.
 pub struct Caller {
     pub cx: Cx,
+    pub rendering: Arc<dyn Rendering>,
 }
 
 /// Everything a [`Caller`] is built from.
@@ -41,6 +42,8 @@ impl Caller {
     /// minion keeps it: state runs refuse it, other functions work.
     pub fn new(setup: Setup) -> Result<Self> {
         let Setup { opts, host, files, rendering, sources, link, job } = setup;
+        let python = rendering.python();
+        let own = Arc::clone(&rendering);
         let parts =
             Parts { rendering, sources: Arc::clone(&sources), link, states: Arc::new(Native) };
         let mut cx = Cx {
@@ -58,7 +61,10 @@ impl Caller {
         cx.opts.insert("grains", &cx.grains);
         cx.pillar = sources.pillar(&cx, &Dict::new(), None)?;
         cx.opts.insert("pillar", &cx.pillar);
-        Ok(Self { cx })
+        if let Some(python) = python {
+            python.remember(&cx);
+        }
+        Ok(Self { cx, rendering: own })
     }
 
     /// Runs a function as its own job.

@@ -12,7 +12,10 @@ use halite_spec::{
 };
 use halite_value::{Dict, Value, suggest};
 
-use crate::registry;
+use crate::{
+    python::{AllStates, Found, Python, with_users},
+    registry,
+};
 
 /// How templates become text and data.
 pub trait Rendering: Send + Sync {
@@ -21,6 +24,11 @@ pub trait Rendering: Send + Sync {
 
     /// Runs a pipe (`jinja|yaml`, or the file's own `#!` line).
     fn compile(&self, cx: &Cx, template: &Template) -> Result<Value>;
+
+    /// Returns the way to users' Python, if there is one.
+    fn python(&self) -> Option<Arc<Python>> {
+        None
+    }
 }
 
 /// Where grains and pillar come from.
@@ -28,6 +36,11 @@ pub trait Sources: Send + Sync {
     fn grains(&self, cx: &Cx) -> Result<Dict>;
 
     fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict>;
+
+    /// Hands over the way to users' Python: they may have grains of their own.
+    fn use_python(&self, python: &Arc<Python>) {
+        let _ = python;
+    }
 }
 
 /// The way to the master, and the local bus.
@@ -57,11 +70,52 @@ pub struct Parts {
 /// The runtime.
 pub struct Engine {
     pub(crate) parts: Parts,
+    python: Option<Arc<Python>>,
 }
 
 impl Engine {
-    pub fn new(parts: Parts) -> Self {
-        Self { parts }
+    pub fn new(mut parts: Parts) -> Self {
+        let python = parts.rendering.python();
+        if let Some(python) = &python {
+            parts.sources.use_python(python);
+            let (native, python) = (Arc::clone(&parts.states), Arc::clone(python));
+            parts.states = Arc::new(AllStates { native, python });
+        }
+        Self { parts, python }
+    }
+
+    /// Calls what users' Python has, natively what we have, and otherwise what a package has.
+    fn call_somewhere(&self, cx: &Cx, function: &str, call: Call) -> Result<Value> {
+        let native = registry::function(function);
+        let Some(python) = &self.python else {
+            let native = native.ok_or_else(|| self.not_found(function))?;
+            return (native.call)(cx, call);
+        };
+        python.remember(cx);
+        match python.find(cx, "modules", function) {
+            Found::Function => return python.call(cx, "modules", function, call),
+            Found::Missing(reason) if reason.is_empty() => {
+                return Err(Error::NotFound(function.to_owned()));
+            }
+            Found::Missing(reason) => {
+                return Err(Error::Unavailable { function: function.to_owned(), reason });
+            }
+            Found::Nothing => {}
+        }
+        match native {
+            Some(native) => {
+                let ret = (native.call)(cx, call);
+                // Some write grains in place; Python has a copy.
+                if function.starts_with("grains.") && !function.contains("get") {
+                    python.bridge().forget();
+                }
+                ret
+            }
+            None if python.package_has(cx, "modules", function) => {
+                python.call(cx, "modules", function, call)
+            }
+            None => Err(self.not_found(function)),
+        }
     }
 
     /// Says that a function is missing, with the name that may have been meant.
@@ -79,24 +133,38 @@ impl Engine {
 
 impl Runtime for Engine {
     fn call(&self, cx: &Cx, function: &str, call: Call) -> Result<Value> {
-        let native = registry::function(function).ok_or_else(|| self.not_found(function))?;
-        (native.call)(cx, call)
+        self.call_somewhere(cx, function, call)
     }
 
     fn has(&self, function: &str) -> bool {
-        registry::function(function).is_some()
+        let Some(python) = &self.python else { return registry::function(function).is_some() };
+        python.has(function)
     }
 
     fn function(&self, name: &str) -> Option<&'static Function> {
-        registry::function(name)
+        match &self.python {
+            Some(python) if python.hides("modules", name) => None,
+            _ => registry::function(name),
+        }
     }
 
     fn function_names(&self) -> Vec<String> {
-        registry::function_names()
+        let native = registry::function_names();
+        match &self.python {
+            Some(python) => with_users(native, python.names("modules").as_deref()),
+            None => native,
+        }
     }
 
     fn state(&self, name: &str) -> Option<&'static StateFn> {
-        registry::state(name)
+        match &self.python {
+            Some(python) if python.hides("states", name) => None,
+            _ => registry::state(name),
+        }
+    }
+
+    fn described(&self, kind: &str, names: &[String]) -> Dict {
+        self.python.as_ref().map(|python| python.describe(kind, names)).unwrap_or_default()
     }
 
     fn state_names(&self) -> Vec<String> {
@@ -129,6 +197,12 @@ impl Runtime for Engine {
             map.clear();
             map.extend(new);
         };
+        if let Some(python) = &self.python
+            && !matches!(what, Refresh::Pillar | Refresh::Schedule)
+        {
+            // New grains modules may have come.
+            python.reload();
+        }
         match what {
             Refresh::Grains => replace(&cx.grains, self.parts.sources.grains(cx)?),
             Refresh::Pillar => {
@@ -136,6 +210,9 @@ impl Runtime for Engine {
                 replace(&cx.pillar, pillar);
             }
             Refresh::Modules | Refresh::Beacons | Refresh::Schedule | Refresh::Matchers => {}
+        }
+        if let Some(python) = &self.python {
+            python.bridge().forget();
         }
         self.parts.link.refreshed(cx, what)?;
         Ok(true)

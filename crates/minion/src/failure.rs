@@ -35,6 +35,34 @@ pub fn text(name: &str, function: Option<&Function>, error: &Error) -> String {
     }
 }
 
+/// The text for a Python function that was called wrongly, as far as can be told: genuine Salt takes
+/// every `TypeError` for that.
+pub fn type_error(
+    name: &str,
+    error: &Error,
+    doc: impl FnOnce() -> Option<String>,
+) -> Option<String> {
+    match error {
+        Error::Raised { class, message, .. } if class == "TypeError" => {
+            let doc = doc().unwrap_or_default();
+            Some(format!("Passed invalid arguments to {name}: {message}\n{doc}"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the keywords that a user's function does not take, as `name=value`.
+pub fn unknown_to_users(about: &Value, call: &Call) -> Vec<String> {
+    let Some(spec) = about.get("spec") else { return Vec::new() };
+    if spec.get("kwargs").is_some_and(|kwargs| kwargs.truthy()) {
+        return Vec::new();
+    }
+    let names = spec.get("args").and_then(|args| args.items_of_sequence()).unwrap_or_default();
+    let known = |name: &str| name.starts_with("__") || names.iter().any(|own| *own == *name);
+    let unknown = call.kwargs.entries().into_iter().filter(|(key, _)| !known(&key.to_str()));
+    unknown.map(|(key, value)| format!("{key}={value}")).collect()
+}
+
 /// Returns the text for a function that is not there.
 pub fn missing(name: &str) -> String {
     format!("'{name}' is not available.")

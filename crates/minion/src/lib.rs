@@ -16,6 +16,7 @@ pub mod failure;
 mod masterless;
 mod matching;
 mod proc;
+pub mod python;
 pub mod registry;
 mod rendering;
 mod states;
@@ -24,4 +25,10 @@ pub use alone::Alone;
 pub use caller::Caller;
 pub use engine::{Engine, Link, Parts, Rendering, Sources};
 pub use masterless::Masterless;
+pub use python::Python;
 pub use rendering::Pipes;
+
+/// Collects the built-in grains that take no time: for programs that only look.
+pub fn plain_grains(host: &dyn halite_spec::Host, opts: &halite_value::Dict) -> halite_value::Dict {
+    halite_grains::Collector::new().without("fqdns").collect(host, opts).grains
+}

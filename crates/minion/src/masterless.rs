@@ -6,7 +6,7 @@ use halite_pillar::{Compiler, Renderer, Request, Source};
 use halite_spec::{Cx, Result};
 use halite_value::{Dict, Value};
 
-use crate::{Pipes, Sources};
+use crate::{Pipes, Rendering as _, Sources};
 
 /// Collects grains here and compiles pillar from `pillar_roots`.
 pub struct Masterless {
@@ -21,7 +21,19 @@ impl Masterless {
 
 impl Sources for Masterless {
     fn grains(&self, cx: &Cx) -> Result<Dict> {
-        Ok(halite_grains::collect(&*cx.host, &cx.opts))
+        let python = self.pipes.python();
+        let mut collector = halite_grains::Collector::new();
+        if let Some(python) = &python {
+            collector = collector.with(
+                "users' grains",
+                Box::new(|grains| python.grains(&cx.opts, grains, Some(cx))),
+            );
+        }
+        let report = collector.collect(&*cx.host, &cx.opts);
+        for problem in &report.problems {
+            tracing::warn!("grains: {problem}");
+        }
+        Ok(report.grains)
     }
 
     fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {
@@ -36,7 +48,11 @@ impl Sources for Masterless {
             current: cx.pillar.clone(),
             ..Request::default()
         };
-        let compiled = Compiler::new(Arc::clone(&cx.host), renderer).compile(&request);
+        let mut compiler = Compiler::new(Arc::clone(&cx.host), renderer);
+        for users in self.pipes.ext_pillars(cx) {
+            compiler = compiler.with_ext(users);
+        }
+        let compiled = compiler.compile(&request);
         for failure in &compiled.failures {
             tracing::error!(
                 "the pillar file {} of {} does not render: {}",

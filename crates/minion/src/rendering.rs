@@ -2,29 +2,38 @@
 //!
 //! One [`Pipes`] lives as long as the program: it keeps compiled templates. For each rendering it
 //! registers a Jinja that knows the context it renders for: `salt` calls functions through the
-//! `Cx`, imports come from the file server (or, for pillar, from the pillar roots).
+//! `Cx`, imports come from the file server (or, for pillar, from the pillar roots). `py` and users'
+//! own renderers and filters are Python's business (`python.rs`).
 
-use std::{path::Path, sync::Arc};
+use std::{cell::RefCell, path::Path, sync::Arc};
 
 use halite_pillar::{PillarFiles, Source as PillarSource};
 use halite_renderers::{
     Data, Error as RenderError, Lines, RenderCx, Renderer, Renderers, Text,
+    gpg::Gpg,
     jinja::{
         self, Args, Environment, Files, Host as JinjaHost, HostFunction, HostLookup, LineMap,
         Lookup, SaltLoader, Source,
     },
     sls_context,
 };
-use halite_spec::{Call, Cx, Error, Result, Template};
+use halite_spec::{Call, Cx, Error, Result, Template, host::Kind};
 use halite_value::{Dict, Place, Value};
+use parking_lot::Mutex;
 
-use crate::Rendering;
+use crate::{
+    Rendering,
+    python::{Names, Python},
+};
 
 /// Renders with everything this binary has.
 pub struct Pipes {
     /// For SLS files; they have options of their own.
     sls: Environment,
     other: Environment,
+    python: Option<Arc<Python>>,
+    /// Both environments with users' filters, and which generation of them.
+    filtered: Mutex<Option<(u64, Environment, Environment)>>,
 }
 
 impl Pipes {
@@ -48,7 +57,54 @@ impl Pipes {
                 sls.set_option(name, &value);
             }
         }
-        Self { sls, other: environment("jinja_env") }
+        Self {
+            sls,
+            other: environment("jinja_env"),
+            python: Python::new(opts),
+            filtered: Mutex::default(),
+        }
+    }
+
+    /// Returns an environment, with the filters users have.
+    fn environment(&self, cx: &Cx, is_sls: bool) -> Environment {
+        let pick = |sls: &Environment, other: &Environment| {
+            if is_sls { sls.clone() } else { other.clone() }
+        };
+        let Some(python) = self.python.as_ref() else { return pick(&self.sls, &self.other) };
+        let names = python.jinja_names(cx);
+        if names.is_empty() {
+            return pick(&self.sls, &self.other);
+        }
+        let generation = python.bridge().generation();
+        let mut filtered = self.filtered.lock();
+        match &*filtered {
+            Some((known, sls, other)) if *known == generation => pick(sls, other),
+            _ => {
+                let sls = with_names(self.sls.clone(), python, &names);
+                let other = with_names(self.other.clone(), python, &names);
+                let picked = pick(&sls, &other);
+                *filtered = Some((generation, sls, other));
+                picked
+            }
+        }
+    }
+
+    /// Adds the renderers that are written in Python.
+    fn add_python(&self, cx: &Cx, renderers: &mut Renderers) {
+        let Some(python) = &self.python else { return };
+        let add = |name: &str| {
+            Arc::new(Script { cx: cx.clone(), python: Arc::clone(python), name: name.to_owned() })
+        };
+        renderers.register(add("py"));
+        if !python.bridge().has_files("renderers") {
+            return;
+        }
+        python.remember(cx);
+        if let Some(users) = python.names("renderers") {
+            for name in users.functions.iter().filter_map(|name| name.strip_suffix(".render")) {
+                renderers.register(add(name));
+            }
+        }
     }
 
     fn renderers(&self, cx: &Cx, files: ImportFiles, is_sls: bool) -> Renderers {
@@ -57,11 +113,17 @@ impl Pipes {
             list.iter().map(Value::to_string).collect()
         };
         let mut renderers = Renderers::new();
-        let environment = if is_sls { &self.sls } else { &self.other };
+        let environment = self.environment(cx, is_sls);
+        self.add_python(cx, &mut renderers);
         renderers.register(Arc::new(Jinja {
             cx: cx.clone(),
-            environment: environment.clone().with_host(Arc::new(Machine(cx.clone()))),
+            environment: environment.with_host(Arc::new(Machine(cx.clone()))),
             files,
+            is_sls,
+        }));
+        renderers.register(Arc::new(Gpg {
+            open: opener(cx),
+            must_succeed: cx.opt("gpg_decrypt_must_succeed").is_none_or(|flag| flag.truthy()),
         }));
         renderers.allow(names("renderer_whitelist"), names("renderer_blacklist"));
         renderers
@@ -84,6 +146,11 @@ impl Pipes {
             tracing::warn!("{warning}");
         }
         Ok(rendered.data)
+    }
+
+    /// Returns users' external pillars, for a pillar compiler.
+    pub fn ext_pillars(&self, cx: &Cx) -> Vec<Arc<dyn halite_pillar::ext::ExtPillar>> {
+        self.python.as_ref().map(|python| python.ext_pillars(cx)).unwrap_or_default()
     }
 
     /// Renders a pillar file: its imports are pillar files, its pillar is the one so far.
@@ -109,6 +176,130 @@ impl Rendering for Pipes {
     fn compile(&self, cx: &Cx, template: &Template) -> Result<Value> {
         self.run(cx, template).map(Data::into_value)
     }
+
+    fn python(&self) -> Option<Arc<Python>> {
+        self.python.clone()
+    }
+}
+
+thread_local! {
+    /// For whom this thread renders: filters are part of an environment that outlives renderings.
+    static RENDERING: RefCell<Vec<Cx>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Renders with the context known to users' filters.
+fn rendering_for<R>(cx: &Cx, work: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            RENDERING.with_borrow_mut(|stack| drop(stack.pop()));
+        }
+    }
+    RENDERING.with_borrow_mut(|stack| stack.push(cx.clone()));
+    let _leave = Leave;
+    work()
+}
+
+/// A filter, test or global of a user's.
+struct UsersFilter {
+    python: Arc<Python>,
+    what: &'static str,
+    name: String,
+}
+
+impl jinja::Callable for UsersFilter {
+    fn call(&self, args: Args) -> Result<Value, jinja::Error> {
+        let cx = RENDERING.with_borrow(|stack| stack.last().cloned());
+        let Some(cx) = cx else {
+            return Err(jinja::Error::other("RuntimeError", "no template is being rendered"));
+        };
+        let kwargs: Dict = args.keyword.into_iter().collect();
+        let given = vec![
+            self.what.into(),
+            self.name.as_str().into(),
+            args.positional.into(),
+            kwargs.into(),
+        ];
+        self.python.ask(&cx, &self.name, "jinja_call", given).map_err(|error| raised(&error))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn with_names(environment: Environment, python: &Arc<Python>, names: &Names) -> Environment {
+    let make = |what: &'static str, name: &String| UsersFilter {
+        python: Arc::clone(python),
+        what,
+        name: name.clone(),
+    };
+    let mut environment = environment;
+    for name in &names.filters {
+        environment = environment.with_filter(name, Arc::new(make("filters", name)));
+    }
+    for name in &names.tests {
+        environment = environment.with_test(name, Arc::new(make("tests", name)));
+    }
+    for name in &names.globals {
+        environment = environment.with_global(name, HostFunction::value(make("globals", name)));
+    }
+    environment
+}
+
+/// `py`, or a renderer of the user's.
+struct Script {
+    cx: Cx,
+    python: Arc<Python>,
+    name: String,
+}
+
+impl Renderer for Script {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn render(&self, input: Data, args: &str, render: &RenderCx<'_>) -> Result<Data, RenderError> {
+        let path = render.path.unwrap_or("<template>");
+        let data = match &input {
+            Data::Text(text) => text.as_str().into(),
+            Data::Value(value) => value.clone(),
+        };
+        let context = render.context;
+        let (verb, given) = if self.name == "py" {
+            if matches!(input, Data::Value(_)) {
+                return Err(RenderError::new("py renders text, not data"));
+            }
+            (
+                "py",
+                vec![data, path.into(), render.saltenv.into(), render.sls.into(), context.into()],
+            )
+        } else {
+            let given = vec![
+                self.name.as_str().into(),
+                data,
+                path.into(),
+                render.saltenv.into(),
+                render.sls.into(),
+                args.into(),
+                context.into(),
+            ];
+            ("render", given)
+        };
+        let what = if render.sls.is_empty() { path } else { render.sls };
+        match self.python.ask(&self.cx, what, verb, given) {
+            Ok(Value::Str(text)) => Ok(match input {
+                Data::Text(source) => Data::Text(source.rendered(text.into(), None)),
+                Data::Value(_) => Data::Text(Text::new(path, text)),
+            }),
+            Ok(value) => Ok(Data::Value(value)),
+            Err(Error::Raised { class, message, traceback }) => {
+                let text = traceback.unwrap_or_else(|| format!("{class}: {message}"));
+                Err(RenderError::new(text.trim_end().to_owned()))
+            }
+            Err(error) => Err(RenderError::new(error.to_string())),
+        }
+    }
 }
 
 fn source_error(error: RenderError) -> Error {
@@ -120,11 +311,36 @@ fn source_error(error: RenderError) -> Error {
     }
 }
 
+/// Opens OpenPGP messages with the configured key ring.
+fn opener(cx: &Cx) -> halite_renderers::gpg::Open {
+    let cx = cx.clone();
+    Arc::new(move |message| {
+        let folder = cx.opt_str("gpg_keydir").map(|text| text.to_string());
+        let folder = folder.filter(|folder| !folder.is_empty()).unwrap_or_else(|| {
+            let config = cx.opt_str("config_dir").map(|text| text.to_string());
+            format!("{}/gpgkeys", config.as_deref().unwrap_or("/etc/salt"))
+        });
+        let words = ["gpg", "--homedir", &folder, "--status-fd", "2", "--no-tty", "--batch", "-d"];
+        let command = halite_spec::Command {
+            stdin: Some(message.as_bytes().to_vec()),
+            ..halite_spec::Command::line(words).query()
+        };
+        let output = cx.host.run(&command).map_err(|error| error.to_string())?;
+        // A bad message may end well for gpg, with nothing said.
+        if output.ok() && !output.stdout.is_empty() {
+            return Ok(output.stdout_text());
+        }
+        Err(output.stderr_text())
+    })
+}
+
 /// Jinja, for one context.
 struct Jinja {
     cx: Cx,
     environment: Environment,
     files: ImportFiles,
+    /// The text is an SLS (or another file of data), not the template of a managed file.
+    is_sls: bool,
 }
 
 impl Jinja {
@@ -137,11 +353,14 @@ impl Jinja {
         context.insert("pillar", &cx.pillar);
         context.insert("opts", &cx.opts);
         context.insert("saltenv", render.saltenv);
-        context.insert("env", render.saltenv);
-        context.insert("sls", render.sls);
         context.insert("proxy", Value::Null);
-        context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
-        context.update(&sls_context(render.path, render.sls));
+        // A managed file's template does not know where it is.
+        if self.is_sls {
+            context.insert("env", render.saltenv);
+            context.insert("sls", render.sls);
+            context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
+            context.update(&sls_context(render.path, render.sls));
+        }
         context.update(render.context);
         context
     }
@@ -158,7 +377,9 @@ impl Renderer for Jinja {
         };
         let local = self.cx.opt_str("file_client").as_deref() == Some("local");
         let loader = SaltLoader { files: self.files.clone(), local };
-        let rendered = self.environment.render_salt(text.as_str(), &self.context(render), &loader);
+        let rendered = rendering_for(&self.cx, || {
+            self.environment.render_salt(text.as_str(), &self.context(render), &loader)
+        });
         match rendered {
             Ok(rendered) => {
                 let lines = Arc::new(Moved(rendered.lines));
@@ -338,7 +559,8 @@ impl JinjaHost for Machine {
         while let Some(folder) = folders.pop() {
             for name in self.0.host.read_dir(Path::new(&folder)).unwrap_or_default() {
                 let path = format!("{folder}/{}", name.to_string_lossy());
-                if self.0.host.is_dir(Path::new(&path)) && !self.0.host.is_link(Path::new(&path)) {
+                let stat = self.0.host.stat(Path::new(&path), false);
+                if stat.is_ok_and(|stat| stat.kind == Kind::Dir) {
                     folders.push(path.clone());
                 }
                 found.push(path);

@@ -308,7 +308,7 @@ pub fn useradd(
     opts: String,
 ) -> Result<Dict> {
     let mut words = vec!["htpasswd".to_owned(), format!("-b{opts}")];
-    if !cx.host.exists(Path::new(&pwfile)) {
+    if !cx.host.exists(Path::new(&pwfile))? {
         words.push("-c".to_owned());
     }
     words.extend([pwfile, user, password]);
@@ -334,7 +334,7 @@ pub fn userdel(
     /// The user.
     user: String,
 ) -> Result<Value> {
-    if !cx.host.exists(Path::new(&pwfile)) {
+    if !cx.host.exists(Path::new(&pwfile))? {
         return Ok("Error: The specified htpasswd file does not exist".into());
     }
     let output = cx.host.run(&Command::line(["htpasswd", "-D", &pwfile, &user]))?;

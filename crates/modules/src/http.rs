@@ -305,7 +305,7 @@ pub fn ask(cx: &Cx, url: &str, kwargs: &Dict) -> Result<Dict> {
     let lines = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let lines = lines.collect::<String>();
     if let Some(path) = given.text("headers_out")
-        && cx.host.exists(Path::new(&path))
+        && cx.host.exists(Path::new(&path))?
     {
         cx.host.write(Path::new(&path), lines.as_bytes(), &Write::default())?;
     }
@@ -400,7 +400,7 @@ pub fn update_ca_bundle(
     merge_files: Option<halite_spec::Strings>,
 ) -> Result<Value> {
     let usual = || {
-        let found = BUNDLES.iter().find(|path| cx.host.exists(Path::new(path)));
+        let found = BUNDLES.iter().find(|path| cx.host.exists(Path::new(path)).unwrap_or(false));
         found.copied().unwrap_or(BUNDLES[0]).to_owned()
     };
     let target = target.or_else(|| cx.opt_str("ca_bundle").map(Into::into)).unwrap_or_else(usual);

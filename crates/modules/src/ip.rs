@@ -411,7 +411,7 @@ pub fn build_bond(
         return Ok(lines);
     }
     let path = bond_file(&iface);
-    if !cx.host.is_dir(Path::new("/etc/modprobe.d")) {
+    if !cx.host.is_dir(Path::new("/etc/modprobe.d"))? {
         return Err(Error::failed(format!(
             "{} cannot be written. /etc/modprobe.d/ does not exist",
             path.display()
@@ -496,7 +496,7 @@ pub fn build_routes(
         for (up, lines) in [(true, &add), (false, &del)] {
             let path = route_file(&iface, up);
             let folder = path.parent().unwrap_or(Path::new("/"));
-            if !cx.host.is_dir(folder) {
+            if !cx.host.is_dir(folder)? {
                 return Err(Error::failed(format!(
                     "{} cannot be written. {}/ does not exist",
                     path.display(),

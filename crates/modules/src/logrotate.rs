@@ -56,7 +56,7 @@ fn read(cx: &Cx, path: &Path, into: &Dict, depth: usize) -> Result<()> {
             let Some(target) = words.get(1).filter(|_| depth < 5) else { continue };
             let target = Path::new(target);
             let includes = into.get_or_insert_with("include files", Value::dict);
-            let names = match cx.host.is_dir(target) {
+            let names = match cx.host.is_dir(target)? {
                 true => cx.host.read_dir(target)?,
                 false => Vec::new(),
             };

@@ -304,7 +304,7 @@ pub fn pvcreate(
 ) -> Result<Value> {
     let mut todo = Vec::new();
     for device in devices.iter() {
-        if !cx.host.exists(std::path::Path::new(device)) {
+        if !cx.host.exists(std::path::Path::new(device))? {
             return Err(Error::failed(format!("{device} does not exist")));
         }
         if pvdisplay(cx, device.clone(), false, true)?.is_empty() {

@@ -500,7 +500,7 @@ pub fn mount(
         return Ok(false.into());
     }
     let path = Path::new(&name);
-    if mkmnt && !cx.host.exists(path) {
+    if mkmnt && !cx.host.exists(path)? {
         cx.host.create_dirs(path, None)?;
         if let Some(user) =
             user.as_deref().map(|user| cx.host.user_named(user)).transpose()?.flatten()

@@ -767,7 +767,7 @@ pub fn disk_io_counters(
             Some(wanted) if wanted != name => continue,
             Some(_) => {}
             // A partition would be counted twice, and loops and RAM are no disks.
-            None if !cx.host.exists(&Path::new("/sys/block").join(name)) => continue,
+            None if !cx.host.exists(&Path::new("/sys/block").join(name))? => continue,
             None if name.starts_with("loop") || name.starts_with("ram") => continue,
             None => {}
         }

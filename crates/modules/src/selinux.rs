@@ -61,7 +61,7 @@ fn fs_path(cx: &Cx) -> Option<PathBuf> {
     ["/sys/fs/selinux", "/selinux"]
         .into_iter()
         .map(PathBuf::from)
-        .find(|path| cx.host.exists(&path.join("enforce")))
+        .find(|path| cx.host.exists(&path.join("enforce")).unwrap_or(false))
 }
 
 /// One line of `semanage fcontext --list`.

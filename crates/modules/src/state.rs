@@ -144,6 +144,9 @@ fn run(cx: &Cx, queue: Option<bool>, request: &StateRequest) -> Result<Value> {
     if let Some(others) = conflict(cx, queue, request)? {
         return Ok(others);
     }
+    if matches!(request.what, What::Highstate) {
+        crate::saltutil::before_highstate(cx)?;
+    }
     let ret = cx.runtime.states().apply(cx, request)?;
     if let Value::List(errors) = &ret {
         cx.job.set_retcode(error_code(errors));

@@ -48,6 +48,14 @@ fn documented<'a>(names: &'a [String], wanted: &str) -> Vec<&'a String> {
     names.iter().filter(|name| *name == wanted || name.starts_with(&prefix)).collect()
 }
 
+/// Full names that no list has: functions of an installed Python package are not listed.
+fn unlisted(names: &[String], wanted: &Rest) -> Vec<String> {
+    let texts = wanted.args.iter().map(|word| word.to_str().to_string());
+    texts
+        .filter(|word| word.contains('.') && !word.contains('*') && !names.contains(word))
+        .collect()
+}
+
 /// Picks functions as `sys.list_functions` does.
 fn functions(names: Vec<String>, wanted: &Rest) -> Vec<String> {
     if wanted.args.is_empty() {
@@ -104,6 +112,47 @@ fn spec_of(params: &[Param]) -> Dict {
     }
 }
 
+/// Adds what is known of functions that are not native, in the order asked for.
+fn with_described(
+    cx: &Cx,
+    kind: &str,
+    wanted: &[&String],
+    native: impl Fn(&str) -> Option<Value>,
+    pick: impl Fn(&Value) -> Value,
+) -> Dict {
+    let native: Vec<Option<Value>> = wanted.iter().map(|name| native(name)).collect();
+    let others: Vec<String> = wanted
+        .iter()
+        .zip(&native)
+        .filter(|(_, found)| found.is_none())
+        .map(|(name, _)| (*name).clone())
+        .collect();
+    let others = match others.is_empty() {
+        true => Dict::new(),
+        false => cx.runtime.described(kind, &others),
+    };
+    let found = Dict::new();
+    for (name, own) in wanted.iter().zip(native) {
+        let value = own.or_else(|| others.get(name.as_str()).map(|about| pick(&about)));
+        if let Some(value) = value {
+            found.insert(*name, value);
+        }
+    }
+    found
+}
+
+/// The part of a description that `argspec` shows.
+fn shown_spec(about: &Value) -> Value {
+    let spec = about.get("spec").unwrap_or_default();
+    let part = |name: &str| spec.get(name).unwrap_or_default();
+    let list = |name: &str| Some(part(name)).filter(Value::truthy).unwrap_or_default();
+    let flag = |name: &str| part(name).truthy().then_some(true);
+    dict! {
+        "args" => list("args"), "defaults" => list("defaults"),
+        "varargs" => flag("varargs"), "kwargs" => flag("kwargs"),
+    }
+}
+
 /// Return the documentation of functions.
 ///
 /// ```console
@@ -118,16 +167,16 @@ pub fn doc(
     args: Rest,
 ) -> Result<Dict> {
     let names = cx.runtime.function_names();
-    let docs = Dict::new();
+    let exact = unlisted(&names, &args);
     let wanted: Vec<_> = if args.args.is_empty() {
         names.iter().collect()
     } else {
-        args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
+        let listed = args.args.iter().flat_map(|word| documented(&names, &word.to_str()));
+        listed.chain(&exact).collect()
     };
-    for name in wanted {
-        docs.insert(name, cx.runtime.function(name).map(|function| function.doc));
-    }
-    Ok(docs)
+    let native = |name: &str| cx.runtime.function(name).map(|function| function.doc.into());
+    let doc = |about: &Value| about.get("doc").unwrap_or_default();
+    Ok(with_described(cx, "modules", &wanted, native, doc))
 }
 
 /// Return the names and defaults of the arguments of functions.
@@ -143,13 +192,13 @@ pub fn argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
-    let specs = Dict::new();
-    for name in documented(&cx.runtime.function_names(), &module) {
-        if let Some(function) = cx.runtime.function(name) {
-            specs.insert(name, spec_of(function.params));
-        }
-    }
-    Ok(specs)
+    let names = cx.runtime.function_names();
+    let asked = Rest { args: vec![module.as_str().into()], ..Rest::default() };
+    let exact = unlisted(&names, &asked);
+    let wanted: Vec<_> = documented(&names, &module).into_iter().chain(&exact).collect();
+    let native =
+        |name: &str| cx.runtime.function(name).map(|function| spec_of(function.params).into());
+    Ok(with_described(cx, "modules", &wanted, native, shown_spec))
 }
 
 /// Return the names of functions.
@@ -196,16 +245,14 @@ pub fn state_doc(
     args: Rest,
 ) -> Result<Dict> {
     let names = cx.runtime.state_names();
-    let docs = Dict::new();
     let wanted: Vec<_> = if args.args.is_empty() {
         names.iter().collect()
     } else {
         args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
     };
-    for name in wanted {
-        docs.insert(name, cx.runtime.state(name).map(|state| (state.doc)()));
-    }
-    Ok(docs)
+    let native = |name: &str| cx.runtime.state(name).map(|state| (state.doc)().into());
+    let doc = |about: &Value| about.get("doc").unwrap_or_default();
+    Ok(with_described(cx, "states", &wanted, native, doc))
 }
 
 /// Return the names and defaults of the arguments of states.
@@ -220,13 +267,10 @@ pub fn state_argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
-    let specs = Dict::new();
-    for name in documented(&cx.runtime.state_names(), &module) {
-        if let Some(state) = cx.runtime.state(name) {
-            specs.insert(name, spec_of((state.params)()));
-        }
-    }
-    Ok(specs)
+    let names = cx.runtime.state_names();
+    let wanted = documented(&names, &module);
+    let native = |name: &str| cx.runtime.state(name).map(|state| spec_of((state.params)()).into());
+    Ok(with_described(cx, "states", &wanted, native, shown_spec))
 }
 
 /// Return JSON schemas of the arguments of states.

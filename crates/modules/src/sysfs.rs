@@ -38,7 +38,7 @@ pub fn attr(
     /// Its new value.
     value: Option<Value>,
 ) -> Result<Value> {
-    if !cx.host.is_file(&path("", &key)?) {
+    if !cx.host.is_file(&path("", &key)?)? {
         return Ok(false.into());
     }
     match value {
@@ -88,7 +88,7 @@ pub fn read(
         return Ok(ret.into());
     }
     let at = path(&root, &key.to_string())?;
-    if cx.host.is_dir(&at) {
+    if cx.host.is_dir(&at)? {
         let ret = Dict::new();
         for name in cx.host.read_dir(&at)? {
             let file = at.join(&name);

@@ -373,7 +373,7 @@ pub fn set_reboot_required_witnessed(cx: &Cx) -> Result<bool> {
 /// ```
 #[function]
 pub fn get_reboot_required_witnessed(cx: &Cx) -> Result<bool> {
-    Ok(cx.host.exists(Path::new("/var/run/salt/reboot-required.d/halite")))
+    Ok(cx.host.exists(Path::new("/var/run/salt/reboot-required.d/halite"))?)
 }
 
 /// Tell whether there is a hardware clock that can be set.

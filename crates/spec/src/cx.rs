@@ -114,6 +114,13 @@ pub trait Runtime: Send + Sync {
 
     fn state_names(&self) -> Vec<String>;
 
+    /// Describes functions (`modules`) or states (`states`) that are not native: name →
+    /// `{doc, spec: {args, defaults, varargs, kwargs}}`.
+    fn described(&self, kind: &str, names: &[String]) -> Dict {
+        let _ = (kind, names);
+        Dict::new()
+    }
+
     /// Renders a template to text.
     fn render(&self, cx: &Cx, template: &Template) -> Result<String>;
 

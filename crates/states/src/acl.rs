@@ -64,7 +64,7 @@ fn observe(
     recurse: bool,
     wanted: Option<i64>,
 ) -> Result<Lists> {
-    if !cx.host.exists(Path::new(path)) {
+    if !cx.host.exists(Path::new(path))? {
         return Err(Error::failed(format!("{path} does not exist")));
     }
     if acl::kind_of(acl_type).is_none() {

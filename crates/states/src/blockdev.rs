@@ -42,7 +42,7 @@ impl State for Formatted {
     type Seen = Option<String>;
 
     fn observe(&self, cx: &Cx) -> Result<Option<String>> {
-        if !cx.host.exists(Path::new(&self.name)) {
+        if !cx.host.exists(Path::new(&self.name))? {
             return Err(Error::failed(format!("{} does not exist", self.name)));
         }
         kind_on(cx, &self.name)

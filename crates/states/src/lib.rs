@@ -14,6 +14,7 @@ pub mod apache;
 pub mod apache_conf;
 pub mod apache_module;
 pub mod apache_site;
+pub mod archive;
 pub mod blockdev;
 pub mod cmd;
 pub mod cron;
@@ -24,12 +25,14 @@ pub mod event;
 pub mod file;
 pub mod firewall;
 pub mod firewalld;
+pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
 pub mod highstate_doc;
 pub mod host;
 pub mod http;
+pub mod ini;
 pub mod iptables;
 pub mod keyboard;
 pub mod kmod;
@@ -41,9 +44,19 @@ pub mod module;
 pub mod mount;
 pub mod network;
 pub mod nftables;
+pub mod npm;
 pub mod pip;
 pub mod pkg;
 pub mod pkgrepo;
+pub mod postgres_database;
+pub mod postgres_extension;
+pub mod postgres_group;
+pub mod postgres_initdb;
+pub mod postgres_language;
+pub mod postgres_privileges;
+pub mod postgres_schema;
+pub mod postgres_tablespace;
+pub mod postgres_user;
 pub mod process;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
@@ -73,6 +86,7 @@ pub static ALL: &[&StateModule] = &[
     &apache_conf::STATES,
     &apache_module::STATES,
     &apache_site::STATES,
+    &archive::STATES,
     &blockdev::STATES,
     &cmd::STATES,
     &cron::STATES,
@@ -83,12 +97,14 @@ pub static ALL: &[&StateModule] = &[
     &file::STATES,
     &firewall::STATES,
     &firewalld::STATES,
+    &gem::STATES,
     &git::STATES,
     &grains::STATES,
     &group::STATES,
     &highstate_doc::STATES,
     &host::STATES,
     &http::STATES,
+    &ini::STATES,
     &iptables::STATES,
     &keyboard::STATES,
     &kmod::STATES,
@@ -100,9 +116,19 @@ pub static ALL: &[&StateModule] = &[
     &mount::STATES,
     &network::STATES,
     &nftables::STATES,
+    &npm::STATES,
     &pip::STATES,
     &pkg::STATES,
     &pkgrepo::STATES,
+    &postgres_database::STATES,
+    &postgres_extension::STATES,
+    &postgres_group::STATES,
+    &postgres_initdb::STATES,
+    &postgres_language::STATES,
+    &postgres_privileges::STATES,
+    &postgres_schema::STATES,
+    &postgres_tablespace::STATES,
+    &postgres_user::STATES,
     &process::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,

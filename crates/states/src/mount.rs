@@ -263,7 +263,9 @@ impl Mount {
                 }
             }
         }
-        if let Some(mapped) = mapper_name(device).filter(|path| cx.host.exists(Path::new(path))) {
+        if let Some(mapped) = mapper_name(device)
+            && cx.host.exists(Path::new(&mapped))?
+        {
             return Ok(mapped);
         }
         if device.starts_with('/') {
@@ -447,7 +449,7 @@ impl State for Mount {
         } else {
             None
         };
-        let exists = cx.host.exists(place);
+        let exists = cx.host.exists(place)?;
         Ok(Seen { real, exists, current, opts, remount, wrong, allowed, table })
     }
 
@@ -557,7 +559,7 @@ impl State for Mount {
             }
         }
         if mounts {
-            if !cx.host.exists(Path::new(name)) && !self.mkmnt {
+            if !cx.host.exists(Path::new(name))? && !self.mkmnt {
                 return Ok(Applied::failed(changes, "Mount directory is not present"));
             }
             let answer = self.do_mount(cx, name, &seen.opts, self.user.clone())?;

@@ -4,7 +4,9 @@
 //! build folder; `SALT_PYTHON` names an interpreter that has it already. Every engine must make the
 //! same text from a workload, or the comparison would be worth nothing.
 
+mod bridge;
 mod fleet;
+mod swarm;
 
 use std::{
     fs,
@@ -38,12 +40,20 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     if names.is_empty() || names.contains(&"render") {
         render(root, &folder, &python)?;
     }
+    if names.is_empty() || names.contains(&"bridge") {
+        let genuine = python.parent().context("an interpreter lies in a folder")?;
+        let result = bridge::run(root, &folder, genuine)?;
+        save(&folder.join("bridge.json"), &result)?;
+    }
     if names.is_empty() || names.contains(&"startup") {
         startup(root, &folder, &python)?;
     }
     if names.is_empty() || names.contains(&"fleet") {
         let genuine = python.parent().context("an interpreter lies in a folder")?;
         fleet::run(root, &folder, genuine)?;
+    }
+    if names.is_empty() || names.contains(&"swarm") {
+        swarm::run(root, &folder)?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use halite_minion::{
     registry,
 };
 use halite_spec::{Call, Error, Host, Job};
-use halite_value::{Dict, Value, dict};
+use halite_value::{Dict, SmolStr, Value, dict};
 
 use crate::{
     args::Args,
@@ -267,14 +267,21 @@ pub fn run(cx: &mut Context) -> u8 {
     let function = cx.parsed.args.first().cloned().unwrap_or_default();
     let Args { args, kwargs } = arguments(cx);
     let call = Call { args, kwargs };
+    if let Some(refused) = unknown_keywords(&caller, &function, &call) {
+        terminal::err(&format!("{refused}\n"));
+        return 1;
+    }
     let outcome = caller.call(&function, call.clone());
+    give_to_returners(cx, &caller, &function, &call, &outcome);
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);
     }
     match outcome {
         Ok(outcome) => {
             let retcode = outcome.retcode;
-            let code = shown(cx, &dict! { "local" => outcome.ret }, &function, retcode);
+            let out = users_outputter(&caller, &function);
+            let ret = dict! { "local" => outcome.ret };
+            let code = shown_as(cx, &ret, &function, out.as_deref(), retcode);
             if code != 0 {
                 return code;
             }
@@ -286,8 +293,59 @@ pub fn run(cx: &mut Context) -> u8 {
                 _ => 1,
             }
         }
-        Err(error) => failed(cx, &function, &error),
+        Err(error) => {
+            let doc = || {
+                let about = caller.cx.runtime.described("modules", std::slice::from_ref(&function));
+                about.get(function.as_str()).and_then(|about| about.get_str("raw_doc"))
+            };
+            if let Error::Raised { class, message, .. } = &error
+                && class == "TypeError"
+            {
+                let doc = doc().unwrap_or_else(|| "None".into());
+                terminal::err(&format!("Passed invalid arguments: {message}.\n\nUsage:\n{doc}\n"));
+                return 1;
+            }
+            failed(cx, &function, &error)
+        }
     }
+}
+
+/// Hands the return to the returners of `--return`.
+fn give_to_returners(
+    cx: &Context,
+    caller: &Caller,
+    function: &str,
+    call: &Call,
+    outcome: &Result<Outcome, Error>,
+) {
+    let names = cx.parsed.str("return").unwrap_or_default();
+    let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
+    let Ok(outcome) = outcome else { return };
+    if names.is_empty() {
+        return;
+    }
+    let ret = halite_value::entries! {
+        "id" => caller.cx.id(), "jid" => &caller.cx.job.jid, "fun" => function,
+        "fun_args" => call.args.clone(), "return" => &outcome.ret, "retcode" => outcome.retcode,
+        "success" => outcome.retcode == 0,
+    };
+    for name in names {
+        let given = halite_minion::python::give_to(&*caller.rendering, &caller.cx, name, &ret);
+        if let Err(error) = given {
+            tracing::error!("{error}");
+        }
+    }
+}
+
+/// Refuses what a user's function does not take; native functions say so themselves.
+fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Error> {
+    let runtime = &caller.cx.runtime;
+    if call.kwargs.is_empty() || runtime.function(function).is_some() || !runtime.has(function) {
+        return None;
+    }
+    let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
+    let unknown = halite_minion::failure::unknown_to_users(&about, call);
+    (!unknown.is_empty()).then(|| halite_minion::failure::refused_keywords(&unknown))
 }
 
 /// Builds the minion that answers: this machine, alone or with a master.
@@ -349,7 +407,20 @@ fn report(
 }
 
 fn shown(cx: &Context, ret: &Value, fun: &str, retcode: i64) -> u8 {
-    match display::show(cx, ret, fun, None, retcode) {
+    shown_as(cx, ret, fun, None, retcode)
+}
+
+/// Returns the outputter a user's module asks for (`__outputter__`).
+fn users_outputter(caller: &Caller, function: &str) -> Option<SmolStr> {
+    let runtime = &caller.cx.runtime;
+    if runtime.function(function).is_some() {
+        return None;
+    }
+    runtime.described("modules", &[function.to_owned()]).get(function)?.get_str("outputter")
+}
+
+fn shown_as(cx: &Context, ret: &Value, fun: &str, out: Option<&str>, retcode: i64) -> u8 {
+    match display::show(cx, ret, fun, out, retcode) {
         Ok(()) => 0,
         Err(error) => {
             cx.report(&Report::error(format!("cannot write the result: {error}")).exit(1))
@@ -408,6 +479,14 @@ fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
                 report = report.help(help.clone());
             }
             cx.report(&report)
+        }
+        Error::Raised { class, message, .. } if class == "SystemExit" => {
+            // A module that calls `sys.exit` ends genuine salt-call, too.
+            message.parse().unwrap_or(1)
+        }
+        Error::Raised { class, message, traceback: Some(trace) } => {
+            tracing::error!("{function} raised {class}: {message}\n{}", trace.trim_end());
+            1
         }
         other if function.is_empty() => cx.report(&Report::error(other.to_string()).exit(1)),
         other => {

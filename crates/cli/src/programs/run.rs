@@ -3,10 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use halite_client::{Client, Request};
-use halite_host::Os;
-use halite_minion::{Alone, Engine, Link, Masterless, Parts, Pipes};
+use halite_minion::{Alone, Link};
 use halite_output::{Colors, Style};
-use halite_spec::{Call, Cx, Error, Event, Host, Job, Refresh, Result};
+use halite_spec::{Call, Cx, Error, Event, Job, Refresh, Result};
 use halite_value::{Dict, Value};
 
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
     optparse::{Action, Flag, Group, Program, flag},
     programs::{Context, Early, check_jid, check_no_parse, check_output, shared},
     terminal,
+    workshop::{self, Workshop},
 };
 
 static LOGGING: Group = Group {
@@ -98,17 +98,35 @@ pub fn run(cx: &mut Context) -> u8 {
     if fleet::sign_in::is_asked(cx) {
         return on_master(cx, &name);
     }
-    let Some(function) = halite_runners::runner(&name) else {
-        terminal::out(&format!("'{name}' is not available.\n"));
-        return 0;
-    };
     let jid = cx.parsed.str("jid").unwrap_or_else(|| halite_wire::Jid::now().as_str().to_owned());
     let Args { args, kwargs } = arguments(cx);
     if cx.opts.bool("async") {
         return asynchronous(cx, &name, args, kwargs);
     }
-    let own = context(cx, &jid, &name);
-    match (function.call)(&own, Call { args, kwargs }) {
+    let workshop = workshop(cx);
+    let own = context(&workshop, &jid, &name);
+    let result = match in_master(cx, &name, &jid, &args, &kwargs) {
+        Some(ran) => ran,
+        None => {
+            let about = about(&own, &name, &args, &kwargs);
+            tell_master(&own, "new", &about);
+            let Some(result) = workshop.runner(&own, &name, Call { args, kwargs }) else {
+                terminal::out(&format!("'{name}' is not available.\n"));
+                return 0;
+            };
+            about.insert("success", result.is_ok());
+            about.insert(
+                "return",
+                match &result {
+                    Ok(ret) => ret.clone(),
+                    Err(error) => format!("Exception occurred in runner {name}: {error}").into(),
+                },
+            );
+            tell_master(&own, "ret", &about);
+            result
+        }
+    };
+    match result {
         Ok(ret) => {
             let code = retcode(&ret);
             if !cx.parsed.bool("quiet") {
@@ -122,16 +140,88 @@ pub fn run(cx: &mut Context) -> u8 {
             code
         }
         Err(Error::Args(wrong)) => {
-            terminal::out(&format!(
-                "\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{}\n",
-                function.doc
-            ));
+            let doc = halite_runners::runner(&name).map_or("", |function| function.doc);
+            terminal::out(&format!("\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{doc}\n"));
             0
+        }
+        Err(Error::Raised { class, message, traceback: Some(trace) }) => {
+            let trace = match trace.is_empty() {
+                true => format!("{class}: {message}"),
+                false => trace.trim_end().to_owned(),
+            };
+            terminal::out(&format!("Exception occurred in runner {name}: {trace}\n"));
+            1
         }
         Err(error) => {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
             1
         }
+    }
+}
+
+/// Runs an orchestration in the running master, which writes down how far it is and goes on when
+/// this program or the master itself ends; `None` for anything else, and without a master.
+fn in_master(
+    cx: &Context,
+    fun: &str,
+    jid: &str,
+    args: &[Value],
+    kwargs: &Dict,
+) -> Option<Result<Value>> {
+    if !fun.starts_with("state.orch") && fun != "state.sls" || fun.contains("show_sls") {
+        return None;
+    }
+    let mut client = Client::connect(Path::new(&*cx.opts.str("sock_dir"))).ok()?;
+    let request = Request::Orchestrate {
+        jid: jid.into(),
+        fun: fun.into(),
+        arg: args.to_vec(),
+        kwarg: kwargs.clone(),
+    };
+    match client.call(&request) {
+        Ok(data) => {
+            let ret = data.get("return").unwrap_or_default();
+            let well = data.get("success").is_none_or(|success| success.truthy());
+            Some(match ret {
+                // An error comes as its text.
+                Value::Str(text) if !well => Err(Error::failed(text.to_string())),
+                ret => Ok(ret),
+            })
+        }
+        Err(error @ halite_client::Error::Refused { .. }) => {
+            Some(Err(Error::failed(error.to_string())))
+        }
+        Err(error) => Some(Err(Error::failed(format!(
+            "{error}; the run goes on when the master is back: salt-run jobs.lookup_jid {jid}"
+        )))),
+    }
+}
+
+/// What the events of a runner say of it.
+fn about(cx: &Cx, name: &str, args: &[Value], kwargs: &Dict) -> Dict {
+    let given = halite_master::runners::fun_args(args, kwargs);
+    halite_value::entries! {
+        "fun" => format!("runner.{name}"), "jid" => &cx.job.jid, "user" => caller(cx),
+        "fun_args" => given,
+    }
+}
+
+fn caller(cx: &Cx) -> halite_value::SmolStr {
+    if !cx.job.user.is_empty() {
+        return cx.job.user.clone();
+    }
+    let us = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    us.map_or_else(|| "UNKNOWN".into(), |user| user.name.into())
+}
+
+/// Fires `salt/run/<jid>/…`, as Salt does, for reactors and listeners. Without a master nobody listens.
+fn tell_master(cx: &Cx, what: &str, data: &Dict) {
+    let folder = cx.opt_str("sock_dir").unwrap_or_default();
+    let Ok(mut client) = Client::connect(Path::new(folder.as_str())) else { return };
+    let tag = format!("salt/run/{}/{what}", cx.job.jid);
+    let request = Request::Fire { tag: tag.into(), data: data.shallow_copy() };
+    if let Err(error) = client.call(&request) {
+        tracing::debug!("the master was not told of the runner: {error}");
     }
 }
 
@@ -192,39 +282,44 @@ fn asynchronous(cx: &Context, fun: &str, arg: Vec<Value>, kwarg: Dict) -> u8 {
 
 fn documentation(cx: &Context) -> u8 {
     let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
-    for (name, function) in halite_runners::runners() {
-        if wanted.is_empty() || name == wanted || name.starts_with(&format!("{wanted}.")) {
-            terminal::out(&format!("{name}:\n{}\n\n", function.doc));
+    let is_wanted =
+        |name: &str| wanted.is_empty() || name == wanted || name.starts_with(&format!("{wanted}."));
+    let mut docs: Vec<(String, String)> = halite_runners::runners()
+        .into_iter()
+        .filter(|(name, _)| is_wanted(name))
+        .map(|(name, function)| (name, function.doc.to_owned()))
+        .collect();
+    let workshop = workshop(cx);
+    let own = context(&workshop, "", "");
+    let python = workshop.python();
+    if let Some(python) = python {
+        python.remember(&own);
+        if let Some(users) = python.names("runners") {
+            docs.retain(|(name, _)| !users.modules.contains(name.split('.').next().unwrap_or("")));
+            let names: Vec<String> =
+                users.functions.iter().filter(|name| is_wanted(name)).cloned().collect();
+            for (name, about) in &python.describe("runners", &names) {
+                let doc = about.get("doc").filter(Value::truthy).unwrap_or_default();
+                docs.push((name.to_string(), doc.to_str().into()));
+            }
+            docs.sort();
         }
+    }
+    for (name, doc) in docs {
+        terminal::out(&format!("{name}:\n{doc}\n\n"));
     }
     0
 }
 
 /// Builds what a runner works with: the master's configuration, and the engine for execution
 /// functions and pillar.
-fn context(cx: &Context, jid: &str, fun: &str) -> Cx {
-    let opts = cx.opts.values().clone();
-    opts.insert("file_client", "local");
-    let host: Arc<dyn Host> = Arc::new(Os::new());
-    let pipes = Arc::new(Pipes::new(&opts));
-    let link = Terminal { alone: Alone::new(Arc::clone(&host), &opts), jid: jid.to_owned() };
-    let parts = Parts {
-        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
-        rendering: pipes,
-        link: Arc::new(link),
-        states: Arc::new(halite_minion::registry::Native),
-    };
-    Cx {
-        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
-        job: Arc::new(Job::new(jid, fun, fleet::user())),
-        runtime: Arc::new(Engine::new(parts)),
-        grains: Dict::new(),
-        pillar: Dict::new(),
-        context: Dict::new(),
-        low: Dict::new(),
-        host,
-        opts,
-    }
+fn workshop(cx: &Context) -> Workshop {
+    Workshop::new(cx.opts.values(), !cx.parsed.bool("skip_grains"))
+}
+
+fn context(workshop: &Workshop, jid: &str, fun: &str) -> Cx {
+    let link = Terminal { alone: workshop.alone(), jid: jid.to_owned() };
+    workshop.cx(Arc::new(link), Job::new(jid, fun, fleet::user()))
 }
 
 /// Where the events of a runner go: what it prints to the terminal, the rest to the master.
@@ -248,7 +343,7 @@ impl Link for Terminal {
             let style = Style { colors: Colors::off(), ..Style::default() };
             terminal::out(&format!("{}\n", halite_output::format("nested", &shown, &style)));
         }
-        let tag = format!("salt/run/{}/{}", self.jid, event.tag);
+        let tag = workshop::runner_tag(&self.jid, &event.tag);
         let data = event.data.as_dict().cloned().unwrap_or_default();
         let folder = cx.opt_str("sock_dir").unwrap_or_default();
         // Without a master nobody listens.
@@ -257,7 +352,7 @@ impl Link for Terminal {
     }
 
     fn ask(&self, cx: &Cx, load: Value) -> Result<Value> {
-        self.alone.ask(cx, load)
+        halite_runners::answer(cx, &load).unwrap_or_else(|| self.alone.ask(cx, load))
     }
 
     fn running(&self, cx: Option<&Cx>) -> Vec<Value> {

@@ -371,7 +371,12 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
         return Ok(0);
     }
     if let Some(count) = cx.parsed.int("subset").filter(|count| *count > 0) {
-        job.tgt = Value::list(&subset(cx, client, &job, count)?);
+        let chosen = subset(cx, client, &job, count)?;
+        if chosen.is_empty() {
+            terminal::out(fleet::NOBODY);
+            return Ok(no_return());
+        }
+        job.tgt = Value::list(&chosen);
         job.tgt_type = "list".into();
     }
     let (published, stream) = client.publish(&job)?;

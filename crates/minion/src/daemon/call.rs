@@ -73,7 +73,7 @@ impl Connected {
         let (handle, stop) = runtime()?;
         let grains = Dict::new();
         if !settings.autosign_grains.is_empty() {
-            grains.update(&pillar::grains(&**host, opts, &configured));
+            grains.update(&pillar::grains(&**host, opts, &configured, None));
         }
         let mut masters = settings.masters.clone();
         if settings.master_type == MasterType::Distributed && masters.len() > 1 {

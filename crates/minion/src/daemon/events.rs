@@ -33,7 +33,12 @@ fn act(node: &Arc<Node>, event: Event) {
     let data = event.data;
     match event.tag.as_str() {
         "pillar_refresh" => refresh_pillar(node),
-        "grains_refresh" => refresh_grains(node, false),
+        // Loading modules anew collects the grains too.
+        "grains_refresh" | "module_refresh" => {
+            reload_python(node);
+            refresh_grains(node, false);
+        }
+        "beacons_refresh" | "matchers_refresh" => reload_python(node),
         "fire_master" => {
             for tie in node.ties() {
                 pass_to_master(&tie, &data);
@@ -50,6 +55,13 @@ fn act(node: &Arc<Node>, event: Event) {
             node.jobs.end(&jid, i32::try_from(signal).unwrap_or(15));
         }
         _ => {}
+    }
+}
+
+/// Another program of this machine may have brought new modules.
+fn reload_python(node: &Arc<Node>) {
+    if let Some(python) = node.rendering.python() {
+        python.reload();
     }
 }
 
@@ -98,12 +110,15 @@ fn refresh_grains(node: &Arc<Node>, only_if_changed: bool) {
     let node = Arc::clone(node);
     node.handle.clone().spawn(async move {
         let (opts, own) = (node.opts.clone(), Arc::clone(&node));
+        let collecting = Arc::clone(&node);
         let collect = move || {
             let configured = match opts.get(pillar::CONFIGURED) {
                 Some(Value::Dict(configured)) => configured,
                 _ => Dict::new(),
             };
-            pillar::grains(&Os::new(), &opts, &configured)
+            let python = collecting.rendering.python();
+            let users = python.as_deref().map(|python| (python, None));
+            pillar::grains(&Os::new(), &opts, &configured, users)
         };
         let Ok(grains) = tokio::task::spawn_blocking(collect).await else { return };
         let changed = Value::from(&grains) != Value::from(&own.grains);

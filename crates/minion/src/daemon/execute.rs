@@ -17,12 +17,12 @@ pub(crate) struct Done {
     ret: Value,
     retcode: i64,
     success: bool,
-    out: Option<&'static str>,
+    out: Option<SmolStr>,
 }
 
 impl Done {
     fn failed(text: impl Into<Value>) -> Self {
-        Self { ret: text.into(), retcode: 1, success: false, out: Some("nested") }
+        Self { ret: text.into(), retcode: 1, success: false, out: Some("nested".into()) }
     }
 }
 
@@ -117,7 +117,8 @@ fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &T
             if retcode == 0 && failure::says_failed(&ret) {
                 retcode = 1;
             }
-            Done { ret, retcode, success: retcode == 0, out: outputter(fun) }
+            let out = outputter(fun).map(SmolStr::from).or_else(|| users_outputter(cx, fun));
+            Done { ret, retcode, success: retcode == 0, out }
         }
         Ok(Err(Refused::Told(text))) => Done::failed(text),
         Ok(Err(Refused::Error(Error::NotFound(_) | Error::Unavailable { .. })))
@@ -128,7 +129,12 @@ fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &T
         Ok(Err(Refused::Error(error))) => {
             tracing::error!("Problem executing '{fun}': {error}");
             let code = cx.job.retcode();
-            let mut done = Done::failed(failure::text(fun, registry::function(fun), &error));
+            let doc = || users_doc(cx, fun);
+            let text = match failure::type_error(fun, &error, doc) {
+                Some(text) => text,
+                None => failure::text(fun, registry::function(fun), &error),
+            };
+            let mut done = Done::failed(text);
             if code != 0 {
                 done.retcode = code;
             }
@@ -162,7 +168,20 @@ fn call(cx: &Cx, fun: &str, args: Args, publication: &Publication) -> Result<Val
     blackout(cx, fun)?;
     executors(cx, publication)?;
     let call = failure::with_keywords(Call { args: args.args, kwargs: args.kwargs });
-    if let Some(function) = registry::function(fun) {
+    let users = match cx.runtime.function(fun) {
+        Some(_) => None,
+        None => cx.runtime.described("modules", &[fun.to_owned()]).get(fun),
+    };
+    if let Some(about) = &users {
+        let unknown = failure::unknown_to_users(about, &call);
+        if !unknown.is_empty() {
+            return Err(failure::refused_keywords(&unknown).into());
+        }
+        if about.get("spec").is_some_and(|spec| spec.get("kwargs").is_some_and(|kw| kw.truthy())) {
+            add_publication(&call.kwargs, publication);
+        }
+    }
+    if let Some(function) = cx.runtime.function(fun) {
         let unknown = failure::unknown_keywords(function, &call);
         if !unknown.is_empty() {
             return Err(failure::refused_keywords(&unknown).into());
@@ -231,6 +250,20 @@ fn missing(fun: &str) -> Value {
     }
     docs.insert(fun, failure::missing(fun));
     docs.into()
+}
+
+/// Returns the outputter a user's module asks for (`__outputter__`).
+fn users_outputter(cx: &Cx, fun: &str) -> Option<SmolStr> {
+    if cx.runtime.function(fun).is_some() {
+        return None;
+    }
+    cx.runtime.described("modules", &[fun.to_owned()]).get(fun)?.get_str("outputter")
+}
+
+/// Returns the documentation of a user's function.
+fn users_doc(cx: &Cx, fun: &str) -> Option<String> {
+    let about = cx.runtime.described("modules", &[fun.to_owned()]).get(fun)?;
+    about.get("doc").filter(Value::truthy).map(|doc| doc.to_str().into())
 }
 
 /// Returns the outputter a function asks for.

@@ -110,7 +110,11 @@ async fn daemon(
         .map_err(StartError::io(format!("cannot open the journal {}", path.display())))?;
     let grains = {
         let opts = opts.clone();
-        let collect = move || pillar::grains(&Os::new(), &opts, &configured);
+        let python = start.rendering.python();
+        let collect = move || {
+            let users = python.as_deref().map(|python| (python, None));
+            pillar::grains(&Os::new(), &opts, &configured, users)
+        };
         tokio::task::spawn_blocking(collect).await.unwrap_or_default()
     };
     opts.insert("grains", &grains);
@@ -147,6 +151,7 @@ async fn daemon(
 }
 
 /// Sends again what an earlier life could not, and reports what it was doing when it ended.
+// differs: in Salt a job that the death of its minion interrupted is never heard of again.
 fn take_up(node: &Arc<Node>, leftovers: Leftovers) {
     for key in &leftovers.returns {
         node.resend(key);

@@ -1,6 +1,9 @@
 //! Grains of this machine, pillar of the master.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use halite_spec::{Cx, Error, Host, Result, host::Write};
 use halite_value::{
@@ -12,16 +15,17 @@ use super::{
     link::of_ask,
     session::{AskError, Master},
 };
-use crate::Sources;
+use crate::{Python, Sources};
 
 /// Where a minion of a master gets its grains and pillar from.
 pub struct FromMaster {
     master: Arc<Master>,
+    python: OnceLock<Arc<Python>>,
 }
 
 impl FromMaster {
     pub fn new(master: Arc<Master>) -> Self {
-        Self { master }
+        Self { master, python: OnceLock::new() }
     }
 
     /// Asks the master for the pillar.
@@ -52,14 +56,25 @@ pub(crate) fn question(cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Di
 }
 
 /// Collects the grains, or takes the stored ones.
-pub(crate) fn grains(host: &dyn Host, opts: &Dict, configured: &Dict) -> Dict {
+pub(crate) fn grains(
+    host: &dyn Host,
+    opts: &Dict,
+    configured: &Dict,
+    users: Option<(&Python, Option<&Cx>)>,
+) -> Dict {
     if let Some(grains) = halite_grains::load_cached(host, opts) {
         return grains;
     }
     // `opts["grains"]` holds what was collected last; the configuration's own must be given.
     let opts = opts.shallow_copy();
     opts.insert("grains", configured);
-    let report = halite_grains::Collector::new().collect(host, &opts);
+    let mut collector = halite_grains::Collector::new();
+    if let Some((python, cx)) = users {
+        let own = opts.clone();
+        collector = collector
+            .with("users' grains", Box::new(move |grains| python.grains(&own, grains, cx)));
+    }
+    let report = collector.collect(host, &opts);
     for problem in &report.problems {
         tracing::warn!("grains: {problem}");
     }
@@ -73,12 +88,18 @@ pub(crate) fn grains(host: &dyn Host, opts: &Dict, configured: &Dict) -> Dict {
 pub(crate) const CONFIGURED: &str = "__grains_configured";
 
 impl Sources for FromMaster {
+    fn use_python(&self, python: &Arc<Python>) {
+        // The first one stays: there is one per program.
+        let _ = self.python.set(Arc::clone(python));
+    }
+
     fn grains(&self, cx: &Cx) -> Result<Dict> {
         let configured = match cx.opt(CONFIGURED) {
             Some(Value::Dict(configured)) => configured,
             _ => Dict::new(),
         };
-        let grains = grains(&*cx.host, &cx.opts, &configured);
+        let users = self.python.get().map(|python| (&**python, Some(cx)));
+        let grains = grains(&*cx.host, &cx.opts, &configured, users);
         self.master.show_grains(&grains);
         Ok(grains)
     }

@@ -206,7 +206,7 @@ impl Tie {
         }
         let ret = execute::run(&cx, publication, ticket);
         drop(record);
-        self.returners(publication);
+        self.returners(&cx, publication, &ret);
         node.deliver(jid, master, ret, durable);
     }
 
@@ -255,13 +255,13 @@ impl Tie {
         });
     }
 
-    fn returners(&self, publication: &Publication) {
+    fn returners(&self, cx: &Cx, publication: &Publication, ret: &Dict) {
         let configured = self.opts.get("return").unwrap_or_default();
         let names = [publication.ret.as_str(), configured.as_str().unwrap_or_default()].join(",");
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            tracing::error!(
-                "Returner {name}.returner could not be loaded: '{name}.returner' is not available."
-            );
+            if let Err(error) = crate::python::give_to(&*self.node.rendering, cx, name, ret) {
+                tracing::error!("{error}");
+            }
         }
     }
 

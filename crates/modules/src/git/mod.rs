@@ -1067,11 +1067,11 @@ pub fn is_worktree(
     let _ = (password, output_encoding);
     let cwd = here(cx, &cwd, user.as_ref())?;
     let git = Git { cwd: Some(cwd.clone()), user, ..Git::default() };
-    if !cx.host.is_dir(&cwd) {
+    if !cx.host.is_dir(&cwd)? {
         return Ok(false);
     }
     let Ok(top) = git.ask(cx, ["rev-parse", "--show-toplevel"]) else { return Ok(false) };
-    Ok(cx.host.is_file(&Path::new(&top).join(".git")))
+    Ok(cx.host.is_file(&Path::new(&top).join(".git"))?)
 }
 
 /// Reads lines of name and hash.

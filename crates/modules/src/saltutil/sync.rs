@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_spec::{Cx, Error, Refresh, Result, StateRequest, What, function, host::Write};
+use halite_spec::{Call, Cx, Error, Refresh, Result, StateRequest, What, function, host::Write};
 use halite_value::{Dict, Value, entries};
 
 use crate::{file::tree::walk, hashutil::Kind};
@@ -81,7 +81,6 @@ fn sync(cx: &Cx, form: &str, wanted: &Wanted) -> Result<Vec<String>> {
     let prefix = format!("_{form}");
     let mut copied = Vec::new();
     let mut served = BTreeSet::new();
-    cx.host.create_dirs(&folder, Some(0o700))?;
     for env in envs_of(cx, wanted.saltenv.as_ref()) {
         for path in cx.files.list(&env, &prefix)? {
             let Some(rel) = path.strip_prefix(&format!("{prefix}/")).filter(|_| is_module(&path))
@@ -99,7 +98,7 @@ fn sync(cx: &Cx, form: &str, wanted: &Wanted) -> Result<Vec<String>> {
             }
         }
     }
-    if cx.opt("clean_dynamic_modules") == Some(Value::Bool(true)) {
+    if cx.opt("clean_dynamic_modules") == Some(Value::Bool(true)) && cx.host.is_dir(&folder)? {
         clean(cx, &folder, &served)?;
     }
     Ok(copied)
@@ -114,7 +113,7 @@ fn module_dir(cx: &Cx, form: &str) -> Result<PathBuf> {
 
 /// Copies a file unless it is there already; tells whether it did.
 fn copy(cx: &Cx, source: &Path, dest: &Path) -> Result<bool> {
-    if cx.host.is_file(dest) {
+    if cx.host.is_file(dest)? {
         let hash = |path: &Path| Kind::Sha256.of_file(&*cx.host, path);
         if hash(source)? == hash(dest)? {
             return Ok(false);
@@ -131,7 +130,7 @@ fn copy(cx: &Cx, source: &Path, dest: &Path) -> Result<bool> {
 
 fn clean(cx: &Cx, folder: &Path, served: &BTreeSet<String>) -> Result<()> {
     let mut folders = Vec::new();
-    for visited in walk(cx, folder, &|_| true) {
+    for visited in walk(cx, folder, &|_| true)? {
         for name in &visited.files {
             let path = visited.path.join(name);
             let rel = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
@@ -439,6 +438,7 @@ pub fn sync_pillar(
     let _ = clean_pillar_cache;
     let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
     let copied = sync(cx, "pillar", &wanted)?;
+    refresh_if(cx, refresh, Refresh::Modules)?;
     refresh_if(cx, refresh, Refresh::Pillar)?;
     Ok(copied)
 }
@@ -760,6 +760,35 @@ pub fn sync_all(
         copied.insert("pillar", sync(cx, "pillar", &wanted)?);
         copied.insert("wrapper", sync(cx, "wrapper", &wanted)?);
     }
-    refresh_if(cx, refresh, Refresh::Pillar)?;
+    let grains = copied.get("grains").is_some_and(|list| list.truthy());
+    refresh_if(cx, refresh, if grains { Refresh::Grains } else { Refresh::Modules })?;
+    refresh_if(cx, refresh && !grains, Refresh::Pillar)?;
     Ok(copied)
+}
+
+/// Brings users' modules over before a highstate, unless there are none anywhere.
+pub(crate) fn before_highstate(cx: &Cx) -> Result<()> {
+    if !cx.opt_bool("autoload_dynamic_modules") {
+        return Ok(());
+    }
+    let envs = envs_of(cx, None);
+    let served = envs.iter().any(|env| {
+        let folders = cx.files.list_dirs(env, "").unwrap_or_default();
+        folders.iter().any(|folder| folder.starts_with('_'))
+    });
+    let extension = cx.opt_str("extension_modules").unwrap_or_default();
+    let here = || cx.host.read_dir(Path::new(extension.as_str())).is_ok_and(|all| !all.is_empty());
+    if extension.is_empty() || !served && !here() {
+        return Ok(());
+    }
+    let call = Call::default().with("saltenv", Value::list(envs)).with("refresh", false);
+    let copied = cx.call("saltutil.sync_all", call)?;
+    let any = |kind: &str| copied.get(kind).is_some_and(|list| list.truthy());
+    let kinds = copied.as_dict().map(Dict::keys).unwrap_or_default();
+    if any("grains") {
+        cx.runtime.refresh(cx, Refresh::Grains)?;
+    } else if kinds.iter().any(|kind| any(&kind.to_str())) {
+        cx.runtime.refresh(cx, Refresh::Modules)?;
+    }
+    Ok(())
 }

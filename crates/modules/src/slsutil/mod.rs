@@ -162,7 +162,7 @@ pub fn renderer(
         text,
         source,
         saltenv,
-        sls: None,
+        sls: Some(String::new()),
         context: rest.kwargs,
     };
     cx.runtime.compile(cx, &template)

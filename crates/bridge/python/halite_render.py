@@ -1,0 +1,170 @@
+"""Python as a template language: `#!py` files, users' renderers, and Jinja filters of users' utils."""
+
+import inspect
+import io
+import types
+
+import halite_host as host
+import halite_loader as loader
+from halite_host import verb
+
+
+def names(saltenv, sls, context):
+    """The globals of a `#!py` file."""
+    functions = loader.Functions("modules")
+    found = {
+        "__salt__": functions,
+        "__grains__": loader.GRAINS,
+        "__pillar__": loader.PILLAR,
+        "__opts__": loader.OPTS,
+        "__context__": loader.CONTEXT,
+        "__utils__": loader.Functions("utils"),
+        "__env__": saltenv,
+        "__sls__": sls,
+        "salt": functions,
+        "grains": loader.GRAINS,
+        "pillar": loader.PILLAR,
+        "opts": loader.OPTS,
+        "saltenv": saltenv,
+        "sls": sls,
+    }
+    found.update(context)
+    # Template files find what their state gives them here.
+    found.setdefault("context", context)
+    return found
+
+
+@verb
+def py(source, path, saltenv, sls, context):
+    """Runs `run()` of a source text."""
+    module = types.ModuleType(sls.replace(".", "_") if sls else "template")
+    module.__file__ = path
+    module.__dict__.update(names(saltenv, sls, context))
+    if source.startswith("#!"):
+        # Keeps the line numbers.
+        source = "#" + source
+    exec(compile(source, path, "exec"), module.__dict__)
+    run = module.__dict__.get("run")
+    if not callable(run):
+        raise AttributeError("module '{}' has no attribute 'run'".format(module.__name__))
+    value = run()
+    if inspect.isgenerator(value):
+        value = list(value)
+    return value
+
+
+@verb
+def render(name, data, path, saltenv, sls, args, context):
+    """Runs a renderer of the user's: `render(data, saltenv, sls, argline, **kwargs)`."""
+    function = loader.lookup("renderers", name + ".render")
+    if function is None:
+        raise KeyError(name)
+    accepts = inspect.signature(function).parameters
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in accepts.values())
+    given = {
+        "saltenv": saltenv,
+        "sls": sls,
+        "argline": args,
+        "tmplpath": path,
+        "context": dict(context),
+        "from_str": False,
+    }
+    if not takes_all:
+        given = {key: value for key, value in given.items() if key in accepts}
+    elif not args:
+        del given["argline"]
+    if isinstance(data, str):
+        data = io.StringIO(data)
+    value = function(data, **given)
+    return value.read() if hasattr(value, "read") else value
+
+
+# Which decorators mark a function, and as what.
+MARKS = (("filters", "_halite_jinja_filter"), ("tests", "_halite_jinja_test"), ("globals", "_halite_jinja_global"))
+FOUND = {}
+
+
+def marked():
+    """Functions of users' utils and modules that the `jinja_filter` decorators mark."""
+    utils = loader.kind("utils")
+    if FOUND.get("of") is utils:
+        return FOUND
+    FOUND.clear()
+    FOUND["of"] = utils
+    for what, mark in MARKS:
+        FOUND[what] = {}
+    for kind in ("utils", "modules"):
+        for _, module in loader.kind(kind).order:
+            for value in list(vars(module).values()):
+                for what, mark in MARKS:
+                    name = getattr(value, mark, None)
+                    if isinstance(name, str):
+                        FOUND[what].setdefault(name, value)
+    genuine(FOUND)
+    return FOUND
+
+
+def genuine(found):
+    """With the genuine package its own decorators keep the lists."""
+    import sys
+
+    jinja = sys.modules.get("salt.utils.decorators.jinja")
+    for what, holder in (("filters", "JinjaFilter"), ("tests", "JinjaTest"), ("globals", "JinjaGlobal")):
+        listed = getattr(getattr(jinja, holder, None), "salt_jinja_" + what, None)
+        if isinstance(listed, dict):
+            for name, function in listed.items():
+                module = getattr(function, "__module__", "") or ""
+                if module.startswith("salt.loaded.ext."):
+                    found[what].setdefault(name, function)
+
+
+@verb
+def jinja_names():
+    found = marked()
+    return {what: sorted(found[what]) for what, _ in MARKS}
+
+
+@verb
+def jinja_call(what, name, args, kwargs):
+    return marked()[what][name](*args, **kwargs)
+
+
+@verb
+def output(name, data, extra):
+    """Runs an outputter of the user's: `output(data, **kwargs)`."""
+    function = loader.lookup("output", name + ".output")
+    if function is None:
+        raise KeyError(name)
+    accepts = inspect.signature(function).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in accepts.values()):
+        return function(data, **extra)
+    return function(data)
+
+
+@verb
+def ext_pillar(name, minion_id, pillar, config):
+    """Runs `ext_pillar(minion_id, pillar, …)` with what the configuration gives it."""
+    function = loader.lookup("pillar", name + ".ext_pillar")
+    if function is None:
+        raise KeyError(name)
+    accepts = list(inspect.signature(function).parameters)
+    first = [minion_id, pillar]
+    if accepts[:1] == ["pillar"]:
+        # The oldest form had no minion id.
+        first = [pillar]
+    if isinstance(config, dict):
+        return function(*first, **config)
+    if isinstance(config, list):
+        return function(*first, *config)
+    if config is None:
+        return function(*first)
+    return function(*first, config)
+
+
+@verb
+def returner(name, ret):
+    """Hands a job's return to a returner of the user's."""
+    function = loader.lookup("returners", name + ".returner")
+    if function is None:
+        raise KeyError(name)
+    return function(ret)

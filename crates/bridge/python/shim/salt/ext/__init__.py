@@ -1,0 +1,1 @@
+"""Old modules import `six` from here."""

@@ -1,0 +1,755 @@
+//! Users' own Python, as the minion sees it: execution functions, states, grains, renderers, filters.
+//!
+//! A user's module takes the place of the native one of its name as a whole, as in Salt: what it does
+//! not define is then missing. What neither the user nor the binary has is looked for in a `salt`
+//! package of the interpreter. Nothing is started as long as there are no files to load and nothing
+//! is missing.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use halite_bridge::{Bridge, Callbacks, Error as BridgeError, Listing, Nobody, Session, Settings};
+use halite_highstate::{Params, States};
+use halite_pillar::ext::{ExtArgs, ExtCx, ExtPillar};
+use halite_spec::{Aggregate, Call, Cx, Error, Event, Files, Host, Job, Outcome, Result, Runtime};
+use halite_value::{Dict, Value, entries};
+use parking_lot::{Mutex, RwLock};
+
+use crate::registry;
+
+/// Calls a native function of another kind (`runners`, `wheel`).
+pub type Others = Arc<dyn Fn(&Cx, &str, &str, Call) -> Option<Result<Value>> + Send + Sync>;
+
+/// Loading modules, and collecting grains, must not hang a minion.
+const LOADING: Duration = Duration::from_secs(120);
+
+/// Users' Python.
+pub struct Python {
+    bridge: Bridge,
+    /// What the last call worked with: questions such as «is there a function» come without.
+    seed: RwLock<Option<Seed>>,
+    described: Mutex<(u64, HashMap<(String, String), Value>)>,
+    filters: Mutex<(u64, Names)>,
+    others: RwLock<Option<Others>>,
+}
+
+/// Names of Jinja filters, tests and globals that users' utils declare.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    pub filters: Vec<String>,
+    pub tests: Vec<String>,
+    pub globals: Vec<String>,
+}
+
+impl Names {
+    pub fn is_empty(&self) -> bool {
+        self.filters.is_empty() && self.tests.is_empty() && self.globals.is_empty()
+    }
+}
+
+/// A `Cx` without its runtime, which holds us.
+struct Seed {
+    host: Arc<dyn Host>,
+    files: Arc<dyn Files>,
+    opts: Dict,
+    grains: Dict,
+    pillar: Dict,
+    runtime: Weak<dyn Runtime>,
+}
+
+/// What users have under a name.
+pub enum Found {
+    /// Nothing that concerns it.
+    Nothing,
+    /// The function.
+    Function,
+    /// A module of that name without the function, or one that did not load; the reason is for people.
+    Missing(String),
+}
+
+impl Python {
+    /// Makes the way to users' modules; `None` where options name no place for them.
+    pub fn new(opts: &Dict) -> Option<Arc<Self>> {
+        opts.get("extension_modules").filter(Value::truthy)?;
+        let native = entries! {
+            "modules" => Value::list(registry::function_names()),
+            "states" => Value::list(registry::state_names()),
+        };
+        Some(Self::with_native(opts, native))
+    }
+
+    /// As [`Python::new`], telling Python which functions of which kinds are native.
+    pub fn with_native(opts: &Dict, native: Dict) -> Arc<Self> {
+        Arc::new(Self {
+            bridge: Bridge::new(Settings::from_opts(opts), native),
+            seed: RwLock::default(),
+            described: Mutex::default(),
+            filters: Mutex::default(),
+            others: RwLock::default(),
+        })
+    }
+
+    /// Sets who calls native functions of other kinds.
+    pub fn set_others(&self, others: Others) {
+        *self.others.write() = Some(others);
+    }
+
+    pub fn bridge(&self) -> &Bridge {
+        &self.bridge
+    }
+
+    /// Keeps what a call works with, for questions that come without.
+    pub fn remember(&self, cx: &Cx) {
+        let known = |seed: &Option<Seed>| {
+            seed.as_ref()
+                .is_some_and(|seed| seed.opts.is_same(&cx.opts) && seed.pillar.is_same(&cx.pillar))
+        };
+        if known(&self.seed.read()) {
+            return;
+        }
+        *self.seed.write() = Some(Seed {
+            host: Arc::clone(&cx.host),
+            files: Arc::clone(&cx.files),
+            opts: cx.opts.clone(),
+            grains: cx.grains.clone(),
+            pillar: cx.pillar.clone(),
+            runtime: Arc::downgrade(&cx.runtime),
+        });
+    }
+
+    /// Returns what the last call worked with.
+    fn seed(&self) -> Option<Cx> {
+        let seed = self.seed.read();
+        let seed = seed.as_ref()?;
+        Some(Cx {
+            host: Arc::clone(&seed.host),
+            files: Arc::clone(&seed.files),
+            opts: seed.opts.clone(),
+            grains: seed.grains.clone(),
+            pillar: seed.pillar.clone(),
+            runtime: seed.runtime.upgrade()?,
+            context: Dict::new(),
+            low: Dict::new(),
+            job: Arc::new(Job::default()),
+        })
+    }
+
+    /// Modules changed on disk.
+    pub fn reload(&self) {
+        self.bridge.reload();
+    }
+
+    fn within<R>(&self, cx: &Cx, extra: Dict, work: impl FnOnce(&Session<'_>) -> R) -> R {
+        let others = self.others.read().clone();
+        let back = Back { cx, others };
+        let saltenv = cx.saltenv();
+        work(&Session {
+            opts: &cx.opts,
+            grains: &cx.grains,
+            pillar: &cx.pillar,
+            low: &cx.low,
+            jid: &cx.job.jid,
+            saltenv: &saltenv,
+            extra,
+            callbacks: &back,
+            limit: None,
+        })
+    }
+
+    fn listing(&self, cx: &Cx, kind: &str) -> Result<Arc<Listing>> {
+        self.within(cx, Dict::new(), |session| self.bridge.listing(session, kind))
+            .map_err(Error::from)
+    }
+
+    /// Says what users have under a name.
+    pub fn find(&self, cx: &Cx, kind: &str, name: &str) -> Found {
+        if !self.bridge.has_files(kind) {
+            return Found::Nothing;
+        }
+        let listing = match self.listing(cx, kind) {
+            Ok(listing) => listing,
+            Err(error) => {
+                tracing::error!("{error}");
+                return match kind_has_native(kind, name) {
+                    true => Found::Nothing,
+                    false => Found::Missing(error.to_string()),
+                };
+            }
+        };
+        let module = name.split('.').next().unwrap_or(name);
+        if listing.has(name) {
+            Found::Function
+        } else if listing.modules.contains(module) {
+            Found::Missing(String::new())
+        } else {
+            match listing.reason(name) {
+                // A module that does not load does not hide the native one.
+                Some(reason) if !kind_has_native(kind, name) => Found::Missing(reason),
+                _ => Found::Nothing,
+            }
+        }
+    }
+
+    /// As [`Python::find`], outside of a call.
+    fn find_later(&self, kind: &str, name: &str) -> Found {
+        if !self.bridge.has_files(kind) {
+            return Found::Nothing;
+        }
+        self.seed().map_or(Found::Nothing, |cx| self.find(&cx, kind, name))
+    }
+
+    /// Tells whether an execution function can be called, wherever it comes from.
+    pub fn has(&self, function: &str) -> bool {
+        match self.find_later("modules", function) {
+            Found::Function => true,
+            Found::Missing(_) => false,
+            Found::Nothing => {
+                registry::function(function).is_some()
+                    || self.seed().is_some_and(|cx| self.package_has(&cx, "modules", function))
+            }
+        }
+    }
+
+    /// Tells whether a user's module takes the place of a native one.
+    pub fn hides(&self, kind: &str, name: &str) -> bool {
+        let module = name.split('.').next().unwrap_or(name);
+        self.names(kind).is_some_and(|users| users.modules.contains(module))
+    }
+
+    /// Tells whether an installed `salt` package has what is missing.
+    pub fn package_has(&self, cx: &Cx, kind: &str, name: &str) -> bool {
+        self.within(cx, Dict::new(), |session| self.bridge.package_has(session, kind, name))
+    }
+
+    /// Calls a function of users or of an installed package.
+    pub fn call(&self, cx: &Cx, kind: &str, name: &str, call: Call) -> Result<Value> {
+        Ok(self.call_in(cx, kind, name, call, Dict::new())?)
+    }
+
+    fn call_in(
+        &self,
+        cx: &Cx,
+        kind: &str,
+        name: &str,
+        call: Call,
+        extra: Dict,
+    ) -> std::result::Result<Value, BridgeError> {
+        let answer =
+            self.within(cx, extra, |session| self.bridge.run(session, kind, name, call))?;
+        if let Some(code) = answer.retcode {
+            cx.job.set_retcode(code);
+        }
+        Ok(answer.value)
+    }
+
+    /// Runs a beacon of the user's: what it has to tell, each with its own keys. `None`: there is
+    /// no such beacon.
+    pub fn beacon(&self, cx: &Cx, name: &str, config: &Value) -> Option<Result<Vec<Value>>> {
+        let function = format!("{name}.beacon");
+        self.remember(cx);
+        if !matches!(self.find(cx, "beacons", &function), Found::Function) {
+            return None;
+        }
+        let validate = format!("{name}.validate");
+        if matches!(self.find(cx, "beacons", &validate), Found::Function) {
+            let verdict = self.call(cx, "beacons", &validate, Call::of([config.clone()]));
+            let parts = verdict.map(|verdict| verdict.items_of_sequence().unwrap_or_default());
+            match parts {
+                Err(error) => return Some(Err(error)),
+                Ok(parts) if parts.first() == Some(&Value::Bool(false)) => {
+                    let why = parts.get(1).map(Value::to_str).unwrap_or_default();
+                    return Some(Err(Error::invalid(format!(
+                        "Beacon {name} configuration invalid, not adding.\n{why}"
+                    ))));
+                }
+                Ok(_) => {}
+            }
+        }
+        let told = self.call(cx, "beacons", &function, Call::of([config.clone()]));
+        Some(told.map(|told| told.items_of_sequence().unwrap_or_default()))
+    }
+
+    /// Asks anything else of the Python side.
+    pub fn ask(&self, cx: &Cx, what: &str, verb: &str, args: Vec<Value>) -> Result<Value> {
+        let answer =
+            self.within(cx, Dict::new(), |session| self.bridge.ask(session, what, verb, args));
+        Ok(answer?.value)
+    }
+
+    /// Returns the names of users' functions of a kind, with the modules that hide native ones.
+    pub fn names(&self, kind: &str) -> Option<Arc<Listing>> {
+        if !self.bridge.has_files(kind) {
+            return None;
+        }
+        self.listing(&self.seed()?, kind).ok()
+    }
+
+    /// Describes functions of users and of packages: name → `{doc, spec}`.
+    pub fn describe(&self, kind: &str, names: &[String]) -> Dict {
+        let Some(cx) = self.seed() else { return Dict::new() };
+        let generation = self.bridge.generation();
+        let key = |name: &String| (kind.to_owned(), name.clone());
+        let mut wanted = Vec::new();
+        let found = Dict::new();
+        {
+            let mut described = self.described.lock();
+            if described.0 != generation {
+                *described = (generation, HashMap::new());
+            }
+            for name in names {
+                match described.1.get(&key(name)) {
+                    Some(known) => {
+                        found.insert(name, known);
+                    }
+                    None => wanted.push(name.clone()),
+                }
+            }
+        }
+        if wanted.is_empty() {
+            return found;
+        }
+        let fresh =
+            self.within(&cx, Dict::new(), |session| self.bridge.describe(session, kind, &wanted));
+        match fresh {
+            Ok(fresh) => {
+                let mut described = self.described.lock();
+                for (name, value) in &fresh {
+                    let name = name.to_str().to_string();
+                    described.1.insert(key(&name), value.clone());
+                    found.insert(name, value);
+                }
+            }
+            Err(error) => tracing::warn!("{error}"),
+        }
+        found
+    }
+
+    /// Collects users' grains: what each function gave, in order. Without a `Cx` (a daemon collects
+    /// before it has one) grains modules can call no functions.
+    pub fn grains(
+        &self,
+        opts: &Dict,
+        so_far: &Dict,
+        cx: Option<&Cx>,
+    ) -> std::result::Result<Dict, String> {
+        let merged = Dict::new();
+        if !self.bridge.has_files("grains") {
+            return Ok(merged);
+        }
+        let back = cx.map(|cx| Back { cx, others: None });
+        let nobody = Nobody;
+        let (empty, grains) = (Dict::new(), so_far.deep_copy());
+        let session = Session {
+            opts,
+            grains: &grains,
+            pillar: &empty,
+            low: &empty,
+            jid: "",
+            saltenv: "base",
+            extra: Dict::new(),
+            callbacks: back.as_ref().map_or(&nobody as &dyn Callbacks, |back| back),
+            limit: Some(LOADING),
+        };
+        let answer = self.bridge.ask(&session, "collecting grains", "grains", Vec::new());
+        let fragments = answer.map_err(|error| error.to_string())?.value;
+        for fragment in fragments.items_of_sequence().unwrap_or_default() {
+            if let Some(Value::Dict(given)) =
+                fragment.items_of_sequence().and_then(|pair| pair.get(1).cloned())
+            {
+                merged.update(&given);
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Returns the filters, tests and globals users' utils add to Jinja.
+    pub fn jinja_names(&self, cx: &Cx) -> Names {
+        if !self.bridge.has_files("utils") {
+            return Names::default();
+        }
+        let generation = self.bridge.generation();
+        {
+            let known = self.filters.lock();
+            if known.0 == generation {
+                return known.1.clone();
+            }
+        }
+        let value = match self.ask(cx, "looking for Jinja filters", "jinja_names", Vec::new()) {
+            Ok(value) => value,
+            Err(error) => {
+                tracing::error!("{error}");
+                return Names::default();
+            }
+        };
+        let list = |name: &str| -> Vec<String> {
+            let items = value.get(name).and_then(|list| list.items_of_sequence());
+            items.unwrap_or_default().iter().map(|item| item.to_str().into()).collect()
+        };
+        let names =
+            Names { filters: list("filters"), tests: list("tests"), globals: list("globals") };
+        *self.filters.lock() = (generation, names.clone());
+        names
+    }
+
+    /// Returns users' external pillars.
+    pub fn ext_pillars(self: &Arc<Self>, cx: &Cx) -> Vec<Arc<dyn ExtPillar>> {
+        if !self.bridge.has_files("pillar") {
+            return Vec::new();
+        }
+        let listing = match self.listing(cx, "pillar") {
+            Ok(listing) => listing,
+            Err(error) => {
+                tracing::error!("{error}");
+                return Vec::new();
+            }
+        };
+        let names = listing.functions.iter().filter_map(|name| name.strip_suffix(".ext_pillar"));
+        names
+            .map(|name| {
+                let (python, cx) = (Arc::clone(self), cx.clone());
+                Arc::new(UserPillar { python, cx, name: name.to_owned() }) as Arc<dyn ExtPillar>
+            })
+            .collect()
+    }
+}
+
+/// Hands a return to a returner: the user's, or one of an installed package.
+pub fn give_to(
+    rendering: &dyn crate::Rendering,
+    cx: &Cx,
+    name: &str,
+    ret: &Dict,
+) -> std::result::Result<(), String> {
+    let missing = || {
+        format!("Returner {name}.returner could not be loaded: '{name}.returner' is not available.")
+    };
+    let python = rendering.python().ok_or_else(missing)?;
+    let function = format!("{name}.returner");
+    python.remember(cx);
+    let there = match python.find(cx, "returners", &function) {
+        Found::Function => true,
+        Found::Missing(reason) if !reason.is_empty() => {
+            return Err(format!("Returner {function} could not be loaded: {reason}"));
+        }
+        Found::Missing(_) => false,
+        Found::Nothing => python.package_has(cx, "returners", &function),
+    };
+    if !there {
+        return Err(missing());
+    }
+    python
+        .ask(cx, &function, "returner", vec![name.into(), ret.into()])
+        .map(drop)
+        .map_err(|error| format!("The return failed for job {}: {error}", cx.job.jid))
+}
+
+/// Tells whether the binary has a function.
+fn kind_has_native(kind: &str, name: &str) -> bool {
+    match kind {
+        "modules" => registry::function(name).is_some(),
+        "states" => registry::state(name).is_some(),
+        _ => false,
+    }
+}
+
+/// A user's `_pillar` module.
+struct UserPillar {
+    python: Arc<Python>,
+    cx: Cx,
+    name: String,
+}
+
+impl ExtPillar for UserPillar {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn pillar(&self, ext: &ExtCx<'_>, args: &ExtArgs<'_>) -> Result<Value> {
+        let cx = Cx { pillar: ext.pillar.clone(), ..self.cx.clone() };
+        let args = vec![
+            self.name.as_str().into(),
+            ext.minion_id.into(),
+            ext.pillar.into(),
+            args.0.clone(),
+        ];
+        self.python.ask(&cx, &format!("ext_pillar {}", self.name), "ext_pillar", args)
+    }
+}
+
+/// Answers Python with the functions of a minion.
+struct Back<'a> {
+    cx: &'a Cx,
+    others: Option<Others>,
+}
+
+impl Callbacks for Back<'_> {
+    fn call(&self, kind: &str, name: &str, call: Call) -> Result<Value> {
+        match kind {
+            "modules" => self.cx.call(name, call),
+            "states" => {
+                let state = registry::state(name).ok_or_else(|| Error::NotFound(name.into()))?;
+                let title = call.kwargs.get("name").or_else(|| call.args.first().cloned());
+                let test = self.cx.opt_bool("test");
+                let (outcome, _) = (state.run)(self.cx, call, test)?;
+                Ok(outcome.to_value(&title.unwrap_or_default()).into())
+            }
+            _ => {
+                let answer = self.others.as_ref().and_then(|own| own(self.cx, kind, name, call));
+                answer.unwrap_or_else(|| Err(Error::NotFound(name.into())))
+            }
+        }
+    }
+
+    fn describe(&self, kind: &str, name: &str) -> Option<Value> {
+        let doc = match kind {
+            "modules" => registry::function(name)?.doc,
+            "states" => (registry::state(name)?.doc)(),
+            _ => return None,
+        };
+        Some(entries! { "doc" => doc }.into())
+    }
+
+    fn fire(&self, tag: &str, data: Value) -> Result<bool> {
+        let event = Event { tag: tag.into(), data, pretag: None, local: false };
+        self.cx.runtime.fire(self.cx, event)
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cx.host.cancelled()
+    }
+}
+
+/// The native states, with those of users before and those of packages behind them.
+pub(crate) struct AllStates {
+    pub(crate) native: Arc<dyn States>,
+    pub(crate) python: Arc<Python>,
+}
+
+impl AllStates {
+    fn is_users(&self, state: &str) -> bool {
+        matches!(self.python.find_later("states", state), Found::Function)
+    }
+
+    fn is_packaged(&self, state: &str) -> bool {
+        !self.native.has(state)
+            && self.python.seed().is_some_and(|cx| self.python.package_has(&cx, "states", state))
+    }
+
+    /// Runs a state function of Python's, and checks what it returns.
+    fn run_python(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        let extra = entries! { "test" => test };
+        match self.python.call_in(cx, "states", state, call, extra) {
+            Ok(value) => Ok(outcome(&value)),
+            Err(BridgeError::Raised(raised)) if !raised.traceback.is_empty() => {
+                Err(Error::Raised {
+                    class: raised.class().to_owned(),
+                    message: raised.message.clone(),
+                    traceback: Some(raised.traceback.trim_end().to_owned()),
+                })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Reads what a state function returned; Salt's words for what is no state return.
+fn outcome(value: &Value) -> Outcome {
+    let malformed =
+        |why: &str| Outcome::failed(format!("An exception occurred in this state: {why}"));
+    let Value::Dict(ret) = value else {
+        return malformed("Malformed state return. Data must be a dictionary type.");
+    };
+    let needed = ["name", "changes", "result", "comment"];
+    let absent: Vec<&str> = needed.into_iter().filter(|key| !ret.contains(*key)).collect();
+    if !absent.is_empty() {
+        let keys = absent.join(",");
+        return malformed(&format!(
+            "The following keys were not present in the state return: {keys}"
+        ));
+    }
+    let Some(Value::Dict(changes)) = ret.get("changes") else {
+        return malformed("'Changes' should be a dictionary.");
+    };
+    let result = match ret.get("result").unwrap_or_default() {
+        Value::Null => None,
+        other => Some(other.truthy()),
+    };
+    let comment = ret.get("comment").unwrap_or_default();
+    let comment = match comment.items_of_sequence() {
+        Some(lines) => lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
+        None => comment.to_str().into(),
+    };
+    let mut outcome = Outcome::new(result, changes, comment);
+    for (key, value) in ret {
+        match key.to_str().as_str() {
+            "changes" | "result" | "comment" => {}
+            "warnings" => {
+                let items = value.items_of_sequence().unwrap_or_else(|| vec![value.clone()]);
+                outcome.warnings = items.iter().map(Value::to_string).collect();
+            }
+            _ => {
+                outcome.extra.insert(key, value);
+            }
+        }
+    }
+    outcome
+}
+
+impl States for AllStates {
+    fn has(&self, state: &str) -> bool {
+        match self.python.find_later("states", state) {
+            Found::Function => true,
+            Found::Missing(_) => false,
+            Found::Nothing => self.native.has(state) || self.is_packaged(state),
+        }
+    }
+
+    fn missing_reason(&self, state: &str) -> Option<String> {
+        match self.python.find_later("states", state) {
+            Found::Missing(reason) if !reason.is_empty() => Some(reason),
+            _ => self.native.missing_reason(state),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        with_users(self.native.names(), self.python.names("states").as_deref())
+    }
+
+    fn params(&self, state: &str) -> Params {
+        if !self.is_users(state) && self.native.has(state) {
+            return self.native.params(state);
+        }
+        let described = self.python.describe("states", &[state.to_owned()]);
+        let Some(spec) = described.get(state).and_then(|found| found.get("spec")) else {
+            return self.native.params(state);
+        };
+        params_of(&spec)
+    }
+
+    fn watches(&self, module: &str) -> bool {
+        let name = format!("{module}.mod_watch");
+        match self.python.find_later("states", &name) {
+            Found::Function => true,
+            Found::Missing(_) => false,
+            Found::Nothing => self.native.watches(module),
+        }
+    }
+
+    fn aggregate(&self, module: &str) -> Option<Aggregate> {
+        match self.python.find_later("states", &format!("{module}.")) {
+            Found::Nothing => self.native.aggregate(module),
+            _ => None,
+        }
+    }
+
+    fn run(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        self.python.remember(cx);
+        match self.python.find(cx, "states", state) {
+            Found::Function => self.run_python(cx, state, call, test),
+            _ if self.native.has(state) => self.native.run(cx, state, call, test),
+            _ => self.run_python(cx, state, call, test),
+        }
+    }
+
+    fn watch(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        let (module, function) = state.split_once('.').unwrap_or((state, ""));
+        let users = matches!(self.python.find(cx, "states", state), Found::Function);
+        if !users && self.native.has(state) {
+            return self.native.watch(cx, state, call, test);
+        }
+        let name = format!("{module}.mod_watch");
+        let params = self.params(&name);
+        let kwargs = match params.open {
+            true => call.kwargs,
+            false => call
+                .kwargs
+                .entries()
+                .into_iter()
+                .filter(|(key, _)| params.names.iter().any(|own| *own == *key.to_str()))
+                .collect(),
+        };
+        for wanted in &params.names {
+            if let Some(value) = cx.low.get(wanted.as_str()) {
+                kwargs.insert(wanted, value);
+            }
+        }
+        if params.open || params.names.iter().any(|own| own == "sfun") {
+            kwargs.insert("sfun", function);
+        }
+        self.run_python(cx, &name, Call { args: Vec::new(), kwargs }, test)
+    }
+}
+
+/// Reads an argspec.
+fn params_of(spec: &Value) -> Params {
+    let texts = |name: &str| -> Vec<String> {
+        let items = spec.get(name).and_then(|list| list.items_of_sequence());
+        items.unwrap_or_default().iter().map(|item| item.to_str().into()).collect()
+    };
+    let names = texts("args");
+    let keyword_only = texts("keyword_only");
+    let defaults = spec.get("defaults").and_then(|list| list.items_of_sequence());
+    let defaulted = defaults.map_or(0, |list| list.len());
+    let required_keywords = texts("required_keywords");
+    // Defaults belong to the last positional arguments, then to keyword-only ones.
+    let positional = names.len().saturating_sub(keyword_only.len());
+    let keyword_defaults = keyword_only.len().saturating_sub(required_keywords.len());
+    let first_default = positional.saturating_sub(defaulted.saturating_sub(keyword_defaults));
+    let mut required: Vec<String> = names.iter().take(first_default).cloned().collect();
+    required.extend(required_keywords);
+    let open = spec.get("kwargs").is_some_and(|name| name.truthy());
+    Params { names, required, open }
+}
+
+/// Adds users' functions to native names, and takes away what their modules hide.
+pub(crate) fn with_users(native: Vec<String>, users: Option<&Listing>) -> Vec<String> {
+    let Some(users) = users else { return native };
+    let hidden = |name: &String| users.modules.contains(name.split('.').next().unwrap_or(name));
+    let mut names: Vec<String> = native.into_iter().filter(|name| !hidden(name)).collect();
+    names.extend(users.functions.iter().cloned());
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{dict, list};
+
+    use super::*;
+
+    #[test]
+    fn returns_are_checked_in_salts_words() {
+        let comment = |value: Value| outcome(&value).comment;
+        let prefix = "An exception occurred in this state: ";
+        let wrong = "Malformed state return. Data must be a dictionary type.";
+        assert_eq!(comment("text".into()), format!("{prefix}{wrong}"));
+        assert_eq!(comment(Value::Null), format!("{prefix}{wrong}"));
+        let wrong = dict! { "name" => "x", "changes" => "x", "result" => true, "comment" => "" };
+        assert_eq!(comment(wrong), format!("{prefix}'Changes' should be a dictionary."));
+        let wrong = dict! { "name" => "x", "result" => true, "comment" => "" };
+        let keys = "The following keys were not present in the state return: changes";
+        assert_eq!(comment(wrong), format!("{prefix}{keys}"));
+        let good = outcome(&dict! {
+            "name" => "x", "changes" => dict! {}, "result" => "yes",
+            "comment" => list!["a", "b"], "warnings" => list!["w"], "pchanges" => 1,
+        });
+        assert_eq!((good.result, good.comment.as_str()), (Some(true), "a\nb"));
+        assert_eq!(good.warnings, ["w"]);
+        assert!(good.extra.contains("pchanges") && !good.extra.contains("changes"));
+    }
+
+    #[test]
+    fn arguments_of_a_python_function() {
+        let spec = dict! {
+            "args" => list!["name", "a", "b", "k", "r"], "defaults" => list![1, 2],
+            "keyword_only" => list!["k", "r"], "required_keywords" => list!["r"],
+            "kwargs" => "kwargs",
+        };
+        let params = params_of(&spec);
+        assert_eq!(params.required, ["name", "a", "r"]);
+        assert!(params.open && params.names.len() == 5);
+    }
+}
