@@ -12,6 +12,7 @@ pub mod acl;
 pub mod aliases;
 pub mod alternatives;
 pub mod apache;
+pub mod archive;
 pub mod at;
 pub mod cmd;
 pub mod config;
@@ -28,12 +29,15 @@ pub mod event;
 pub mod extfs;
 pub mod file;
 pub mod firewalld;
+pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
+pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
+pub mod ini;
 pub mod ip;
 pub mod iptables;
 pub mod jinja;
@@ -50,11 +54,13 @@ pub mod minion;
 pub mod mount;
 pub mod network;
 pub mod nftables;
+pub mod npm;
 pub mod partition;
 pub mod pillar;
 pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod postgres;
 pub mod ps;
 pub mod publish;
 pub mod rabbitmq;
@@ -86,6 +92,7 @@ pub static ALL: &[&Module] = &[
     &aliases::MODULE,
     &alternatives::MODULE,
     &apache::MODULE,
+    &archive::MODULE,
     &at::MODULE,
     &cmd::MODULE,
     &config::MODULE,
@@ -102,12 +109,15 @@ pub static ALL: &[&Module] = &[
     &extfs::MODULE,
     &file::MODULE,
     &firewalld::MODULE,
+    &gem::MODULE,
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
+    &haproxy::MODULE,
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
+    &ini::MODULE,
     &ip::MODULE,
     &iptables::MODULE,
     &jinja::MODULE,
@@ -124,11 +134,13 @@ pub static ALL: &[&Module] = &[
     &mount::MODULE,
     &network::MODULE,
     &nftables::MODULE,
+    &npm::MODULE,
     &partition::MODULE,
     &pillar::MODULE,
     &pip::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
+    &postgres::MODULE,
     &ps::MODULE,
     &publish::MODULE,
     &rabbitmq::MODULE,
