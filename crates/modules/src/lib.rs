@@ -13,6 +13,7 @@ pub mod aliases;
 pub mod alternatives;
 pub mod apache;
 pub mod archive;
+pub mod at;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -92,6 +93,7 @@ pub static ALL: &[&Module] = &[
     &alternatives::MODULE,
     &apache::MODULE,
     &archive::MODULE,
+    &at::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
