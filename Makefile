@@ -29,7 +29,7 @@ help: ## Show this list.
 	@echo
 	@echo "Variables: DESTDIR=, PREFIX=/usr/local (install); SECONDS=10 (fuzz); CARGO_TARGET_DIR (all)."
 
-demo: ## Build, then render an example tree and show what an error looks like.
+demo: ## Build, then show a master with three minions at work (DEMO_KEEP=1 leaves them running).
 	@$(XTASK) demo
 
 test: check units doctests e2e fuzz counts ## Everything: what continuous integration runs.
@@ -52,7 +52,7 @@ endif
 doctests: ## Examples in the documentation comments.
 	$(CARGO) test --workspace --quiet --doc
 
-e2e: ## End-to-end tests: real processes on this machine, and the demo.
+e2e: ## End-to-end tests: real processes, genuine Salt beside ours (installed by pip), and the demo.
 	$(CARGO) build --quiet --package halite
 	$(CARGO) test --quiet --package halite-e2e
 	@$(XTASK) demo >"$(TARGET)/demo.log" 2>&1 || { cat "$(TARGET)/demo.log"; exit 1; }

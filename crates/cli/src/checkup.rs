@@ -94,7 +94,8 @@ fn folder(opts: &Opts, option: &'static str) -> Row {
     let path = PathBuf::from(&*opts.str(option));
     let Ok(metadata) = fs::metadata(&path) else {
         let above = path.ancestors().skip(1).find(|folder| folder.exists());
-        let may = above.is_some_and(|folder| unistd::access(folder, unistd::AccessFlags::W_OK).is_ok());
+        let may =
+            above.is_some_and(|folder| unistd::access(folder, unistd::AccessFlags::W_OK).is_ok());
         let text = format!("{} does not exist yet", path.display());
         return row(if may { State::Note } else { State::Wrong }, option, text);
     };
@@ -155,7 +156,7 @@ fn space(opts: &Opts) -> Row {
     let Some(stat) = place.and_then(|place| nix::sys::statvfs::statvfs(place).ok()) else {
         return row(State::Note, "disk", format!("{cache} cannot be looked at"));
     };
-    let free = u64::from(stat.blocks_available()) * u64::from(stat.fragment_size());
+    let free = stat.blocks_available() * stat.fragment_size();
     let text = format!("{} MB free for {cache}", free >> 20);
     row(if free < LEAST_FREE { State::Wrong } else { State::Ok }, "disk", text)
 }

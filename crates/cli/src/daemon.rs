@@ -21,9 +21,25 @@ use nix::unistd::{Gid, Uid, User};
 
 use crate::{programs::Context, terminal};
 
+/// Why this process cannot be the daemon, and the exit code that says so.
+#[derive(Debug)]
+pub struct Refusal {
+    pub text: String,
+    pub code: u8,
+}
+
+/// The user does not exist (`EX_NOUSER`).
+const NO_USER: u8 = 67;
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self { text, code: 1 }
+    }
+}
+
 /// Makes a daemon of this process: in the background if asked (`-d`), with its pid file, as the
 /// `user` of the configuration. `own` are the folders that user must be able to use.
-pub fn begin(cx: &Context, own: &[&str]) -> Result<(), String> {
+pub fn begin(cx: &Context, own: &[&str]) -> Result<(), Refusal> {
     if cx.parsed.bool("daemon") {
         nix::unistd::daemon(true, false)
             .map_err(|error| format!("cannot go to the background: {error}"))?;
@@ -49,23 +65,29 @@ pub fn begin(cx: &Context, own: &[&str]) -> Result<(), String> {
             chown(Path::new(file), &user).map_err(|error| format!("{file}: {error}"))?;
         }
     }
-    become_user(&user).map_err(|error| format!("cannot become {}: {error}", user.name))
+    Ok(become_user(&user).map_err(|error| format!("cannot become {}: {error}", user.name))?)
 }
 
 /// Returns the user to become; `None` if we are that user.
-fn other_user(name: &str) -> Result<Option<User>, String> {
+fn other_user(name: &str) -> Result<Option<User>, Refusal> {
     if name.is_empty() {
         return Ok(None);
     }
     let user = User::from_name(name)
         .map_err(|error| format!("cannot look up the user {name}: {error}"))?
-        .ok_or_else(|| format!("the user {name} of the configuration does not exist"))?;
+        .ok_or_else(|| Refusal {
+            text: format!(
+                "Failed to prepare the Salt environment for user {name}. The user is not available."
+            ),
+            code: NO_USER,
+        })?;
     let us = nix::unistd::geteuid();
     if us == user.uid {
         return Ok(None);
     }
     if !us.is_root() {
-        return Err(format!("configured to run as {name}, and only root can become that user"));
+        let text = format!("configured to run as {name}, and only root can become that user");
+        return Err(text.into());
     }
     Ok(Some(user))
 }
@@ -143,6 +165,6 @@ mod tests {
         let us = User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
         assert!(other_user(&us.name).unwrap().is_none());
         assert!(other_user("").unwrap().is_none());
-        assert!(other_user("no-such-user-here").is_err());
+        assert_eq!(other_user("no-such-user-here").unwrap_err().code, NO_USER);
     }
 }

@@ -34,8 +34,7 @@ static OWN: &[Flag] = &[
     flag(&["--master"], "master", Action::Str, "The master's address; else the configuration's."),
     flag(&["--port"], "port", Action::Int, "The master's request port."),
     flag(&["--root"], "root", Action::Str, "The folder the minions live in (made if missing)."),
-    flag(&["--prefix"], "prefix", Action::Str, "What ids begin with.")
-        .dflt(Default::Str("swarm-")),
+    flag(&["--prefix"], "prefix", Action::Str, "What ids begin with.").dflt(Default::Str("swarm-")),
     flag(&["--first"], "first", Action::Int, "Number of the first.").dflt(Default::Int(0)),
     flag(&["--keys"], "keys", Action::Int, "Different keys to share; 0: one for each minion.")
         .dflt(Default::Int(16)),
@@ -45,8 +44,13 @@ static OWN: &[Flag] = &[
         .dflt(Default::Int(4)),
     flag(&["--at-once"], "at_once", Action::Int, "Minions that sign in at the same time.")
         .dflt(Default::Int(256)),
-    flag(&["--per-address"], "per_address", Action::Int, "Minions for each address of 127.0.0.0/8.")
-        .dflt(Default::Int(1000)),
+    flag(
+        &["--per-address"],
+        "per_address",
+        Action::Int,
+        "Minions for each address of 127.0.0.0/8.",
+    )
+    .dflt(Default::Int(1000)),
     flag(&["--slow"], "slow", Action::Int, "Minions that answer late.").dflt(Default::Int(0)),
     flag(&["--delay"], "delay", Action::Float, "How late, in seconds.").dflt(Default::Float(5.0)),
     flag(&["--dead"], "dead", Action::Int, "Minions that never answer.").dflt(Default::Int(0)),
@@ -133,7 +137,8 @@ fn configuration(parsed: &Parsed) -> Result<Dict, Report> {
 }
 
 fn described(parsed: &Parsed, opts: Dict) -> Swarm {
-    let root = parsed.str("root").map_or_else(|| std::env::temp_dir().join("halite-swarm"), Into::into);
+    let root =
+        parsed.str("root").map_or_else(|| std::env::temp_dir().join("halite-swarm"), Into::into);
     Swarm {
         rendering: Arc::new(Pipes::new(&opts)),
         opts,

@@ -1,11 +1,14 @@
 //! Waiting for the returns of a job, with exact accounting where the master can give it.
 //!
-//! A Halite minion that is connected is waited for until it returns or its connection ends; one
-//! that is not connected is named at once. What the master cannot tell about (genuine Salt minions)
-//! is asked as Salt asks: after `timeout` without all answers, `saltutil.find_job` goes to the
+//! A Halite minion that has begun is waited for until it returns or its connection ends; one that is
+//! not connected is named at once. All others (genuine Salt minions, and any that took a job and
+//! said nothing since) are asked as Salt asks: after `timeout` without all answers, `saltutil.find_job` goes to the
 //! silent ones, and who does not say within `gather_job_timeout` that it is still at it is given up.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::{Duration, Instant},
+};
 
 use halite_value::{Dict, SmolStr, Value};
 
@@ -83,15 +86,59 @@ pub struct Gather {
     jid: SmolStr,
     stream: u64,
     patience: Patience,
-    /// Who is still to answer, in the order of the publication.
-    pending: Vec<SmolStr>,
-    /// Those of them the master cannot tell about.
-    unsure: Vec<SmolStr>,
+    pending: Pending,
+    /// Those the master cannot tell about.
+    unsure: HashSet<SmolStr>,
+    /// Those that said they have begun: the end of their connection would be told.
+    started: HashSet<SmolStr>,
     ready: Vec<News>,
-    returned: Vec<SmolStr>,
+    returned: HashSet<SmolStr>,
     deadline: Instant,
     asked: Option<Asked>,
     done: bool,
+}
+
+/// Who is still to answer, in the order of the publication.
+#[derive(Default)]
+struct Pending {
+    by_place: BTreeMap<usize, SmolStr>,
+    places: HashMap<SmolStr, usize>,
+    next: usize,
+}
+
+impl Pending {
+    fn of<'a>(ids: impl Iterator<Item = &'a SmolStr>) -> Self {
+        let mut pending = Self::default();
+        for id in ids {
+            pending.add(id.clone());
+        }
+        pending
+    }
+
+    /// Adds one; false if it was there.
+    fn add(&mut self, id: SmolStr) -> bool {
+        if self.places.contains_key(&id) {
+            return false;
+        }
+        self.by_place.insert(self.next, id.clone());
+        self.places.insert(id, self.next);
+        self.next += 1;
+        true
+    }
+
+    /// Takes one out; false if it was not there.
+    fn remove(&mut self, id: &SmolStr) -> bool {
+        let place = self.places.remove(id);
+        place.is_some_and(|place| self.by_place.remove(&place).is_some())
+    }
+
+    fn ids(&self) -> impl Iterator<Item = &SmolStr> {
+        self.by_place.values()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
 }
 
 /// A round of `saltutil.find_job`.
@@ -109,14 +156,16 @@ impl Gather {
         let mut ready: Vec<News> =
             absent.iter().map(|id| missing(id, Silence::NotConnected)).collect();
         ready.reverse();
+        let gone: HashSet<&SmolStr> = absent.iter().collect();
         Self {
             jid: published.jid.clone(),
             stream,
             patience,
-            pending: published.minions.iter().filter(|id| !absent.contains(id)).cloned().collect(),
-            unsure: published.unsure.clone(),
+            pending: Pending::of(published.minions.iter().filter(|id| !gone.contains(id))),
+            unsure: published.unsure.iter().cloned().collect(),
+            started: HashSet::new(),
             ready,
-            returned: Vec::new(),
+            returned: HashSet::new(),
             deadline: Instant::now() + patience.timeout,
             asked: None,
             done: false,
@@ -128,8 +177,8 @@ impl Gather {
     }
 
     /// Returns who is still to answer.
-    pub fn pending(&self) -> &[SmolStr] {
-        &self.pending
+    pub fn pending(&self) -> Vec<SmolStr> {
+        self.pending.ids().cloned().collect()
     }
 
     /// Tells whether there is nothing more to come.
@@ -164,10 +213,10 @@ impl Gather {
             }
             let mut streams = vec![self.stream];
             streams.extend(self.asked.as_ref().map(|asked| asked.stream));
-            // Connected Halite minions need no clock.
+            // Halite minions that have begun need no clock.
             let clock = match &self.asked {
                 Some(asked) => Some(asked.until),
-                None if self.silent().is_empty() => None,
+                None if !self.is_anybody_silent() => None,
                 None => Some(self.deadline),
             };
             let wake = [clock, until].into_iter().flatten().min();
@@ -180,9 +229,19 @@ impl Gather {
         }
     }
 
-    /// Returns those of the pending that must be asked.
+    /// Returns those of the pending that must be asked: genuine minions, and any other that did not
+    /// say it has begun.
     fn silent(&self) -> Vec<SmolStr> {
-        self.pending.iter().filter(|id| self.unsure.contains(id)).cloned().collect()
+        self.pending.ids().filter(|id| self.is_silent(id)).cloned().collect()
+    }
+
+    fn is_anybody_silent(&self) -> bool {
+        // Most are among the first that are looked at: who has begun soon returns.
+        self.pending.ids().any(|id| self.is_silent(id))
+    }
+
+    fn is_silent(&self, id: &SmolStr) -> bool {
+        self.unsure.contains(id) || !self.started.contains(id)
     }
 
     fn heard(&mut self, answer: Answer) -> Result<(), Error> {
@@ -194,27 +253,28 @@ impl Gather {
         match progress {
             Progress::Returned(load) => {
                 let id = load.get("id").map(|id| id.to_str()).unwrap_or_default();
-                self.pending.retain(|waiting| *waiting != id);
+                self.pending.remove(&id);
                 // A return may be sent twice; it is one return.
-                if !self.returned.contains(&id) {
-                    self.returned.push(id.clone());
+                if self.returned.insert(id.clone()) {
                     self.ready.push(News::Returned { id, load });
                 }
             }
             Progress::Partial(load) => self.ready.push(News::Partial(load)),
-            Progress::Started { id } => self.ready.push(News::Started(id)),
+            Progress::Started { id } => {
+                self.started.insert(id.clone());
+                self.ready.push(News::Started(id));
+            }
             Progress::Lost { id, .. } => self.give_up(&id, Silence::NotConnected),
             Progress::Expect { ids } => {
                 for id in ids {
-                    if !self.pending.contains(&id) && !self.returned.contains(&id) {
-                        self.unsure.push(id.clone());
-                        self.pending.push(id);
+                    if !self.returned.contains(&id) && self.pending.add(id.clone()) {
+                        self.unsure.insert(id);
                     }
                 }
             }
             Progress::Done => {
-                for id in std::mem::take(&mut self.pending) {
-                    self.ready.push(missing(&id, Silence::NoResponse));
+                for id in std::mem::take(&mut self.pending).ids() {
+                    self.ready.push(missing(id, Silence::NoResponse));
                 }
                 self.done = true;
             }
@@ -224,9 +284,7 @@ impl Gather {
     }
 
     fn give_up(&mut self, id: &SmolStr, silence: Silence) {
-        let before = self.pending.len();
-        self.pending.retain(|waiting| waiting != id);
-        if self.pending.len() < before {
+        if self.pending.remove(id) {
             self.ready.push(missing(id, silence));
         }
     }

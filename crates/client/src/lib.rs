@@ -43,9 +43,7 @@ use halite_value::{Dict, SmolStr, Value};
 
 pub use frame::{MAX_FRAME, encode, read_frame};
 pub use gather::{Gather, News, Outcome, Patience, Silence, Waited};
-pub use protocol::{
-    Answer, EventItem, Job, Malformed, Progress, Published, Request,
-};
+pub use protocol::{Answer, EventItem, Job, Malformed, Progress, Published, Request};
 
 /// In the data of a `salt/key` event from `salt-key`: what is remembered of the minion stays.
 pub const PRESERVE: &str = "__preserve__";

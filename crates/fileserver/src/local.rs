@@ -112,7 +112,7 @@ impl Local {
             }
             self.host.create_dirs(parent, mode)?;
         }
-        if self.host.is_dir(dest) {
+        if self.host.is_dir(dest)? {
             self.host.remove_all(dest)?;
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Local {
         let etag_file = PathBuf::from(etag_file);
         let mut headers = Vec::new();
         if how.use_etag
-            && self.host.exists(&dest)
+            && self.host.exists(&dest)?
             && let Some(etag) = self.host.read_text_if_there(&etag_file)?
         {
             headers.push(("If-None-Match".to_owned(), etag.replace('\n', "").trim().to_owned()));

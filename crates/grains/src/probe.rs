@@ -35,15 +35,15 @@ impl<'a> Probe<'a> {
     }
 
     pub(crate) fn exists(&self, path: &str) -> bool {
-        self.host.exists(Path::new(path))
+        self.host.exists(Path::new(path)).unwrap_or(false)
     }
 
     pub(crate) fn is_file(&self, path: &str) -> bool {
-        self.host.is_file(Path::new(path))
+        self.host.is_file(Path::new(path)).unwrap_or(false)
     }
 
     pub(crate) fn is_dir(&self, path: &str) -> bool {
-        self.host.is_dir(Path::new(path))
+        self.host.is_dir(Path::new(path)).unwrap_or(false)
     }
 
     /// Returns the names in a folder; none if there is none.

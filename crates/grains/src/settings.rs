@@ -200,7 +200,7 @@ fn process(probe: &Probe<'_>) -> Option<Value> {
 /// The static grains: the file `grains` beside the configuration. A broken one counts as empty.
 fn grains_file(probe: &Probe<'_>) -> Option<Value> {
     let configuration = PathBuf::from(probe.opts.get("conf_file")?.as_str()?);
-    let folder = if probe.host.is_dir(&configuration) {
+    let folder = if probe.host.is_dir(&configuration).unwrap_or(false) {
         configuration.as_path()
     } else {
         configuration.parent()?

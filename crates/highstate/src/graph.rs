@@ -586,13 +586,7 @@ enum Wrong {
 
 impl Wrong {
     /// `item` is where the requisite itself stands, if that is known.
-    fn describe(
-        self,
-        low: &Low,
-        kind: Requisite,
-        places: &Places,
-        item: Option<Place>,
-    ) -> Problem {
+    fn describe(self, low: &Low, kind: Requisite, places: &Places, item: Option<Place>) -> Problem {
         let (state, sls) = (text(low, "name"), text(low, "__sls__"));
         let word = kind.word();
         let argument = places.of_arg(&text(low, "__id__"), &text(low, "state"), word);

@@ -30,7 +30,7 @@ pub(crate) fn ask(cx: &Cx, low: &Low) -> Result<Option<Verdict>> {
         verdicts.push(unless(cx, &as_list(&entries), &options)?);
     }
     if let Some(paths) = low.get("creates") {
-        verdicts.push(creates(cx, &paths));
+        verdicts.push(creates(cx, &paths)?);
     }
     if verdicts.is_empty() {
         return Ok(None);
@@ -162,15 +162,17 @@ fn unless(cx: &Cx, entries: &[Value], options: &Dict) -> Result<Verdict> {
     verdict(true, "unless condition is true")
 }
 
-fn creates(cx: &Cx, paths: &Value) -> Verdict {
-    let exists = |path: &Value| cx.host.exists(std::path::Path::new(path.to_str().as_str()));
-    match paths {
-        Value::Str(path) if exists(paths) => {
-            Verdict { skip: true, comment: format!("{path} exists") }
+fn creates(cx: &Cx, paths: &Value) -> Result<Verdict> {
+    let verdict = |skip, comment: String| Ok(Verdict { skip, comment });
+    let (list, found) = match paths {
+        Value::Str(path) => (vec![paths.clone()], format!("{path} exists")),
+        Value::List(list) => (list.to_vec(), "All files in creates exist".to_owned()),
+        _ => return verdict(false, "Creates files not found".to_owned()),
+    };
+    for path in list {
+        if !cx.host.exists(std::path::Path::new(path.to_str().as_str()))? {
+            return verdict(false, "Creates files not found".to_owned());
         }
-        Value::List(list) if list.into_iter().all(|path| exists(&path)) => {
-            Verdict { skip: true, comment: "All files in creates exist".into() }
-        }
-        _ => Verdict { skip: false, comment: "Creates files not found".into() },
     }
+    verdict(true, found)
 }

@@ -17,8 +17,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
-    User, Write,
+    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
+    Result, Space, Stat, Uname, User, Write,
 };
 
 /// Passes every call through, but fails one.
@@ -157,6 +157,10 @@ impl Host for Failing {
     fn names_of(&self, address: IpAddr) -> Result<Vec<String>> {
         self.other("resolve an address")?;
         self.inner.names_of(address)
+    }
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        self.on_path("ask", path)?;
+        self.inner.ask_socket(path, question, query)
     }
     fn space(&self, path: &Path) -> Result<Space> {
         self.on_path("measure", path)?;

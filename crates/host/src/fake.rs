@@ -23,8 +23,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
-    User, Write,
+    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
+    Result, Space, Stat, Uname, User, Write,
 };
 use parking_lot::Mutex;
 

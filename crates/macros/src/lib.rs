@@ -20,6 +20,8 @@ struct Param {
     ty: Type,
     doc: String,
     default: Option<Expr>,
+    /// What `sys.argspec` shows as the default, where it is written otherwise than we keep it.
+    shown: Option<Expr>,
     aliases: Vec<String>,
     rest: bool,
 }
@@ -28,7 +30,9 @@ struct Param {
 ///
 /// The first parameter is `cx: &Cx`; the others are arguments. `#[default(expr)]` on a parameter
 /// makes it optional, as does the type `Option<_>` (default None); `rest: Rest` takes whatever is
-/// left. `#[function(name = "list")]` gives another name than the Rust one.
+/// left. `#[function(name = "list")]` gives another name than the Rust one. An `Option<_>` that has
+/// to be given all the same (None is a value) is marked `#[arg(required)]`; `#[shown(expr)]` is the
+/// default `sys.argspec` tells, where Salt writes the same thing in another way.
 #[proc_macro_attribute]
 pub fn function(attr: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemFn);
@@ -37,7 +41,7 @@ pub fn function(attr: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Binds a state's arguments to the fields of a struct, by name. `#[arg(name = "x")]` renames,
 /// `#[arg(alias = "y")]` accepts another name too, `#[default(expr)]` makes a field optional.
-#[proc_macro_derive(Args, attributes(default, arg))]
+#[proc_macro_derive(Args, attributes(default, arg, shown))]
 pub fn args(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     expand_args(&item).unwrap_or_else(|error| error.to_compile_error()).into()
@@ -129,11 +133,19 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
     let mut name = ident.to_string().trim_start_matches("r#").to_owned();
     let mut default = None;
     let mut aliases = Vec::new();
+    let mut shown = None;
+    let mut required = false;
     for attr in attrs {
         if attr.path().is_ident("default") {
             default = Some(attr.parse_args::<Expr>()?);
+        } else if attr.path().is_ident("shown") {
+            shown = Some(attr.parse_args::<Expr>()?);
         } else if attr.path().is_ident("arg") {
             attr.parse_nested_meta(|meta| {
+                if meta.path.is_ident("required") {
+                    required = true;
+                    return Ok(());
+                }
                 let text = meta.value()?.parse::<LitStr>()?.value();
                 if meta.path.is_ident("name") {
                     name = text;
@@ -144,11 +156,7 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
             })?;
         }
     }
-    let last = |ty: &Type| match ty {
-        Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-        _ => None,
-    };
-    if default.is_none() && last(ty).as_deref() == Some("Option") {
+    if default.is_none() && !required && last(ty).as_deref() == Some("Option") {
         default = Some(syn::parse_quote!(None));
     }
     let rest = last(ty).as_deref() == Some("Rest");
@@ -158,18 +166,32 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
         ty: ty.clone(),
         doc: doc_of(attrs),
         default,
+        shown,
         aliases,
         rest,
     })
 }
 
+/// `Option` of `std::option::Option<T>`; a type handed on by a macro comes in a group.
+fn last(ty: &Type) -> Option<String> {
+    match ty {
+        Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+        Type::Group(group) => last(&group.elem),
+        Type::Paren(paren) => last(&paren.elem),
+        _ => None,
+    }
+}
+
 fn spec_of(param: &Param) -> Tokens {
-    let Param { name, ty, doc, default, aliases, rest, .. } = param;
-    let default = match default {
-        Some(default) => quote! {
+    let Param { name, ty, doc, default, shown, aliases, rest, .. } = param;
+    let default = match (default, shown) {
+        (Some(_), Some(shown)) => quote! {
+            Some(|| ::halite_spec::ToDefault::to_default(&#shown))
+        },
+        (Some(default), None) => quote! {
             Some(|| { let value: #ty = #default; ::halite_spec::ToDefault::to_default(&value) })
         },
-        None => quote! { None },
+        (None, _) => quote! { None },
     };
     quote! {
         ::halite_spec::Param {

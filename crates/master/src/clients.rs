@@ -180,12 +180,13 @@ async fn answer_runner(
     load: &Dict,
     credentials: Credentials,
 ) -> Value {
+    let kind = kind_of(&credentials);
     let caller = match authenticate(master, credentials).await {
         Ok(caller) => caller,
         Err(kind) => return failure(kind, &user_of(load)),
     };
     let (args, kwargs) = arguments(&kwarg);
-    if let Err(refused) = may_special(&caller, "runner", &fun, &args, &kwargs) {
+    if let Err(refused) = may_special(&caller, "runner", &fun, &args, &kwargs, kind) {
         return refused;
     }
     let jid = master.jobs.next_jid();
@@ -201,6 +202,7 @@ async fn answer_wheel(
     load: &Dict,
     credentials: Credentials,
 ) -> Value {
+    let kind = kind_of(&credentials);
     let caller = match authenticate(master, credentials).await {
         Ok(caller) => caller,
         Err(kind) => return failure(kind, &user_of(load)),
@@ -210,7 +212,7 @@ async fn answer_wheel(
         flat.remove(own);
     }
     let (args, kwargs) = arguments(&flat);
-    if let Err(refused) = may_special(&caller, "wheel", &fun, &args, &kwargs) {
+    if let Err(refused) = may_special(&caller, "wheel", &fun, &args, &kwargs, kind) {
         return refused;
     }
     let jid = master.jobs.next_jid();
@@ -240,6 +242,7 @@ fn may_special(
     fun: &str,
     args: &[Value],
     kwargs: &Dict,
+    kind: Kind,
 ) -> Result<(), Value> {
     let Rights::List(list) = &caller.rights else { return Ok(()) };
     if fun.split('.').count() != 2 {
@@ -251,7 +254,16 @@ fn may_special(
     if acl::allows_special(list, form, fun, args, kwargs) {
         return Ok(());
     }
-    Err(error("AuthorizationError", "Authorization error occurred."))
+    // Salt has one word for both here: what was not allowed was not authenticated.
+    Err(failure(kind, &caller.name))
+}
+
+fn kind_of(credentials: &Credentials) -> Kind {
+    match credentials {
+        Credentials::Token(_) => Kind::Token,
+        Credentials::Eauth { .. } => Kind::Eauth,
+        Credentials::Key { .. } | Credentials::Missing => Kind::User,
+    }
 }
 
 /// What somebody is told whose runner or wheel function was refused.

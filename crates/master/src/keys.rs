@@ -1,7 +1,7 @@
 //! What follows from a change of keys. The files are the truth, whoever changed them: `salt-key`,
 //! `wheel.key`, a person with `rm`. [`Master::sync_accepted`] compares them with what is in memory.
 
-use halite_store::Op;
+use halite_store::{Op, State};
 use halite_value::entries;
 use halite_wire::{MinionId, Tag};
 
@@ -20,6 +20,14 @@ impl Master {
             peer.unbind();
             peer.close();
         }
+        // Connections without a name end silently; whoever waits for the minion has to be told.
+        let lost = self.jobs.lost(id, "its key was deleted or rejected");
+        let ops = lost.into_iter().map(|jid| Op::State {
+            jid: jid.to_string(),
+            minion: id.to_string(),
+            state: State::Lost,
+        });
+        let _stored_later = self.store.write(ops.collect());
         let mut index = self.index.write();
         index.set_accepted(id, false);
         if forget {

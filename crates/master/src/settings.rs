@@ -176,15 +176,17 @@ pub fn ssl(option: Option<Value>) -> Result<Option<Ssl>, Error> {
             other => ssl.ca_certs.push(PathBuf::from(other.to_str().as_str())),
         }
     }
-    ssl.cert_reqs = match text("cert_reqs").as_deref() {
-        None => None,
-        Some("CERT_NONE") => Some(CertReqs::None),
-        Some("CERT_OPTIONAL") => Some(CertReqs::Optional),
-        Some("CERT_REQUIRED") => Some(CertReqs::Required),
-        Some(other) => {
-            return Err(Error::Config(format!("ssl: cert_reqs: `{other}` is not known")));
-        }
-    };
+    ssl.cert_reqs =
+        match map.get("cert_reqs").filter(|given| !given.is_null()) {
+            None => None,
+            Some(given) => {
+                let text = given.to_str();
+                let known = CertReqs::from_option(&text);
+                Some(known.ok_or_else(|| {
+                    Error::Config(format!("ssl: cert_reqs: `{text}` is not known"))
+                })?)
+            }
+        };
     Ok(Some(ssl))
 }
 

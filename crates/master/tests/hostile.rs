@@ -2,7 +2,7 @@
 //!
 //! `HALITE_FRAMES` sets how many mutated requests are sent (20,000 unless told; the nightly run takes
 //! a million). They are made from good ones of every kind by a seeded generator, so a failure can be
-//! repeated: the seed is printed.
+//! repeated: it names the seed.
 
 mod common;
 
@@ -67,7 +67,6 @@ async fn a_flood_of_bad_frames_hurts_nobody() {
     let minion = master.signed_in("web1", 0).await;
     let mallory = master.signed_in("mallory", 1).await;
     let seed = 0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id());
-    println!("seed {seed:#x}");
     let clear = |load: Dict| -> Bytes {
         Envelope::Clear { load, version: 3 }.encode().expect("plain data").into()
     };
@@ -76,12 +75,14 @@ async fn a_flood_of_bad_frames_hurts_nobody() {
         clear(mallory.auth_load(Nonce::generate().as_str())),
         clear(entries! { "cmd" => "ping" }),
         clear(entries! { "cmd" => "publish", "fun" => "test.ping", "tgt" => "*", "arg" => list![],
-            "user" => "root", "key" => "x", "kwargs" => dict! {} }),
+        "user" => "root", "key" => "x", "kwargs" => dict! {} }),
         clear(entries! { "cmd" => "wheel", "fun" => "key.list_all", "eauth" => "pam" }),
         clear(entries! { "cmd" => "get_token", "token" => "../../../etc/passwd" }),
         sealed(&entries! { "cmd" => "_file_envs" }),
         sealed(&entries! { "cmd" => "_return", "jid" => "req", "return" => dict! { "a" => 1 } }),
-        sealed(&entries! { "cmd" => "_file_recv", "path" => list!["x"], "loc" => 0, "data" => "x" }),
+        sealed(
+            &entries! { "cmd" => "_file_recv", "path" => list!["x"], "loc" => 0, "data" => "x" },
+        ),
         pack(&Value::list(vec![0; 2000])),
     ];
     let each = frames() / 8;
@@ -110,8 +111,7 @@ async fn a_flood_of_bad_frames_hurts_nobody() {
     for flood in floods {
         flood.await.expect("no panic");
     }
-    println!("{asked} good requests beside the flood, the slowest in {slowest:?}");
-    assert!(slowest < Duration::from_secs(5), "good clients waited {slowest:?}");
+    assert!(asked > 0 && slowest < Duration::from_secs(5), "waited {slowest:?} (seed {seed:#x})");
     assert_eq!(minion.ask(&envs).await, Ok(list!["base"]));
 }
 

@@ -64,6 +64,7 @@ async fn a_full_master_keeps_who_is_in() {
     let master = TestMaster::new(entries! { "max_minions" => 1, "auto_accept" => true }).await;
     let mut first = master.halite_minion("one", key(0));
     first.sign_in().await.unwrap();
+    first.prove().await;
     assert_eq!(master.minion("two", key(1)).sign_in().await.unwrap_err(), Refusal::Full);
     first.sign_in().await.unwrap();
 }
@@ -209,4 +210,25 @@ async fn secrets_are_for_nobody_else() {
     for marker in ["sock/publish_pull.ipc", "sock/workers.ipc", "sock/master_event_pub.ipc"] {
         assert!(master.path().join(marker).exists(), "{marker}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_makes_a_new_connection_known() {
+    let mut master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut minion = master.halite_minion("web1", key(0));
+    minion.sign_in().await.unwrap();
+    minion.prove().await;
+    let session = minion.session.clone();
+    minion.link.close();
+    master.stop();
+    master.start().await;
+    let signed_in = master.master().bus.subscribe("salt/auth", 10);
+    let mut back = master.halite_minion("web1", key(0));
+    back.session = session;
+    back.publish_port = i64::from(master.running.as_ref().unwrap().publish_addr().port());
+    back.subscribe();
+    back.prove().await;
+    common::until("it is connected", || master.master().hub.is_connected("web1")).await;
+    let more = tokio::time::timeout(std::time::Duration::from_millis(100), signed_in.next()).await;
+    assert!(more.is_err(), "nobody signed in for that");
 }

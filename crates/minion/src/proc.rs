@@ -85,7 +85,7 @@ pub(crate) fn running(host: &dyn Host, folder: &Path) -> Vec<Value> {
         let Ok(bytes) = host.read(&path) else { continue };
         let Ok(job) = msgpack::from_slice(&bytes, Text::Typed) else { continue };
         let pid = job.get("pid").and_then(|pid| pid.as_int()).unwrap_or(0);
-        if host.exists(&Path::new("/proc").join(pid.to_string())) {
+        if host.exists(&Path::new("/proc").join(pid.to_string())).unwrap_or(true) {
             jobs.push(job);
         } else {
             // Its process died without cleaning up; nobody else will.

@@ -10,13 +10,14 @@ use std::{cell::RefCell, path::Path, sync::Arc};
 use halite_pillar::{PillarFiles, Source as PillarSource};
 use halite_renderers::{
     Data, Error as RenderError, Lines, RenderCx, Renderer, Renderers, Text,
+    gpg::Gpg,
     jinja::{
         self, Args, Environment, Files, Host as JinjaHost, HostFunction, HostLookup, LineMap,
         Lookup, SaltLoader, Source,
     },
     sls_context,
 };
-use halite_spec::{Call, Cx, Error, Result, Template};
+use halite_spec::{Call, Cx, Error, Result, Template, host::Kind};
 use halite_value::{Dict, Place, Value};
 use parking_lot::Mutex;
 
@@ -118,6 +119,11 @@ impl Pipes {
             cx: cx.clone(),
             environment: environment.with_host(Arc::new(Machine(cx.clone()))),
             files,
+            is_sls,
+        }));
+        renderers.register(Arc::new(Gpg {
+            open: opener(cx),
+            must_succeed: cx.opt("gpg_decrypt_must_succeed").is_none_or(|flag| flag.truthy()),
         }));
         renderers.allow(names("renderer_whitelist"), names("renderer_blacklist"));
         renderers
@@ -305,11 +311,36 @@ fn source_error(error: RenderError) -> Error {
     }
 }
 
+/// Opens OpenPGP messages with the configured key ring.
+fn opener(cx: &Cx) -> halite_renderers::gpg::Open {
+    let cx = cx.clone();
+    Arc::new(move |message| {
+        let folder = cx.opt_str("gpg_keydir").map(|text| text.to_string());
+        let folder = folder.filter(|folder| !folder.is_empty()).unwrap_or_else(|| {
+            let config = cx.opt_str("config_dir").map(|text| text.to_string());
+            format!("{}/gpgkeys", config.as_deref().unwrap_or("/etc/salt"))
+        });
+        let words = ["gpg", "--homedir", &folder, "--status-fd", "2", "--no-tty", "--batch", "-d"];
+        let command = halite_spec::Command {
+            stdin: Some(message.as_bytes().to_vec()),
+            ..halite_spec::Command::line(words).query()
+        };
+        let output = cx.host.run(&command).map_err(|error| error.to_string())?;
+        // A bad message may end well for gpg, with nothing said.
+        if output.ok() && !output.stdout.is_empty() {
+            return Ok(output.stdout_text());
+        }
+        Err(output.stderr_text())
+    })
+}
+
 /// Jinja, for one context.
 struct Jinja {
     cx: Cx,
     environment: Environment,
     files: ImportFiles,
+    /// The text is an SLS (or another file of data), not the template of a managed file.
+    is_sls: bool,
 }
 
 impl Jinja {
@@ -322,11 +353,14 @@ impl Jinja {
         context.insert("pillar", &cx.pillar);
         context.insert("opts", &cx.opts);
         context.insert("saltenv", render.saltenv);
-        context.insert("env", render.saltenv);
-        context.insert("sls", render.sls);
         context.insert("proxy", Value::Null);
-        context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
-        context.update(&sls_context(render.path, render.sls));
+        // A managed file's template does not know where it is.
+        if self.is_sls {
+            context.insert("env", render.saltenv);
+            context.insert("sls", render.sls);
+            context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
+            context.update(&sls_context(render.path, render.sls));
+        }
         context.update(render.context);
         context
     }
@@ -525,7 +559,8 @@ impl JinjaHost for Machine {
         while let Some(folder) = folders.pop() {
             for name in self.0.host.read_dir(Path::new(&folder)).unwrap_or_default() {
                 let path = format!("{folder}/{}", name.to_string_lossy());
-                if self.0.host.is_dir(Path::new(&path)) && !self.0.host.is_link(Path::new(&path)) {
+                let stat = self.0.host.stat(Path::new(&path), false);
+                if stat.is_ok_and(|stat| stat.kind == Kind::Dir) {
                     folders.push(path.clone());
                 }
                 found.push(path);

@@ -56,7 +56,7 @@ fn load(cx: &Cx) -> Result<Vec<Line>> {
 fn save(cx: &Cx, lines: &[Line]) -> Result<()> {
     let path = file(cx);
     let text: String = lines.iter().map(Line::write).collect();
-    let mode = if cx.host.exists(&path) { None } else { Some(0o644) };
+    let mode = if cx.host.exists(&path)? { None } else { Some(0o644) };
     cx.host.write(&path, text.as_bytes(), &Write { mode, ..Write::default() })?;
     if cx.host.which("newaliases").is_some() {
         cx.host.run(&Command::line(["newaliases"]))?;

@@ -110,6 +110,7 @@ pub fn option(
     value: String,
     /// What to return when it stands nowhere.
     #[default(Value::from(""))]
+    #[shown(halite_value::Value::Null)]
     default: Value,
     /// Leave out the configuration.
     #[default(false)]

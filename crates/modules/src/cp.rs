@@ -67,8 +67,9 @@ fn place(cx: &Cx, address: &str, saltenv: &str) -> PathBuf {
 }
 
 /// Returns the path of a file in the cache, if it is there.
-pub fn cached_path(cx: &Cx, address: &str, saltenv: &str) -> Option<PathBuf> {
-    Some(place(cx, address, saltenv)).filter(|path| cx.host.is_file(path))
+pub fn cached_path(cx: &Cx, address: &str, saltenv: &str) -> Result<Option<PathBuf>> {
+    let path = place(cx, address, saltenv);
+    Ok(cx.host.is_file(&path)?.then_some(path))
 }
 
 fn shown(path: Option<PathBuf>) -> Value {
@@ -152,7 +153,7 @@ pub fn cache_file(
     let saltenv = env_of(cx, saltenv);
     if let Some(digits) = source_hash.filter(|digits| !digits.is_empty())
         && REMOTE_PROTOCOLS.contains(&scheme_of(&path).as_str())
-        && let Some(cached) = cached_path(cx, &path, &saltenv)
+        && let Some(cached) = cached_path(cx, &path, &saltenv)?
         && let Some(kind) = Kind::with_digits(digits.len())
         && kind.of_file(&*cx.host, &cached)? == digits.to_lowercase()
     {
@@ -267,7 +268,7 @@ pub fn cache_local_file(
     path: String,
 ) -> Result<String> {
     let from = Path::new(&path);
-    if !cx.host.exists(from) {
+    if !cx.host.exists(from)? {
         return Ok(String::new());
     }
     let to = place(cx, &path, "base");
@@ -300,13 +301,13 @@ fn rendered(cx: &Cx, text: String, template: Option<&String>, saltenv: &str) -> 
 
 /// Copies a fetched file to its place; a folder takes it under its own name.
 fn deliver(cx: &Cx, cached: &Path, dest: &str, name: &str, makedirs: bool) -> Result<String> {
-    let dest = if dest.ends_with('/') || cx.host.is_dir(Path::new(dest)) {
+    let dest = if dest.ends_with('/') || cx.host.is_dir(Path::new(dest))? {
         joined(dest, name)
     } else {
         dest.to_owned()
     };
     let folder = parent(&dest);
-    if !cx.host.is_dir(Path::new(folder)) {
+    if !cx.host.is_dir(Path::new(folder))? {
         if !makedirs {
             return Ok(String::new());
         }
@@ -386,7 +387,7 @@ pub fn get_template(
         PathBuf::from(&dest)
     };
     let folder = dest.parent().unwrap_or(Path::new("/"));
-    if !cx.host.is_dir(folder) {
+    if !cx.host.is_dir(folder)? {
         if !makedirs {
             return Ok(String::new());
         }
@@ -519,7 +520,7 @@ pub fn hash_file(
         });
     }
     let local = local_path(&path);
-    if !cx.host.is_file(Path::new(&local)) {
+    if !cx.host.is_file(Path::new(&local))? {
         return Ok(Dict::new());
     }
     let digits = kind.of_file(&*cx.host, Path::new(&local))?;
@@ -558,7 +559,7 @@ pub fn stat_file(
     #[default(true)]
     octal: bool,
 ) -> Result<Value> {
-    Ok(match mode_of_source(cx, &path, &env_of(cx, saltenv)) {
+    Ok(match mode_of_source(cx, &path, &env_of(cx, saltenv))? {
         None => Value::Null,
         Some(mode) if octal => Mode::of(mode).as_str().into(),
         Some(mode) => (0o100_000 | mode).into(),
@@ -578,7 +579,7 @@ pub fn is_cached(
     /// The environment.
     saltenv: Option<String>,
 ) -> Result<String> {
-    let cached = cached_path(cx, &path, &env_of(cx, saltenv));
+    let cached = cached_path(cx, &path, &env_of(cx, saltenv))?;
     Ok(cached.map_or_else(String::new, |path| path.display().to_string()))
 }
 
@@ -649,7 +650,7 @@ pub fn list_minion(
     let cache = PathBuf::from(cx.opt_str("cachedir").unwrap_or_default().as_str());
     let mut ret = Vec::new();
     for top in [cache.join("files").join(&saltenv), cache.join("localfiles")] {
-        for folder in walk(cx, &top, &|_| true) {
+        for folder in walk(cx, &top, &|_| true)? {
             for name in &folder.files {
                 let path = folder.path.join(name);
                 let path = path.strip_prefix(&top).unwrap_or(&path);
@@ -710,8 +711,8 @@ pub fn push(
     if path.contains("../") || !path.starts_with('/') {
         return Ok(false);
     }
-    let path = if keep_symlinks { path } else { real(cx, &path) };
-    if !cx.host.is_file(Path::new(&path)) {
+    let path = if keep_symlinks { path } else { real(cx, &path)? };
+    if !cx.host.is_file(Path::new(&path))? {
         return Ok(false);
     }
     let name = upload_path.filter(|path| !path.is_empty()).unwrap_or_else(|| path.clone());
@@ -743,12 +744,12 @@ pub fn push_dir(
     if path.contains("../") || !path.starts_with('/') {
         return Ok(false);
     }
-    let path = real(cx, &path);
-    if cx.host.is_file(Path::new(&path)) {
+    let path = real(cx, &path)?;
+    if cx.host.is_file(Path::new(&path))? {
         return push(cx, path, false, upload_path, false);
     }
     let mut any = false;
-    for folder in walk(cx, Path::new(&path), &|_| true) {
+    for folder in walk(cx, Path::new(&path), &|_| true)? {
         for name in &folder.files {
             if glob.as_ref().is_some_and(|glob| !fnmatch(name, glob)) {
                 continue;
@@ -784,9 +785,9 @@ pub fn recv(
     for (path, data) in &files {
         let path = path.to_str();
         let at = Path::new(&dest);
-        let target = if cx.host.is_dir(at) {
+        let target = if cx.host.is_dir(at)? {
             joined(&dest, file_name(&path))
-        } else if file_name(&path) == file_name(&dest) || cx.host.is_dir(Path::new(parent(&dest))) {
+        } else if file_name(&path) == file_name(&dest) || cx.host.is_dir(Path::new(parent(&dest)))? {
             dest.clone()
         } else {
             return Ok("Destination unavailable".into());
@@ -809,6 +810,7 @@ pub fn recv_chunked(
     /// Where to put it.
     dest: String,
     /// The piece in base64; None makes a folder.
+    #[arg(required)]
     chunk: Option<Value>,
     /// Add to the file.
     #[default(false)]
@@ -825,7 +827,7 @@ pub fn recv_chunked(
     };
     let at = Path::new(&dest);
     let Some(chunk) = chunk else {
-        if cx.host.is_file(at) {
+        if cx.host.is_file(at)? {
             return Ok("Path exists and is a file".into());
         }
         return match cx.host.create_dirs(at, None) {
@@ -847,13 +849,13 @@ pub fn recv_chunked(
         bytes = plain;
     }
     let folder = Path::new(parent(&dest));
-    if !cx.host.is_dir(folder)
+    if !cx.host.is_dir(folder)?
         && let Err(error) = cx.host.create_dirs(folder, None)
     {
         return failed(error.to_string());
     }
     let mode = mode.and_then(|mode| u32::try_from(mode).ok()).map(|mode| mode & 0o7777);
-    let written = if append && cx.host.exists(at) {
+    let written = if append && cx.host.exists(at)? {
         cx.host.append(at, &bytes)
     } else {
         cx.host.write(at, &bytes, &Write { mode, ..Write::default() })

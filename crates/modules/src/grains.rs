@@ -201,15 +201,21 @@ pub fn setvals(
     for (name, value) in &new {
         if value.is_null() && destructive {
             kept.remove(&name);
-            cx.grains.remove(&name);
         } else {
             kept.insert(&name, &value);
-            cx.grains.insert(name, value);
         }
     }
     let text = yaml::dump(&Value::from(&kept), &yaml::DumpOptions::block())
         .map_err(|error| Error::failed(error.to_string()))?;
     cx.host.write(&path, text.as_bytes(), &Write::default())?;
+    // Only now: a run whose write failed must not find the grain set.
+    for (name, value) in &new {
+        if value.is_null() && destructive {
+            cx.grains.remove(&name);
+        } else {
+            cx.grains.insert(name, value);
+        }
+    }
     cx.runtime.refresh(cx, Refresh::Modules)?;
     if refresh_pillar {
         cx.runtime.refresh(cx, Refresh::Pillar)?;

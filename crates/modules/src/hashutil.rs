@@ -234,7 +234,7 @@ pub fn digest_file(
     checksum: String,
 ) -> Result<String> {
     let path = expand_user(cx, &infile);
-    if !cx.host.is_file(Path::new(&path)) {
+    if !cx.host.is_file(Path::new(&path))? {
         return Err(Error::failed(format!("File path '{infile}' not found.")));
     }
     Ok(checksum_kind(&checksum)?.of_file(&*cx.host, Path::new(&path))?)

@@ -158,9 +158,8 @@ fn proxy_for(cx: &Cx, url: &str) -> Option<String> {
         return None;
     }
     let user = cx.opt_str("proxy_username").filter(|user| !user.is_empty());
-    let login = user.map(|user| {
-        format!("{user}:{}@", cx.opt_str("proxy_password").unwrap_or_default())
-    });
+    let login =
+        user.map(|user| format!("{user}:{}@", cx.opt_str("proxy_password").unwrap_or_default()));
     Some(format!("http://{}{host}:{port}", login.unwrap_or_default()))
 }
 
@@ -256,16 +255,12 @@ fn decoded(answer: &HttpResponse, text: &str, kind: Option<&str>) -> Result<Opti
     };
     let failed = |error: String| Error::failed(error);
     Ok(match kind {
-        "json" => {
-            Some(json::from_str(text).map_err(|error| Error::failed(error.to_string()))?)
-        }
+        "json" => Some(json::from_str(text).map_err(|error| Error::failed(error.to_string()))?),
         "xml" => {
             let root = xml::parse(text).map_err(failed)?;
             Some(Value::list(root.children.iter().map(xml::Element::to_value)))
         }
-        "yaml" => {
-            Some(yaml::load_str(text).map_err(|error| Error::failed(error.to_string()))?)
-        }
+        "yaml" => Some(yaml::load_str(text).map_err(|error| Error::failed(error.to_string()))?),
         _ => None,
     })
 }
@@ -312,7 +307,7 @@ pub fn ask(cx: &Cx, url: &str, kwargs: &Dict) -> Result<Dict> {
     let lines = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let lines = lines.collect::<String>();
     if let Some(path) = given.text("headers_out")
-        && cx.host.exists(Path::new(&path))
+        && cx.host.exists(Path::new(&path))?
     {
         cx.host.write(Path::new(&path), lines.as_bytes(), &Write::default())?;
     }
@@ -407,7 +402,7 @@ pub fn update_ca_bundle(
     merge_files: Option<halite_spec::Strings>,
 ) -> Result<Value> {
     let usual = || {
-        let found = BUNDLES.iter().find(|path| cx.host.exists(Path::new(path)));
+        let found = BUNDLES.iter().find(|path| cx.host.exists(Path::new(path)).unwrap_or(false));
         found.copied().unwrap_or(BUNDLES[0]).to_owned()
     };
     let target = target.or_else(|| cx.opt_str("ca_bundle").map(Into::into)).unwrap_or_else(usual);
@@ -437,7 +432,6 @@ pub fn update_ca_bundle(
     cx.host.write(target, &bundle, &Write::default())?;
     Ok(Value::Null)
 }
-
 
 #[cfg(test)]
 mod tests {

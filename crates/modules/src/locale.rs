@@ -71,7 +71,7 @@ fn checked(locale: &str) -> Result<()> {
 }
 
 fn booted_with_systemd(cx: &Cx) -> bool {
-    cx.host.is_dir(Path::new("/run/systemd/system"))
+    cx.host.is_dir(Path::new("/run/systemd/system")).unwrap_or(false)
 }
 
 /// Return the locales there are.

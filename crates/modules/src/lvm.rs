@@ -64,18 +64,54 @@ const LV: [&str; 13] = [
 
 /// Options of the programs callers may give by name, with a value.
 const PV_OPTIONS: &[&str] = &[
-    "metadatasize", "dataalignment", "dataalignmentoffset", "pvmetadatacopies", "metadatacopies",
-    "metadataignore", "restorefile", "norestorefile", "labelsector", "setphysicalvolumesize",
+    "metadatasize",
+    "dataalignment",
+    "dataalignmentoffset",
+    "pvmetadatacopies",
+    "metadatacopies",
+    "metadataignore",
+    "restorefile",
+    "norestorefile",
+    "labelsector",
+    "setphysicalvolumesize",
 ];
 const VG_OPTIONS: &[&str] = &[
-    "addtag", "alloc", "autobackup", "clustered", "maxlogicalvolumes", "maxphysicalvolumes",
-    "metadatacopies", "vgmetadatacopies", "physicalextentsize", "zero",
+    "addtag",
+    "alloc",
+    "autobackup",
+    "clustered",
+    "maxlogicalvolumes",
+    "maxphysicalvolumes",
+    "metadatacopies",
+    "vgmetadatacopies",
+    "physicalextentsize",
+    "zero",
 ];
 const LV_OPTIONS: &[&str] = &[
-    "activate", "chunksize", "contiguous", "discards", "stripes", "stripesize", "minor",
-    "persistent", "mirrors", "nosync", "noudevsync", "monitor", "ignoremonitoring",
-    "permission", "poolmetadatasize", "readahead", "regionsize", "type", "virtualsize", "zero",
-    "wipesignatures", "config", "trackchanges", "setactivationskip",
+    "activate",
+    "chunksize",
+    "contiguous",
+    "discards",
+    "stripes",
+    "stripesize",
+    "minor",
+    "persistent",
+    "mirrors",
+    "nosync",
+    "noudevsync",
+    "monitor",
+    "ignoremonitoring",
+    "permission",
+    "poolmetadatasize",
+    "readahead",
+    "regionsize",
+    "type",
+    "virtualsize",
+    "zero",
+    "wipesignatures",
+    "config",
+    "trackchanges",
+    "setactivationskip",
 ];
 
 fn run(cx: &Cx, words: &[String]) -> Result<Output> {
@@ -99,7 +135,7 @@ fn options(kwargs: &Dict, known: &[&str]) -> Vec<String> {
             continue;
         }
         words.push(format!("--{name}"));
-        if !value.to_string().is_empty() && value != Value::Bool(true) {
+        if !value.to_string().is_empty() && !matches!(value, Value::Bool(true)) {
             words.push(value.to_string());
         }
     }
@@ -268,7 +304,7 @@ pub fn pvcreate(
 ) -> Result<Value> {
     let mut todo = Vec::new();
     for device in devices.iter() {
-        if !cx.host.exists(std::path::Path::new(device)) {
+        if !cx.host.exists(std::path::Path::new(device))? {
             return Err(Error::failed(format!("{device} does not exist")));
         }
         if pvdisplay(cx, device.clone(), false, true)?.is_empty() {

@@ -26,7 +26,7 @@ pub fn list(cx: &Cx) -> Result<Dict> {
         let names = cx.host.read_dir(&path).unwrap_or_default();
         let mut names: Vec<String> = names
             .into_iter()
-            .filter(|name| cx.host.is_file(&path.join(name)))
+            .filter(|name| cx.host.is_file(&path.join(name)).unwrap_or(false))
             .map(|name| name.to_string_lossy().into_owned())
             .filter(|name| !name.starts_with('.'))
             .collect();
@@ -37,7 +37,7 @@ pub fn list(cx: &Cx) -> Result<Dict> {
 }
 
 fn is_systemd(cx: &Cx) -> bool {
-    cx.grain_str("kernel") == "Linux" && cx.host.is_dir("/run/systemd/system".as_ref())
+    cx.grain_str("kernel") == "Linux" && cx.host.is_dir("/run/systemd/system".as_ref()).unwrap_or(false)
 }
 
 /// End the minion's process.

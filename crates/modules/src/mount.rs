@@ -268,6 +268,7 @@ pub fn rm_fstab(
     /// The place.
     name: String,
     /// The device.
+    #[arg(required)]
     device: Option<String>,
     /// The file.
     #[default("/etc/fstab".to_owned())]
@@ -391,12 +392,15 @@ pub fn set_fstab(
     fstype: String,
     /// The options.
     #[default(vec!["defaults".to_owned()])]
+    #[shown("defaults".to_owned())]
     opts: Vec<String>,
     /// Whether `dump` saves it.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     dump: String,
     /// When it is checked.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     pass_num: String,
     /// The file.
     #[default("/etc/fstab".to_owned())]
@@ -484,6 +488,7 @@ pub fn mount(
     fstype: String,
     /// The options.
     #[default(vec!["defaults".to_owned()])]
+    #[shown("defaults".to_owned())]
     opts: Vec<String>,
     /// Who mounts.
     user: Option<String>,
@@ -495,7 +500,7 @@ pub fn mount(
         return Ok(false.into());
     }
     let path = Path::new(&name);
-    if mkmnt && !cx.host.exists(path) {
+    if mkmnt && !cx.host.exists(path)? {
         cx.host.create_dirs(path, None)?;
         if let Some(user) =
             user.as_deref().map(|user| cx.host.user_named(user)).transpose()?.flatten()
@@ -527,6 +532,7 @@ pub fn remount(
     fstype: String,
     /// The options.
     #[default(vec!["defaults".to_owned()])]
+    #[shown("defaults".to_owned())]
     opts: Vec<String>,
     /// Who mounts.
     user: Option<String>,

@@ -379,10 +379,15 @@ pub fn file_exists(
         return Ok(false);
     }
     let Some(Value::Dict(roots)) = cx.opt("pillar_roots") else { return Ok(false) };
-    let exists =
-        |root: &Value| cx.host.is_file(&std::path::Path::new(root.to_str().as_str()).join(&path));
-    Ok(roots.into_iter().any(|(env, folders)| {
-        saltenv.as_ref().is_none_or(|wanted| *env == **wanted)
-            && folders.items_of_sequence().unwrap_or_default().iter().any(exists)
-    }))
+    for (env, folders) in &roots {
+        if saltenv.as_ref().is_some_and(|wanted| *env != **wanted) {
+            continue;
+        }
+        for root in folders.items_of_sequence().unwrap_or_default() {
+            if cx.host.is_file(&std::path::Path::new(root.to_str().as_str()).join(&path))? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }

@@ -371,7 +371,7 @@ pub fn stringify(
 pub fn version_clean(
     _cx: &Cx,
     /// The version.
-    #[default(Value::Null)]
+    #[arg(required)]
     verstr: Value,
 ) -> Result<Value> {
     Ok(verstr)
@@ -413,7 +413,7 @@ pub fn check_extra_requirements(
     /// The package.
     pkgname: Value,
     /// The version.
-    #[default(Value::Null)]
+    #[arg(required)]
     pkgver: Value,
 ) -> Result<bool> {
     let _ = (pkgname, pkgver);
@@ -433,7 +433,7 @@ pub fn format_pkg_list(
     /// Versions as a list, not joined by commas.
     versions_as_list: bool,
     /// Attributes to return instead: a list, or `all`.
-    #[default(Value::Null)]
+    #[arg(required)]
     attr: Value,
 ) -> Result<Dict> {
     const KNOWN: [&str; 6] =
@@ -509,12 +509,12 @@ fn full_version(epoch: Option<&str>, version: &str, release: Option<&str>) -> St
 pub fn format_version(
     _cx: &Cx,
     /// The epoch, or nothing.
-    #[default(Value::Null)]
+    #[arg(required)]
     epoch: Value,
     /// The version.
     version: String,
     /// The release, or nothing.
-    #[default(Value::Null)]
+    #[arg(required)]
     release: Value,
 ) -> Result<String> {
     let text = |value: &Value| value.truthy().then(|| value.to_string());

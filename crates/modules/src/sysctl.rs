@@ -20,7 +20,7 @@ module! {
 /// ```
 #[function]
 pub fn default_config(cx: &Cx) -> Result<&'static str> {
-    let systemd = cx.host.is_dir(Path::new("/run/systemd/system"));
+    let systemd = cx.host.is_dir(Path::new("/run/systemd/system"))?;
     Ok(if systemd { "/etc/sysctl.d/99-salt.conf" } else { "/etc/sysctl.conf" })
 }
 
@@ -103,7 +103,7 @@ pub fn assign(
             other => other,
         })
         .collect();
-    if !cx.host.exists(&Path::new("/proc/sys").join(path.trim_start_matches('/'))) {
+    if !cx.host.exists(&Path::new("/proc/sys").join(path.trim_start_matches('/')))? {
         return Err(Error::failed(format!("sysctl {name} does not exist")));
     }
     let output = cx.host.run(&Command::line(["sysctl", "-w", &format!("{name}={value}")]))?;

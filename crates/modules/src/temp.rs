@@ -14,7 +14,7 @@ module! {
 }
 
 /// Returns a path in a folder where nothing is yet.
-pub(crate) fn fresh_path(cx: &Cx, folder: &str, prefix: &str, suffix: &str) -> PathBuf {
+pub fn fresh_path(cx: &Cx, folder: &str, prefix: &str, suffix: &str) -> PathBuf {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789_";
     loop {
         // Each state is seeded from the system's randomness.
@@ -35,7 +35,7 @@ pub(crate) fn fresh_path(cx: &Cx, folder: &str, prefix: &str, suffix: &str) -> P
 pub(crate) fn folder(cx: &Cx) -> String {
     let set = ["TMPDIR", "TEMP", "TMP"].into_iter().find_map(|name| cx.host.env(name.as_ref()));
     set.map(|folder| folder.to_string_lossy().into_owned())
-        .filter(|folder| cx.host.is_dir(Path::new(folder)))
+        .filter(|folder| cx.host.is_dir(Path::new(folder)).unwrap_or(false))
         .unwrap_or_else(|| "/tmp".to_owned())
 }
 

@@ -557,6 +557,7 @@ pub fn cross_test(
     func: String,
     /// Its arguments.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     args: Vec<Value>,
 ) -> Result<Value> {
     cx.call(&func, Call::of(args))

@@ -142,7 +142,7 @@ pub fn set_zone(
     if cx.host.which("timedatectl").is_some() {
         cx.host.run(&Command::line(["timedatectl", "set-timezone", &timezone]))?;
     }
-    if !cx.host.exists(&zone) {
+    if !cx.host.exists(&zone)? {
         return Ok(format!("Zone does not exist: {}", zone.display()).into());
     }
     link_localtime(cx, &zone)?;
@@ -219,7 +219,7 @@ pub fn zone_compare(
 fn adjtime(cx: &Cx) -> Result<Option<String>> {
     match cx.host.read_text_if_there(Path::new("/etc/adjtime"))? {
         Some(text) => Ok(text.lines().last().map(str::to_owned)),
-        None if cx.host.exists(Path::new("/dev/rtc")) => {
+        None if cx.host.exists(Path::new("/dev/rtc"))? => {
             Err(Error::failed("Unable to get hwclock timezone from /etc/adjtime"))
         }
         None => Ok(None),
@@ -278,7 +278,7 @@ pub fn set_hwclock(
     }
     let timezone = get_zone(cx)?;
     let zone = zone_file(&timezone)?;
-    if !cx.host.exists(&zone) {
+    if !cx.host.exists(&zone)? {
         return Err(Error::failed(format!("Zone '{}' does not exist", zone.display())));
     }
     link_localtime(cx, &zone)?;

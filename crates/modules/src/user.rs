@@ -606,7 +606,7 @@ pub fn chfullname(
     /// The account.
     name: String,
     /// The full name.
-    #[default(None)]
+    #[arg(required)]
     fullname: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -625,6 +625,7 @@ pub fn chroomnumber(
     /// The account.
     name: String,
     /// The room.
+    #[arg(required)]
     roomnumber: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -643,6 +644,7 @@ pub fn chworkphone(
     /// The account.
     name: String,
     /// The number.
+    #[arg(required)]
     workphone: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -661,6 +663,7 @@ pub fn chhomephone(
     /// The account.
     name: String,
     /// The number.
+    #[arg(required)]
     homephone: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,
@@ -679,6 +682,7 @@ pub fn chother(
     /// The account.
     name: String,
     /// The text.
+    #[arg(required)]
     other: Option<String>,
     /// Work on the files below this folder.
     root: Option<String>,

@@ -170,7 +170,7 @@ pub fn create(
 
 fn python_of(cx: &Cx, venv: &str) -> Result<String> {
     let python = Path::new(venv).join("bin/python");
-    if !cx.host.is_file(&python) {
+    if !cx.host.is_file(&python)? {
         return Err(Error::failed("Path does not appear to be a virtualenv"));
     }
     Ok(python.display().to_string())

@@ -174,7 +174,7 @@ fn walk(
     for name in names {
         let name = name.to_string_lossy();
         let path = if rel.is_empty() { name.into_owned() } else { format!("{rel}/{name}") };
-        if host.is_dir(&root.join(&path)) {
+        if host.is_dir(&root.join(&path)).unwrap_or(false) {
             walk(host, root, &path, above, found);
         } else {
             found.push(path);

@@ -1,5 +1,6 @@
 //! Renderers: from the text of an SLS, pillar or template file to data.
 
+pub mod gpg;
 pub mod jinja;
 pub mod json;
 pub mod pipeline;

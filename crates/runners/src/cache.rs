@@ -89,12 +89,8 @@ fn forget(cx: &Cx, tgt: Option<Value>, tgt_type: &str, what: &str, fun: &str) ->
     let Some(tgt) = tgt.filter(Value::truthy) else {
         return Err(Error::invalid("a target is needed, so that nothing is forgotten by accident"));
     };
-    let request = Request::Forget {
-        tgt,
-        tgt_type: tgt_type.into(),
-        what: what.into(),
-        function: fun.into(),
-    };
+    let request =
+        Request::Forget { tgt, tgt_type: tgt_type.into(), what: what.into(), function: fun.into() };
     master::ask(cx, &request)?;
     Ok(true)
 }
@@ -272,11 +268,8 @@ fn own_bank(cx: &Cx, bank: &str) -> Result<Option<Dict>> {
             Some(all.entries().into_iter().filter(|(_, own)| own.truthy()).collect())
         }
         "mine" => {
-            let request = Request::Mine {
-                tgt: "*".into(),
-                tgt_type: "glob".into(),
-                functions: Vec::new(),
-            };
+            let request =
+                Request::Mine { tgt: "*".into(), tgt_type: "glob".into(), functions: Vec::new() };
             Some(master::ask(cx, &request)?.as_dict().cloned().unwrap_or_default())
         }
         _ => None,
@@ -302,7 +295,8 @@ pub fn store(
 ) -> Result<Value> {
     let folder = bank_dir(cx, &bank, cachedir)?;
     let file = key_file(&folder, &key)?;
-    let bytes = msgpack::to_vec(&data, Dialect::Modern).map_err(|e| Error::failed(e.to_string()))?;
+    let bytes =
+        msgpack::to_vec(&data, Dialect::Modern).map_err(|e| Error::failed(e.to_string()))?;
     cx.host.create_dirs(&folder, Some(0o700))?;
     cx.host.write(&file, &bytes, &Write { mode: Some(0o600), ..Write::default() })?;
     Ok(Value::Null)
@@ -329,7 +323,7 @@ pub fn fetch(
         return Ok(own.get(key.as_str()).unwrap_or_else(Value::dict));
     }
     let file = key_file(&bank_dir(cx, &bank, cachedir)?, &key)?;
-    if !cx.host.is_file(&file) {
+    if !cx.host.is_file(&file)? {
         return Ok(Value::dict());
     }
     let bytes = cx.host.read(&file)?;
@@ -358,7 +352,7 @@ pub fn list_keys(
     let mut names: Vec<String> = Vec::new();
     for name in cx.host.read_dir(&folder).unwrap_or_default() {
         let name = name.to_string_lossy().into_owned();
-        let is_folder = cx.host.is_dir(&folder.join(&name));
+        let is_folder = cx.host.is_dir(&folder.join(&name))?;
         match name.strip_suffix(".p") {
             Some(key) => names.push(key.to_owned()),
             None if is_folder => names.push(name),
@@ -394,7 +388,7 @@ pub fn flush(
         Some(key) => key_file(&folder, &key)?,
         None => folder,
     };
-    if cx.host.is_file(&path) || cx.host.is_dir(&path) {
+    if cx.host.is_file(&path)? || cx.host.is_dir(&path)? {
         cx.host.remove_all(&path)?;
         return Ok(true);
     }

@@ -28,7 +28,11 @@ pub fn envs(
     }
     let mut envs = cx.files.envs()?;
     envs.sort();
-    Ok(if sources { dict! { "roots" => envs } } else { envs.into() })
+    Ok(if sources {
+        dict! { "roots" => envs }
+    } else {
+        envs.into()
+    })
 }
 
 /// Return the files of an environment.

@@ -85,7 +85,10 @@ pub fn update(
     let arg = vec![clear.into(), mine_functions.unwrap_or_default()];
     let job = Job { arg, ..Job::new(tgt, &tgt_type, "mine.update") };
     let returned = master::run(cx, &job, None)?.returned;
-    Ok(returned.into_iter().map(|(id, load)| (id, load.get("return").unwrap_or_default())).collect())
+    Ok(returned
+        .into_iter()
+        .map(|(id, load)| (id, load.get("return").unwrap_or_default()))
+        .collect())
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub fn diff(cx: &Cx, rest: Rest) -> Result<Value> {
     for pool in pools(cx, &rest)? {
         let text = match &pool.result {
             Value::Str(text) => text.to_string(),
-            other => other.repr().to_string(),
+            other => other.repr(),
         };
         let result = match &first {
             None => text.clone(),

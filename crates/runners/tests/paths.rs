@@ -50,13 +50,13 @@ fn everything(folder: &Path) -> Vec<(String, Option<Vec<u8>>)> {
 fn master() -> (tempfile::TempDir, Cx) {
     let place = tempfile::tempdir().expect("a folder");
     let path = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
-    for folder in ["outside", "in/srv/sub", "in/pillar", "in/cache", "in/etc"] {
+    for folder in ["outside", "in/srv/sub", "in/pillar/sub", "in/cache", "in/etc"] {
         fs::create_dir_all(path(folder)).expect("a folder");
     }
     fs::write(path("outside/secret"), "secret").expect("a file");
     fs::write(path("in/secret"), "secret").expect("a file");
     fs::write(path("in/srv/top.sls"), "base: {}").expect("a file");
-    for link in ["in/srv/link", "in/srv/sub/link", "in/pillar/link"] {
+    for link in ["in/srv/link", "in/srv/sub/link", "in/pillar/link", "in/pillar/sub/link"] {
         std::os::unix::fs::symlink(path("outside"), path(link)).expect("a link");
     }
     let cx = Kit::on(Arc::new(Os::new()), Fake::new()).cx;
@@ -81,8 +81,13 @@ fn nothing_leaves_its_folder() {
             }
             let written = call(&cx, &format!("{module}.write"), &["x", path]);
             let said = written.expect("an answer").to_str();
-            assert!(!said.starts_with("Wrote") || *path == "~/.ssh/id_rsa" || path.contains("%2e")
-                || path.contains('\\'), "{module}.write {path:?}: {said}");
+            assert!(
+                !said.starts_with("Wrote")
+                    || *path == "~/.ssh/id_rsa"
+                    || path.contains("%2e")
+                    || path.contains('\\'),
+                "{module}.write {path:?}: {said}"
+            );
         }
     }
     let after: Vec<_> = everything(place.path())
@@ -128,7 +133,13 @@ fn a_cache_keeps_what_it_is_given() {
     assert_eq!(keys, Value::list(["key"]));
     let banks = call(&cx, "cache.list", &["my"]).expect("an answer");
     assert_eq!(banks, Value::list(["bank"]));
-    assert_eq!(call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"), Value::from(true));
-    assert_eq!(call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"), Value::from(false));
+    assert_eq!(
+        call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"),
+        Value::from(true)
+    );
+    assert_eq!(
+        call(&cx, "cache.flush", &["my/bank", "key"]).expect("an answer"),
+        Value::from(false)
+    );
     assert_eq!(call(&cx, "cache.fetch", &["my/bank", "key"]).expect("an answer"), Value::dict());
 }

@@ -34,6 +34,10 @@ pub enum Error {
     Other(String),
 }
 
+/// The system's numbers on Linux, for errors that have no stable [`io::ErrorKind`].
+const ENAMETOOLONG: i32 = 36;
+const ELOOP: i32 = 40;
+
 /// The system's words without Rust's `(os error 2)`.
 fn io_text(error: &io::Error) -> String {
     let text = error.to_string();
@@ -52,9 +56,12 @@ impl Error {
         }
     }
 
-    /// The file (or a folder on the way to it) is not there.
+    /// The file (or a folder on the way to it) is not there. Links that lead in a circle and names
+    /// that no file can have name nothing either.
     pub fn is_missing(&self) -> bool {
-        matches!(self.kind(), Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+        let Self::Io { source, .. } = self else { return false };
+        let nothing = matches!(source.raw_os_error(), Some(ELOOP | ENAMETOOLONG));
+        nothing || matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     }
 }
 
@@ -473,6 +480,13 @@ pub trait Host: Send + Sync {
         Err(Error::io("measure", path, io::ErrorKind::Unsupported.into()))
     }
 
+    /// Sends a question to a program that listens on a Unix socket, and returns all it answers.
+    /// `query` tells that nothing is changed by it.
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        let _ = (question, query);
+        Err(Error::io("ask", path, io::ErrorKind::Unsupported.into()))
+    }
+
     /// Opens a connection and closes it again; an error in the system's words when nobody answers.
     /// Datagrams are sent into the dark: they fail only when the address cannot be.
     fn connect(&self, host: &str, port: u16, _udp: bool, _timeout: Duration) -> Result<()> {
@@ -552,6 +566,15 @@ impl dyn Host + '_ {
         Ok(content)
     }
 
+    /// As [`Self::read`]; `None` when there is no such file.
+    pub fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+        match self.read(path) {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Bytes that are not UTF-8 are replaced.
     pub fn read_text(&self, path: &Path) -> Result<String> {
         let content = self.read(path)?;
@@ -577,21 +600,33 @@ impl dyn Host + '_ {
         }
     }
 
+    // These answer with an error, not with `false`, when the look itself failed: a state that took
+    // a broken disk for an absent file would write over what it could not see.
+
     /// Follows links; a dangling one does not exist.
-    pub fn exists(&self, path: &Path) -> bool {
-        self.stat(path, true).is_ok()
+    pub fn exists(&self, path: &Path) -> Result<bool> {
+        Ok(self.stat_if_there(path, true)?.is_some())
     }
 
-    pub fn is_file(&self, path: &Path) -> bool {
-        self.stat(path, true).is_ok_and(|stat| stat.kind == Kind::File)
+    /// Does not follow links: a dangling one is there.
+    pub fn is_there(&self, path: &Path) -> Result<bool> {
+        Ok(self.stat_if_there(path, false)?.is_some())
     }
 
-    pub fn is_dir(&self, path: &Path) -> bool {
-        self.stat(path, true).is_ok_and(|stat| stat.kind == Kind::Dir)
+    pub fn is_file(&self, path: &Path) -> Result<bool> {
+        self.is_kind(path, true, Kind::File)
     }
 
-    pub fn is_link(&self, path: &Path) -> bool {
-        self.stat(path, false).is_ok_and(|stat| stat.kind == Kind::Link)
+    pub fn is_dir(&self, path: &Path) -> Result<bool> {
+        self.is_kind(path, true, Kind::Dir)
+    }
+
+    pub fn is_link(&self, path: &Path) -> Result<bool> {
+        self.is_kind(path, false, Kind::Link)
+    }
+
+    fn is_kind(&self, path: &Path, follow: bool, kind: Kind) -> Result<bool> {
+        Ok(self.stat_if_there(path, follow)?.is_some_and(|stat| stat.kind == kind))
     }
 
     pub fn write(&self, path: &Path, content: &[u8], how: &Write) -> Result<()> {
@@ -600,7 +635,7 @@ impl dyn Host + '_ {
 
     /// Makes a folder and those above it; fine if it exists.
     pub fn create_dirs(&self, path: &Path, mode: Option<u32>) -> Result<()> {
-        if self.is_dir(path) {
+        if self.is_dir(path)? {
             return Ok(());
         }
         if let Some(parent) = path.parent() {
@@ -610,6 +645,35 @@ impl dyn Host + '_ {
             Err(error) if error.kind() == Some(io::ErrorKind::AlreadyExists) => Ok(()),
             other => other,
         }
+    }
+
+    /// Makes a folder that has its owner and mode from its first moment: it is made under another
+    /// name beside its place and then renamed, so that a fault on the way leaves nothing that a
+    /// later run would take for finished.
+    pub fn create_dir_owned(&self, path: &Path, how: &Write) -> Result<()> {
+        if how.uid.is_none() && how.gid.is_none() {
+            return self.create_dir(path, how.mode);
+        }
+        if self.is_there(path)? {
+            return Err(Error::io("create", path, io::ErrorKind::AlreadyExists.into()));
+        }
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(".new");
+        let beside = path.with_file_name(name);
+        if self.is_there(&beside)? {
+            self.remove_dir(&beside)?;
+        }
+        let made = self
+            .create_dir(&beside, how.mode)
+            .and_then(|()| self.set_owner(&beside, how.uid, how.gid, false))
+            // Changing the owner takes the set-id bits away.
+            .and_then(|()| how.mode.map_or(Ok(()), |mode| self.set_mode(&beside, mode)))
+            .and_then(|()| self.rename(&beside, path));
+        if made.is_err() {
+            let _ = self.remove_dir(&beside);
+        }
+        made
     }
 
     /// Finds a program on `PATH` (or takes a path as it is).
@@ -721,6 +785,13 @@ impl Host for ReadOnly {
     }
     fn space(&self, path: &Path) -> Result<Space> {
         self.0.space(path)
+    }
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        if query {
+            self.0.ask_socket(path, question, query)
+        } else {
+            refuse("ask", path.display().to_string())
+        }
     }
     fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
         self.0.connect(host, port, udp, timeout)

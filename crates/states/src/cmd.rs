@@ -98,7 +98,7 @@ fn test_name(stateful: &Value) -> Option<String> {
 
 fn check_cwd(cx: &Cx, cwd: Option<&str>) -> Result<()> {
     match cwd.filter(|cwd| !cwd.is_empty()) {
-        Some(cwd) if !cx.host.is_dir(Path::new(cwd)) => {
+        Some(cwd) if !cx.host.is_dir(Path::new(cwd))? => {
             Err(Error::failed(format!("Desired working directory \"{cwd}\" is not available")))
         }
         _ => Ok(()),

@@ -66,7 +66,7 @@ impl State for Status {
                 (false, true) => 100.0 - number(&own, "capacity"),
             }));
         }
-        if !cx.host.is_dir(Path::new(&self.name)) {
+        if !cx.host.is_dir(Path::new(&self.name))? {
             return Ok(Space::Missing);
         }
         // A folder: the space of the file system it is on, with a digit more, as in Salt.

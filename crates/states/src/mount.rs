@@ -36,12 +36,15 @@ pub struct Mount {
     mkmnt: bool,
     /// The options.
     #[default(Strings(vec!["defaults".to_owned()]))]
+    #[shown("defaults".to_owned())]
     opts: Strings,
     /// Whether `dump` saves it.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     dump: String,
     /// When it is checked.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     pass_num: String,
     /// The table.
     #[default("/etc/fstab".to_owned())]
@@ -59,21 +62,27 @@ pub struct Mount {
     match_on: Value,
     /// Devices that are fine too.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     device_name_regex: Vec<String>,
     /// Further options that cannot be seen.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     extra_mount_invisible_options: Vec<String>,
     /// Further options whose value cannot be seen.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     extra_mount_invisible_keys: Vec<String>,
     /// By kind of file system, options whose value is not compared.
     #[default(Dict::new())]
+    #[shown(halite_value::Value::Null)]
     extra_mount_ignore_fs_keys: Dict,
     /// Options the kernel shows under another name.
     #[default(Dict::new())]
+    #[shown(halite_value::Value::Null)]
     extra_mount_translate_options: Dict,
     /// Options not compared.
     #[default(Strings::default())]
+    #[shown(halite_value::Value::Null)]
     hidden_opts: Strings,
     /// A bind mount has the options of what it shows.
     #[default(true)]
@@ -254,7 +263,9 @@ impl Mount {
                 }
             }
         }
-        if let Some(mapped) = mapper_name(device).filter(|path| cx.host.exists(Path::new(path))) {
+        if let Some(mapped) = mapper_name(device)
+            && cx.host.exists(Path::new(&mapped))?
+        {
             return Ok(mapped);
         }
         if device.starts_with('/') {
@@ -438,7 +449,7 @@ impl State for Mount {
         } else {
             None
         };
-        let exists = cx.host.exists(place);
+        let exists = cx.host.exists(place)?;
         Ok(Seen { real, exists, current, opts, remount, wrong, allowed, table })
     }
 
@@ -548,7 +559,7 @@ impl State for Mount {
             }
         }
         if mounts {
-            if !cx.host.exists(Path::new(name)) && !self.mkmnt {
+            if !cx.host.exists(Path::new(name))? && !self.mkmnt {
                 return Ok(Applied::failed(changes, "Mount directory is not present"));
             }
             let answer = self.do_mount(cx, name, &seen.opts, self.user.clone())?;
@@ -827,12 +838,15 @@ pub struct FstabPresent {
     fs_vfstype: String,
     /// The options.
     #[default(Strings(vec!["defaults".to_owned()]))]
+    #[shown("defaults".to_owned())]
     fs_mntops: Strings,
     /// Whether `dump` saves it.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     fs_freq: String,
     /// When it is checked.
     #[default("0".to_owned())]
+    #[shown(0i64)]
     fs_passno: String,
     /// How the device is named: `device`, `label`, `uuid`, `partlabel`, `partuuid`.
     mount_by: Option<String>,

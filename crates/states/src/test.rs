@@ -254,9 +254,10 @@ pub struct Configurable {
     comment: String,
     /// A warning, or a list of them.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     warnings: Vec<String>,
     /// Whether changes are told in test mode.
-    #[default(true)]
+    #[default(false)]
     allow_test_mode_failure: bool,
 }
 
@@ -321,21 +322,27 @@ pub struct CheckPillar {
     name: Value,
     /// Paths that must be there.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     present: Vec<String>,
     /// Paths of booleans.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     boolean: Vec<String>,
     /// Paths of whole numbers.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     integer: Vec<String>,
     /// Paths of texts.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     string: Vec<String>,
     /// Paths of lists.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     listing: Vec<String>,
     /// Paths of dicts.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     dictionary: Vec<String>,
     /// Also name those that are right.
     #[default(false)]

@@ -187,7 +187,7 @@ impl Present {
             info: user::info(cx, self.name.clone(), self.root().map(Into::into))?,
             groups: user::groups_of(cx, &self.name)?,
             shadow: shadow::find(cx, &self.name, None)?,
-            has_home: cx.host.is_dir(Path::new(home)),
+            has_home: cx.host.is_dir(Path::new(home))?,
             user,
         }))
     }
@@ -516,7 +516,7 @@ impl Present {
         if let Some(home) = no_home {
             let home = home.to_str();
             let home = Path::new(home.as_str());
-            if !cx.host.is_dir(home) {
+            if !cx.host.is_dir(home)? {
                 cx.host.create_dirs(home, Some(0o755))?;
                 let own = &account.user;
                 cx.host.set_owner(home, Some(own.uid), Some(own.gid), true)?;

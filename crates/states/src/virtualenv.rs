@@ -181,7 +181,7 @@ impl State for Managed {
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
-        let exists = cx.host.exists(&self.python());
+        let exists = cx.host.exists(&self.python())?;
         let installed = if exists && (self.clear || self.wants_packages()) {
             pip::installed(cx, &self.env())?
         } else {

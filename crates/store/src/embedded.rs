@@ -7,6 +7,7 @@
 use std::{
     fs,
     ops::Bound,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -160,12 +161,18 @@ fn broken(error: impl std::fmt::Display) -> Error {
 impl Place for Folder {
     fn open(&self) -> Result<Database, Error> {
         let path = self.0.join("master.redb");
-        match builder().create(&path) {
+        let made = builder().create(&path);
+        // For the master's user alone, whatever the umask.
+        let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
+        match made {
             Ok(database) => Ok(database),
-            Err(
-                error @ (redb::DatabaseError::DatabaseAlreadyOpen
-                | redb::DatabaseError::Storage(redb::StorageError::Io(_))),
-            ) => Err(broken(error)),
+            Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => Err(broken(error)),
+            // A file that is no database at all is told as bad data, not as damage.
+            Err(redb::DatabaseError::Storage(redb::StorageError::Io(error)))
+                if error.kind() != std::io::ErrorKind::InvalidData =>
+            {
+                Err(broken(error))
+            }
             Err(error) => {
                 // Damaged beyond repair: set aside for people to look at, and go on.
                 let aside = self.0.join(format!("master.redb.damaged-{}", seconds_now()));
@@ -195,6 +202,7 @@ impl Place for Folder {
         if fs::write(&path, zeros).is_err() {
             let _ = fs::remove_file(&path);
         }
+        let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
     }
 }
 
@@ -640,7 +648,8 @@ impl Store for Embedded {
             }
         };
         let bytes = ready.iter().map(Ready::weight).sum();
-        let is_lazy = ready.iter().all(Ready::is_lazy);
+        // An empty write is a question: is everything before it on disk?
+        let is_lazy = !ready.is_empty() && ready.iter().all(Ready::is_lazy);
         if self.shared.waiting.load(Ordering::Acquire) + bytes > MOST_WAITING {
             self.shared.dropped_events.fetch_add(u64::from(is_lazy), Ordering::Relaxed);
             let _ = done.send(Err(Error::Busy));
@@ -732,6 +741,24 @@ impl Store for Embedded {
 
     fn all(&self, bank: &str) -> Result<Vec<(String, Value)>, Error> {
         let records = self.read(|transaction| pairs(&transaction.open_table(BANKS)?, bank))?;
+        Ok(readable(records).collect())
+    }
+
+    fn some(&self, bank: &str, after: &str, limit: usize) -> Result<Vec<(String, Value)>, Error> {
+        let records = self.read(|transaction| {
+            let banks = transaction.open_table(BANKS)?;
+            let mut records = Vec::new();
+            let from = (Bound::Excluded((bank, after)), Bound::Unbounded);
+            for entry in banks.range::<(&str, &str)>(from)?.take(limit) {
+                let (key, record) = entry?;
+                let (own, name) = key.value();
+                if own != bank {
+                    break;
+                }
+                records.push((name.to_owned(), record.value().to_vec()));
+            }
+            Ok(records)
+        })?;
         Ok(readable(records).collect())
     }
 

@@ -219,3 +219,18 @@ fn a_full_disk_is_survived() {
     put(&store).unwrap();
     assert!(store.returns(&format!("{:020}", 3201)).unwrap().len() == 1);
 }
+
+#[test]
+fn a_file_that_is_no_database_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("master.redb"), vec![7; 100_000]).unwrap();
+    let store = Embedded::open(folder.path(), Options::default()).unwrap();
+    let job = Op::Job { jid: "20260101000000000001".into(), load: dict! { "fun" => "test.ping" } };
+    store.write(vec![job]).wait().unwrap();
+    assert!(store.job("20260101000000000001").unwrap().is_some());
+    let names = std::fs::read_dir(folder.path()).unwrap();
+    let aside = names
+        .filter_map(Result::ok)
+        .any(|entry| entry.file_name().to_string_lossy().contains("damaged"));
+    assert!(aside, "people may want to look at it");
+}

@@ -534,7 +534,8 @@ mod tests {
         };
         let options = Options { nodegroups: Some(&groups), delimiter: None };
         let wire = |text: &str, kind| {
-            Expr::without_nodegroups(&text.into(), kind, &options).map_err(|error| error.to_string())
+            Expr::without_nodegroups(&text.into(), kind, &options)
+                .map_err(|error| error.to_string())
         };
         let expanded = wire("web", TargetType::Nodegroup).unwrap().unwrap();
         assert!(!expanded.contains("N@") && expanded.contains("G@os:Debian"), "{expanded}");

@@ -259,3 +259,16 @@ pub enum CertReqs {
     Optional,
     Required,
 }
+
+impl CertReqs {
+    /// Reads the option: a name of Python's `ssl` module, or the number behind it, which is what the configuration's
+    /// loader makes of the name.
+    pub fn from_option(text: &str) -> Option<Self> {
+        match text {
+            "CERT_NONE" | "0" => Some(Self::None),
+            "CERT_OPTIONAL" | "1" => Some(Self::Optional),
+            "CERT_REQUIRED" | "2" => Some(Self::Required),
+            _ => None,
+        }
+    }
+}

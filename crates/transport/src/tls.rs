@@ -47,7 +47,7 @@ pub(crate) fn boxed(stream: impl Stream + 'static) -> Box<dyn Stream> {
 }
 
 /// Returns what accepts TLS connections as configured.
-pub(crate) fn acceptor(ssl: &Ssl) -> Result<TlsAcceptor, String> {
+pub fn acceptor(ssl: &Ssl) -> Result<TlsAcceptor, String> {
     let (chain, key) = identity(ssl)?.ok_or("a server needs `certfile`")?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(versions(ssl))
@@ -137,7 +137,8 @@ static ONLY_13: [&SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
 
 fn versions(ssl: &Ssl) -> &'static [&'static SupportedProtocolVersion] {
     match ssl.ssl_version.as_deref() {
-        Some("PROTOCOL_TLSv1_2") => &ONLY_12,
+        // The number is Python's, which the configuration's loader makes of the name.
+        Some("PROTOCOL_TLSv1_2" | "5") => &ONLY_12,
         Some("PROTOCOL_TLSv1_3") => &ONLY_13,
         _ => rustls::ALL_VERSIONS,
     }

@@ -9,6 +9,8 @@
 pub mod genuine;
 pub mod site;
 
+pub mod fleet;
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -40,7 +40,7 @@ impl Make {
         match self {
             Self::Ours => {
                 let mut command = Command::new(halite());
-                command.arg0(name);
+                command.arg(name.strip_prefix("salt-").unwrap_or(name));
                 command
             }
             Self::Salt(version) => Command::new(genuine::programs(version).join(name)),

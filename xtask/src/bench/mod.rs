@@ -6,6 +6,7 @@
 
 mod bridge;
 mod fleet;
+mod swarm;
 
 use std::{
     fs,
@@ -50,6 +51,9 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     if names.is_empty() || names.contains(&"fleet") {
         let genuine = python.parent().context("an interpreter lies in a folder")?;
         fleet::run(root, &folder, genuine)?;
+    }
+    if names.is_empty() || names.contains(&"swarm") {
+        swarm::run(root, &folder)?;
     }
     Ok(())
 }

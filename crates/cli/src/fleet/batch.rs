@@ -119,8 +119,8 @@ fn ping(
     let ping =
         Job { fun: "test.ping".into(), arg: Vec::new(), ret: SmolStr::default(), ..whole.clone() };
     let outcome = client.run(&ping, patience(cx))?;
-    if let Some(error) = &outcome.published.error {
-        screen.say(&format!("{error}\n"));
+    if outcome.published.jid.is_empty() {
+        screen.say(super::NOBODY);
     }
     let present = outcome.returned.into_iter().map(|(id, _)| id).collect();
     Ok((present, outcome.missing.into_iter().map(|(id, _)| id).collect()))
@@ -198,12 +198,12 @@ impl Screen for Printed<'_> {
     /// Salt prints what it knows of the return beside the return.
     fn returned(&mut self, id: &SmolStr, load: &Dict) {
         let shown = Dict::new();
-        shown.insert(id.as_str(), load.get("return").unwrap_or_default());
         for name in ["retcode", "jid"] {
             if let Some(value) = load.get(name) {
                 shown.insert(name, value);
             }
         }
+        shown.insert(id.as_str(), load.get("return").unwrap_or_default());
         let out = load.get("out").map(|out| out.to_str());
         let cx = self.0;
         let fun = cx.opts.str("fun");

@@ -16,12 +16,7 @@ use std::path::Path;
 use halite_client::{Client, Error, Job, Patience};
 use halite_value::{Dict, SmolStr, Value};
 
-use crate::{
-    args::yamlify,
-    diagnostics::Report,
-    programs::Context,
-    terminal,
-};
+use crate::{args::yamlify, diagnostics::Report, programs::Context, terminal};
 
 /// Connects to the master, or says why not and returns the exit code.
 pub fn connect(cx: &Context) -> Result<Client, u8> {

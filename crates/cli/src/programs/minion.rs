@@ -8,6 +8,7 @@ use halite_minion::{
 };
 
 use crate::{
+    daemon as system,
     diagnostics::Report,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
@@ -37,15 +38,15 @@ pub static PROGRAM: Program = Program {
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
     let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
-    if cx.parsed.bool("daemon")
-        && let Err(error) = nix::unistd::daemon(true, false)
-    {
-        return failed(cx, format!("cannot go to the background: {error}"));
+    if let Err(no) = system::begin(cx, &["pki_dir", "cachedir", "sock_dir"]) {
+        return cx.report(&Report::error(no.text).exit(no.code));
     }
     let pid_file = PidFile::write(&cx.opts.str("pidfile"));
     let opts = cx.opts.values().clone();
     let rendering = Arc::new(Pipes::new(&opts));
+    system::notify("READY=1\nSTATUS=running");
     let ended = daemon::run(Start { opts, rendering });
+    system::notify("STOPPING=1");
     drop(pid_file);
     match ended {
         Ok(code) => code,

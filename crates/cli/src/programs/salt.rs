@@ -267,8 +267,7 @@ pub fn run(cx: &mut Context) -> u8 {
         return dump_config(cx);
     }
     let group = cx.opts.opt_str("tgt").unwrap_or_default();
-    if fleet::target_type(cx) == "nodegroup"
-        && !cx.opts.dict("nodegroups").contains(group.as_str())
+    if fleet::target_type(cx) == "nodegroup" && !cx.opts.dict("nodegroups").contains(group.as_str())
     {
         let file = cx.opts.str("conf_file");
         terminal::out(&format!("Node group {group} unavailable in {file}\n"));
@@ -372,7 +371,12 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
         return Ok(0);
     }
     if let Some(count) = cx.parsed.int("subset").filter(|count| *count > 0) {
-        job.tgt = Value::list(&subset(cx, client, &job, count)?);
+        let chosen = subset(cx, client, &job, count)?;
+        if chosen.is_empty() {
+            terminal::out(fleet::NOBODY);
+            return Ok(no_return());
+        }
+        job.tgt = Value::list(&chosen);
         job.tgt_type = "list".into();
     }
     let (published, stream) = client.publish(&job)?;
@@ -397,7 +401,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
                 ticker.clear();
                 book.take(cx, gather.jid(), news, published.minions.len());
             }
-            Waited::TimedOut => ticker.show(gather.pending()),
+            Waited::TimedOut => ticker.show(&gather.pending()),
             Waited::Over => break,
         }
     }
@@ -493,7 +497,8 @@ impl Book {
         }
         let waits = cx.parsed.int("queue_offline").unwrap_or(0);
         if waits > 0 && silence == Silence::NotConnected {
-            let text = format!("Minion is not connected. The job waits for it for {waits} seconds.");
+            let text =
+                format!("Minion is not connected. The job waits for it for {waits} seconds.");
             shown(cx, &dict! { id.as_str() => text }, Some("no_return"), 0, false);
             return;
         }

@@ -80,9 +80,7 @@ fn titled(name: &str) -> String {
 
 fn client(request: &HttpRequest, with_system_roots: bool) -> Result<Client> {
     let failed = |error: reqwest::Error| worded(&error);
-    let file = |path| {
-        std::fs::read(path).map_err(|error| Error::io("read", path, error))
-    };
+    let file = |path| std::fs::read(path).map_err(|error| Error::io("read", path, error));
     let redirects =
         if request.follow_redirects { Policy::limited(MAX_REDIRECTS) } else { Policy::none() };
     let mut client = Client::builder()

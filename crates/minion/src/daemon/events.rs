@@ -33,11 +33,12 @@ fn act(node: &Arc<Node>, event: Event) {
     let data = event.data;
     match event.tag.as_str() {
         "pillar_refresh" => refresh_pillar(node),
-        "grains_refresh" => {
+        // Loading modules anew collects the grains too.
+        "grains_refresh" | "module_refresh" => {
             reload_python(node);
             refresh_grains(node, false);
         }
-        "module_refresh" | "beacons_refresh" | "matchers_refresh" => reload_python(node),
+        "beacons_refresh" | "matchers_refresh" => reload_python(node),
         "fire_master" => {
             for tie in node.ties() {
                 pass_to_master(&tie, &data);

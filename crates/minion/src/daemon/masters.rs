@@ -378,7 +378,13 @@ impl Serving<'_> {
             Kind::Tcp => again,
             _ => false,
         };
-        if needs_sign_in && let Err(error) = tie.master.sign_in().await {
+        // A master knows us by our session, on any connection: RSA only if it does not.
+        let resumed =
+            needs_sign_in && linked.extended && tie.master.resume(linked.connection).await;
+        if needs_sign_in
+            && !resumed
+            && let Err(error) = tie.master.sign_in().await
+        {
             told(tie, &error).await;
         }
         if settings.kind == Kind::Tcp

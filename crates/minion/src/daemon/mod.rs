@@ -151,6 +151,7 @@ async fn daemon(
 }
 
 /// Sends again what an earlier life could not, and reports what it was doing when it ended.
+// differs: in Salt a job that the death of its minion interrupted is never heard of again.
 fn take_up(node: &Arc<Node>, leftovers: Leftovers) {
     for key in &leftovers.returns {
         node.resend(key);

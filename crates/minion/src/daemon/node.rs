@@ -213,6 +213,7 @@ impl Node {
     }
 
     /// Sends one return until it is acknowledged.
+    // differs: Salt gives up after `return_retry_tries`; a return is kept on disk and sent until the master has it.
     async fn send(&self, key: &str, master: &str, mut sending: Sending) {
         loop {
             let found = self.master_for(master);

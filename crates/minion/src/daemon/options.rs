@@ -388,12 +388,7 @@ fn ssl(reader: &Reader) -> Option<Ssl> {
         keyfile: given.text("keyfile").map(|file| file.as_str().into()),
         ca_certs,
         ca_data,
-        cert_reqs: match given.text("cert_reqs").as_deref() {
-            Some("CERT_NONE") => Some(CertReqs::None),
-            Some("CERT_OPTIONAL") => Some(CertReqs::Optional),
-            Some("CERT_REQUIRED") => Some(CertReqs::Required),
-            _ => None,
-        },
+        cert_reqs: given.text("cert_reqs").and_then(|text| CertReqs::from_option(&text)),
         ssl_version: given.text("ssl_version").map(String::from),
         ..Ssl::default()
     })

@@ -122,6 +122,21 @@ impl Master {
         keys
     }
 
+    /// Makes a new connection known to the master by the session we have: one sealed question in
+    /// place of a sign-in with RSA. `false`: there is no session yet, or no answer.
+    pub async fn resume(&self, connection: u64) -> bool {
+        if self.keys().is_none() {
+            return false;
+        }
+        let question = entries! { "cmd" => "_file_envs" };
+        // A master that does not know the session any more makes `ask` sign in.
+        let known = self.ask_within(&question, self.settings.auth_timeout).await.is_ok();
+        if known {
+            self.connection.store(connection, Ordering::Release);
+        }
+        known
+    }
+
     async fn sign_in_alone(&self) -> Result<Arc<Keys>, SignInError> {
         let (reply, asked, connection) = self.ask_to_sign_in().await?;
         let keys = Arc::new(self.identity.check(&reply, &asked)?);

@@ -230,7 +230,7 @@ pub fn execute(cx: &Cx, options: &Options) -> Result<Ran> {
         reset_locale(&mut env);
     }
     let umask = umask_of(&options.umask)?;
-    if !cwd.is_absolute() || !cx.host.is_dir(&cwd) {
+    if !cwd.is_absolute() || !cx.host.is_dir(&cwd)? {
         return Err(Error::failed(format!(
             "Specified cwd '{}' either not absolute or does not exist",
             cwd.display()
@@ -393,7 +393,10 @@ fn home_of(cx: &Cx, user: Option<&str>) -> Result<String> {
             None => cx.host.user_with_id(cx.host.uid())?.map(|user| user.home),
         },
     };
-    Ok(home.filter(|home| cx.host.is_dir(Path::new(home))).unwrap_or_else(|| "/".to_owned()))
+    match home {
+        Some(home) if cx.host.is_dir(Path::new(&home))? => Ok(home),
+        _ => Ok("/".to_owned()),
+    }
 }
 
 fn is_permitted(cx: &Cx, cmd: &Value) -> bool {

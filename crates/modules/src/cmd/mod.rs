@@ -432,7 +432,7 @@ pub fn run_script(cx: &Cx, script: &Script, mut options: Options) -> Result<Dict
         }
     };
     let Some(cached) = cx.files.cache(&script.source, &saltenv)? else { return Ok(not_there()) };
-    if !cx.host.is_file(&cached) {
+    if !cx.host.is_file(&cached)? {
         return Ok(not_there());
     }
     let mut content = cx.host.read(&cached)?;
@@ -817,7 +817,7 @@ pub fn tty(
     } else {
         return Ok(dict! { "Error" => "The specified device is not a valid TTY" });
     };
-    let there = cx.host.exists(Path::new(&path));
+    let there = cx.host.exists(Path::new(&path))?;
     Ok(match cx.host.append(Path::new(&path), echo.as_bytes()) {
         Ok(()) if there => {
             dict! { "Success" => format!("Message was successfully echoed to {path}") }
@@ -895,7 +895,7 @@ pub fn chrooted(
     for bind in binds {
         mount(&["--bind", bind], inside(bind));
     }
-    let bash = cx.host.is_file(Path::new(&inside("bin/bash")));
+    let bash = cx.host.is_file(Path::new(&inside("bin/bash")))?;
     let shell = if bash { "/bin/bash" } else { "/bin/sh" };
     let cmd = match options.cmd.items_of_sequence() {
         Some(words) => words.iter().map(Value::to_string).collect::<Vec<_>>().join(" "),

@@ -26,7 +26,7 @@ pub(super) fn copy_whole(cx: &Cx, from: &Path, to: &Path, stat: &Stat) -> Result
 pub(super) fn keep_copy(cx: &Cx, path: &Path, mode: &str) -> Result<()> {
     let configured = || cx.opt_str("backup_mode").unwrap_or_default().to_string();
     let mode = if mode.is_empty() { configured() } else { mode.to_owned() };
-    if matches!(mode.as_str(), "minion" | "both") && cx.host.is_file(path) {
+    if matches!(mode.as_str(), "minion" | "both") && cx.host.is_file(path)? {
         copy_now(cx, path)?;
     }
     Ok(())
@@ -90,7 +90,7 @@ fn limit_of(limit: Option<&Value>) -> Option<usize> {
 
 fn listed(cx: &Cx, path: &str, limit: Option<&Value>) -> Result<Dict> {
     let folder = folder_of(cx, path);
-    if !cx.host.is_dir(&folder) {
+    if !cx.host.is_dir(&folder)? {
         return Ok(Dict::new());
     }
     let copies = copies(cx, &folder, split(path).1, limit_of(limit))?;
@@ -148,7 +148,7 @@ pub fn list_backups_dir(
 ) -> Result<Dict> {
     let path = expand_user(cx, &path);
     let folder = folder_of(cx, &path);
-    if !cx.host.is_dir(&folder) {
+    if !cx.host.is_dir(&folder)? {
         return Ok(Dict::new());
     }
     let ret = Dict::new();
@@ -198,7 +198,7 @@ pub fn restore_backup(
         Err(ret) => return Ok(ret),
     };
     let at = Path::new(&path);
-    if cx.host.is_file(at) {
+    if cx.host.is_file(at)? {
         copy_now(cx, at)?;
     }
     let copied = cx

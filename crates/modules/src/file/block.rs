@@ -132,7 +132,7 @@ impl Block {
 
     /// Reads a file's lines, with their ends.
     pub fn read(cx: &Cx, path: &str) -> Result<Vec<String>> {
-        if !cx.host.exists(Path::new(path)) {
+        if !cx.host.exists(Path::new(path))? {
             return Err(Error::invalid(format!("File not found: {path}")));
         }
         let content = cx.host.read(Path::new(path))?;

@@ -71,7 +71,7 @@ impl Origin {
             "salt" => self.served(cx, source)?,
             "" | "file" => {
                 let path = local_path(source);
-                if !cx.host.exists(Path::new(&path)) {
+                if !cx.host.exists(Path::new(&path))? {
                     return Err(Error::failed(format!("Local file source {path} does not exist")));
                 }
                 let path = PathBuf::from(path);
@@ -136,7 +136,7 @@ impl Origin {
                 )));
             }
         };
-        if let Some(cached) = cp::cached_path(cx, source, &self.saltenv) {
+        if let Some(cached) = cp::cached_path(cx, source, &self.saltenv)? {
             let fits = match &sum {
                 Some(sum) => {
                     sum.kind.of_file(&*cx.host, &cached).is_ok_and(|digits| digits == sum.digits)
@@ -193,13 +193,16 @@ pub fn render(
     if !ENGINES.contains(&engine) {
         return Err(Error::failed(format!("Specified template format {engine} is not supported")));
     }
-    let sls = cx.low.get("__sls__").map(|sls| sls.to_str().to_string());
+    // Jinja reads every kind of line end and writes one; without this the pipe, which renders SLS
+    // files too, would restore Windows' own.
+    let text = if engine == "jinja" { text.replace("\r\n", "\n") } else { text };
     let template = Template {
         engine: engine.to_owned(),
         text,
         source: source.map(str::to_owned),
         saltenv: saltenv.to_owned(),
-        sls,
+        // A file's template does not know the SLS that asks for it.
+        sls: None,
         context: names,
     };
     cx.runtime.render(cx, &template)
@@ -212,7 +215,7 @@ fn check_sum(cx: &Cx, path: &Path, sum: &Sum, source: &str, name: &str) -> Resul
     }
     let kind = sum.kind.name();
     let wanted = &sum.digits;
-    if !cx.host.exists(Path::new(name)) {
+    if !cx.host.exists(Path::new(name))? {
         return Err(Error::failed(format!(
             "Specified {kind} checksum for {name} ({wanted}) does not match actual checksum \
              ({actual})"
@@ -419,28 +422,28 @@ pub fn difference_of(old: &[u8], new: &[u8], lenient: &Lenient) -> Difference {
 }
 
 /// Returns the mode of a source, for `mode: keep`; `None` when nobody knows it.
-pub fn mode_of_source(cx: &Cx, source: &str, saltenv: &str) -> Option<u32> {
-    match scheme_of(source).as_str() {
+pub fn mode_of_source(cx: &Cx, source: &str, saltenv: &str) -> Result<Option<u32>> {
+    Ok(match scheme_of(source).as_str() {
         "salt" => {
             let (path, env) = parse_salt(source);
-            let stat = cx.files.stat(&path, env.as_deref().unwrap_or(saltenv)).ok()??;
-            let mode = match stat.items_of_sequence() {
-                Some(parts) => parts.first()?.as_int()?,
-                None => stat.get("st_mode").or_else(|| stat.get("mode"))?.as_int()?,
-            };
-            u32::try_from(mode).ok().map(|mode| mode & 0o7777)
+            let stat = cx.files.stat(&path, env.as_deref().unwrap_or(saltenv))?;
+            let mode = stat.and_then(|stat| match stat.items_of_sequence() {
+                Some(parts) => parts.first()?.as_int(),
+                None => stat.get("st_mode").or_else(|| stat.get("mode"))?.as_int(),
+            });
+            mode.and_then(|mode| u32::try_from(mode).ok()).map(|mode| mode & 0o7777)
         }
         "file" | "" => {
             let path = local_path(source);
-            cx.host.stat(Path::new(&path), true).ok().map(|stat| stat.mode)
+            cx.host.stat_if_there(Path::new(&path), true)?.map(|stat| stat.mode)
         }
         _ => None,
-    }
+    })
 }
 
 /// Tells whether the folder of a path is there.
-pub fn has_folder(cx: &Cx, name: &str) -> bool {
-    cx.host.is_dir(Path::new(parent(name)))
+pub fn has_folder(cx: &Cx, name: &str) -> Result<bool> {
+    Ok(cx.host.is_dir(Path::new(parent(name)))?)
 }
 
 /// The names of a `context` or `defaults` argument.

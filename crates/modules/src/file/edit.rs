@@ -106,7 +106,7 @@ pub fn prepend(
 ) -> Result<String> {
     let path = expand_user(cx, &path);
     let lines = lines_of(&args);
-    let content = cx.host.read(Path::new(&path)).unwrap_or_default();
+    let content = cx.host.read_if_there(Path::new(&path))?.unwrap_or_default();
     let mut new = appendix(b"", &lines);
     new.extend_from_slice(&content);
     cx.host.write(Path::new(&path), &new, &Write::default())?;
@@ -239,8 +239,8 @@ pub fn comment_line(
     #[default(Backup(Some(".bak".to_owned())))]
     backup: Backup,
 ) -> Result<Value> {
-    let path = real(cx, &expand_user(cx, &path));
-    if !cx.host.is_file(Path::new(&path)) {
+    let path = real(cx, &expand_user(cx, &path))?;
+    if !cx.host.is_file(Path::new(&path))? {
         return Err(Error::invalid(format!("File not found: {path}")));
     }
     let content = cx.host.read(Path::new(&path))?;
@@ -346,7 +346,7 @@ pub fn sed(
     negate_match: bool,
 ) -> Result<Value> {
     let path = expand_user(cx, &path);
-    if !cx.host.exists(Path::new(&path)) {
+    if !cx.host.exists(Path::new(&path))? {
         return Ok(false.into());
     }
     let before = sed_escaped(&before.to_str(), escape_all);
@@ -382,7 +382,7 @@ pub fn sed_contains(
     flags: String,
 ) -> Result<bool> {
     let path = expand_user(cx, &path);
-    if !cx.host.exists(Path::new(&path)) {
+    if !cx.host.exists(Path::new(&path))? {
         return Ok(false);
     }
     let limit = sed_escaped(&limit, false);
@@ -488,7 +488,7 @@ pub fn patch_command(
         words.push("--reject-file=-".to_owned());
     }
     words.extend(["-i".to_owned(), patch.to_owned()]);
-    if cx.host.is_dir(Path::new(file)) {
+    if cx.host.is_dir(Path::new(file))? {
         words.extend(["-d".to_owned(), file.to_owned()]);
         if !has(&words, &["-p", "--strip="]) {
             words.push("--strip=0".to_owned());

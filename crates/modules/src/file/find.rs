@@ -299,12 +299,12 @@ impl Finder {
             self.visit(cx, top, found)?;
         }
         let at = Path::new(top);
-        if !cx.host.is_dir(at) || self.max_depth == Some(0) {
+        if !cx.host.is_dir(at)? || self.max_depth == Some(0) {
             return Ok(());
         }
         let reaches = |depth: usize| self.max_depth.is_none_or(|most| depth < most);
         let base = at.components().count();
-        for folder in walk(cx, at, &reaches) {
+        for folder in walk(cx, at, &reaches)? {
             let depth = folder.path.components().count() - base + 1;
             if depth < self.min_depth {
                 continue;
@@ -378,7 +378,7 @@ pub fn find(
         Err(problem) => return Ok(format!("error: {problem}").into()),
     };
     let mut found = Vec::new();
-    for top in glob(cx, &expand_user(cx, &path)) {
+    for top in glob(cx, &expand_user(cx, &path))? {
         finder.find(cx, &top, &mut found)?;
     }
     found.sort_by(|a, b| a.compare(b).unwrap_or(std::cmp::Ordering::Equal));

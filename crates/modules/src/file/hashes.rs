@@ -60,7 +60,7 @@ pub fn get_sum(
     form: String,
 ) -> Result<String> {
     let path = expand_user(cx, &path);
-    if !cx.host.is_file(Path::new(&path)) {
+    if !cx.host.is_file(Path::new(&path))? {
         return Ok("File not found".to_owned());
     }
     hash_of(cx, &path, &form)

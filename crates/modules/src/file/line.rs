@@ -343,8 +343,8 @@ pub fn line(
     #[default(true)]
     indent: bool,
 ) -> Result<Value> {
-    let path = real(cx, &expand_user(cx, &path));
-    if !cx.host.is_file(Path::new(&path)) {
+    let path = real(cx, &expand_user(cx, &path))?;
+    if !cx.host.is_file(Path::new(&path))? {
         if quiet {
             return Ok(false.into());
         }

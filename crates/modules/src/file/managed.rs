@@ -143,7 +143,7 @@ impl Request {
         let mut wanted = self.wanted.clone();
         if self.keep_mode
             && let Some(source) = &self.origin.source
-            && let Some(mode) = mode_of_source(cx, source, &self.origin.saltenv)
+            && let Some(mode) = mode_of_source(cx, source, &self.origin.saltenv)?
         {
             wanted.mode = Some(Mode::of(mode));
         }
@@ -152,7 +152,7 @@ impl Request {
         let is_link = itself.as_ref().is_some_and(|stat| stat.kind == FileKind::Link);
         let replaces_link = is_link && !self.follow_symlinks;
         let target = if is_link && self.follow_symlinks {
-            PathBuf::from(real(cx, self.name()))
+            PathBuf::from(real(cx, self.name())?)
         } else {
             name.to_owned()
         };
@@ -197,7 +197,7 @@ impl Request {
             }
         } else if stat.is_none() && !self.new_file_diff {
             return Ok(shown("New file"));
-        } else if stat.is_some() {
+        } else if stat.is_some() && (!cx.host.is_file(target)? || content.is_in(cx, target)?) {
             return Ok(shown("Replace symbolic link with regular file"));
         }
         if cx.opt_bool("obfuscate_templates") {
@@ -206,7 +206,7 @@ impl Request {
         if !self.show_changes {
             return Ok(shown("<show_changes=False>"));
         }
-        difference(cx, readable.then_some(target), content, &self.lenient).map(Some)
+        difference(cx, stat.map(|_| target), content, &self.lenient).map(Some)
     }
 
     /// Brings the machine there.
@@ -221,7 +221,7 @@ impl Request {
                 self.replace_link(cx, &view)?;
             } else {
                 keep_copy(cx, &view.target, &self.backup)?;
-                let how = self.how(cx, &view.wanted);
+                let how = self.how(cx, &view.wanted)?;
                 let mut reader = view.content.open(cx)?;
                 if let Err(error) = cx.host.write_from(&view.target, &mut *reader, &how) {
                     return Ok(Done::failed(format!("Failed to commit change: {error}")));
@@ -261,7 +261,7 @@ impl Request {
     fn replace_link(&self, cx: &Cx, view: &View) -> Result<()> {
         let beside = crate::temp::fresh_path(cx, parent(self.name()), ".salt", "");
         let mut reader = view.content.open(cx)?;
-        cx.host.write_from(&beside, &mut *reader, &self.how(cx, &view.wanted))?;
+        cx.host.write_from(&beside, &mut *reader, &self.how(cx, &view.wanted)?)?;
         let renamed = cx.host.rename(&beside, Path::new(self.name()));
         if renamed.is_err() {
             let _ = cx.host.remove_file(&beside);
@@ -270,17 +270,17 @@ impl Request {
     }
 
     /// Owner and mode that can be set as the file is written.
-    fn how(&self, cx: &Cx, wanted: &Wanted) -> Write {
-        Write {
+    fn how(&self, cx: &Cx, wanted: &Wanted) -> Result<Write> {
+        Ok(Write {
             mode: wanted.mode.as_ref().and_then(Mode::bits),
-            uid: Owner::given(wanted.user.as_ref()).and_then(|user| user.uid(cx)),
-            gid: Owner::given(wanted.group.as_ref()).and_then(|group| group.gid(cx)),
-        }
+            uid: Owner::given(wanted.user.as_ref()).map(|user| user.known_uid(cx)).transpose()?,
+            gid: Owner::given(wanted.group.as_ref()).map(|group| group.known_gid(cx)).transpose()?,
+        })
     }
 
     fn create(&self, cx: &Cx, view: View) -> Result<Done> {
         let name = self.name();
-        if !has_folder(cx, name) {
+        if !has_folder(cx, name)? {
             if !self.makedirs {
                 return Ok(Done::failed("Parent directory not present"));
             }
@@ -289,7 +289,7 @@ impl Request {
             let owner = (view.wanted.user.as_ref(), view.wanted.group.as_ref());
             make_folders(cx, parent(name), owner, mode.as_ref())?;
         }
-        let how = self.how(cx, &view.wanted);
+        let how = self.how(cx, &view.wanted)?;
         let mut reader = view.content.open(cx)?;
         if let Err(error) = cx.host.write_from(&view.target, &mut *reader, &how) {
             return Ok(Done::failed(format!("Failed to commit change: {error}")));
@@ -755,7 +755,7 @@ pub fn get_diff(
     let mut paths = Vec::new();
     for file in [&file1, &file2] {
         match cx.files.cache(file, &saltenv)? {
-            Some(path) if cx.host.is_file(&path) => paths.push(path),
+            Some(path) if cx.host.is_file(&path)? => paths.push(path),
             _ => {
                 return Err(Error::failed(format!(
                     "Failed to cache one or more files\nFile {file} not found"

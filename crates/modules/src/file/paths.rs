@@ -125,10 +125,12 @@ pub fn relative(path: &str, base: &str) -> String {
 }
 
 /// Returns the resolved path, as far as it can be resolved: what is missing stays as it is.
-pub fn real(cx: &Cx, path: &str) -> String {
+pub fn real(cx: &Cx, path: &str) -> Result<String> {
     let path = normalized(path);
-    if let Ok(real) = cx.host.real_path(Path::new(&path)) {
-        return real.display().to_string();
+    match cx.host.real_path(Path::new(&path)) {
+        Ok(real) => return Ok(real.display().to_string()),
+        Err(error) if error.is_missing() => {}
+        Err(error) => return Err(error.into()),
     }
     // A link whose target is missing is followed all the same.
     if let Ok(target) = cx.host.read_link(Path::new(&path)) {
@@ -137,23 +139,32 @@ pub fn real(cx: &Cx, path: &str) -> String {
             return real(cx, &target);
         }
     }
-    match split(&path) {
-        (head, tail) if !tail.is_empty() && head != path => joined(&real(cx, head), tail),
+    Ok(match split(&path) {
+        (head, tail) if !tail.is_empty() && head != path => joined(&real(cx, head)?, tail),
         _ => path,
+    })
+}
+
+/// Returns the names in a folder; none when it is none, or not there.
+fn names_in(cx: &Cx, folder: &Path) -> Result<Vec<std::ffi::OsString>> {
+    match cx.host.read_dir(folder) {
+        Ok(names) => Ok(names),
+        Err(error) if error.is_missing() => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Matches a path against `*`, `?`, `[…]` on disk, as Python's `glob.glob`; sorted.
-pub fn glob(cx: &Cx, pattern: &str) -> Vec<String> {
+pub fn glob(cx: &Cx, pattern: &str) -> Result<Vec<String>> {
     if !halite_target::fnmatch::is_pattern(pattern) {
-        let there = cx.host.stat(Path::new(pattern), false).is_ok();
-        return if there { vec![pattern.to_owned()] } else { Vec::new() };
+        let there = cx.host.is_there(Path::new(pattern))?;
+        return Ok(if there { vec![pattern.to_owned()] } else { Vec::new() });
     }
     let (head, tail) = split(pattern);
     let folders = if head.is_empty() {
         vec![String::new()]
     } else if halite_target::fnmatch::is_pattern(head) {
-        glob(cx, head)
+        glob(cx, head)?
     } else {
         vec![head.to_owned()]
     };
@@ -161,20 +172,20 @@ pub fn glob(cx: &Cx, pattern: &str) -> Vec<String> {
     for folder in folders {
         let at = if folder.is_empty() { "." } else { &folder };
         if tail.is_empty() {
-            if cx.host.is_dir(Path::new(at)) {
+            if cx.host.is_dir(Path::new(at))? {
                 found.push(joined(&folder, ""));
             }
             continue;
         }
         if !halite_target::fnmatch::is_pattern(tail) {
             let path = joined(&folder, tail);
-            if cx.host.stat(Path::new(&path), false).is_ok() {
+            if cx.host.is_there(Path::new(&path))? {
                 found.push(path);
             }
             continue;
         }
         let matcher = halite_target::fnmatch::Glob::new(tail);
-        for name in cx.host.read_dir(Path::new(at)).unwrap_or_default() {
+        for name in names_in(cx, Path::new(at))? {
             let name = name.to_string_lossy();
             let hidden = name.starts_with('.') && !tail.starts_with('.');
             if !hidden && matcher.matches(&name) {
@@ -183,7 +194,7 @@ pub fn glob(cx: &Cx, pattern: &str) -> Vec<String> {
         }
     }
     found.sort();
-    found
+    Ok(found)
 }
 
 /// Return the name of the parent folder: `..`.

@@ -23,20 +23,46 @@ impl Owner {
         owner.filter(|owner| **owner != Self::Name(String::new()))
     }
 
-    /// Returns the user's id; `None` if there is no such user.
+    /// Returns the user's id; `None` if there is no such user, or nobody can say.
     pub fn uid(&self, cx: &Cx) -> Option<u32> {
         match self {
             Self::Id(id) => Some(*id),
-            Self::Name(name) => cx.host.user_named(name).ok().flatten().map(|user| user.uid),
+            Self::Name(_) => self.look_up_uid(cx).ok().flatten(),
         }
     }
 
-    /// Returns the group's id; `None` if there is no such group.
+    /// As [`Self::uid`], but an error when the look failed.
+    pub fn look_up_uid(&self, cx: &Cx) -> Result<Option<u32>> {
+        Ok(match self {
+            Self::Id(id) => Some(*id),
+            Self::Name(name) => cx.host.user_named(name)?.map(|user| user.uid),
+        })
+    }
+
+    /// As [`Self::gid`], but an error when the look failed.
+    pub fn look_up_gid(&self, cx: &Cx) -> Result<Option<u32>> {
+        Ok(match self {
+            Self::Id(id) => Some(*id),
+            Self::Name(name) => cx.host.group_named(name)?.map(|group| group.gid),
+        })
+    }
+
+    /// Returns the group's id; `None` if there is no such group, or nobody can say.
     pub fn gid(&self, cx: &Cx) -> Option<u32> {
         match self {
             Self::Id(id) => Some(*id),
-            Self::Name(name) => cx.host.group_named(name).ok().flatten().map(|group| group.gid),
+            Self::Name(_) => self.look_up_gid(cx).ok().flatten(),
         }
+    }
+
+    /// Returns the user's id, or an error.
+    pub fn known_uid(&self, cx: &Cx) -> Result<u32> {
+        self.uid(cx).ok_or_else(|| Error::failed(format!("User {self} is not available ")))
+    }
+
+    /// Returns the group's id, or an error.
+    pub fn known_gid(&self, cx: &Cx) -> Result<u32> {
+        self.gid(cx).ok_or_else(|| Error::failed(format!("Group {self} is not available")))
     }
 }
 
@@ -544,7 +570,7 @@ pub fn stats(
         ret.insert("sum", super::hashes::hash_of(cx, &path, &kind)?);
     }
     ret.insert("type", stat.kind.word());
-    ret.insert("target", if follow_symlinks { real(cx, &path) } else { normalized(&path) });
+    ret.insert("target", if follow_symlinks { real(cx, &path)? } else { normalized(&path) });
     Ok(ret)
 }
 
@@ -659,7 +685,7 @@ pub fn set_mode(
     let mode = mode.to_str();
     let digits = mode.trim_start_matches(['0', 'O', 'o']);
     let digits = if digits.is_empty() { "0" } else { digits };
-    if !cx.host.exists(Path::new(&path)) {
+    if !cx.host.exists(Path::new(&path))? {
         return Err(Error::failed(format!("{path}: File not found")));
     }
     let set = u32::from_str_radix(digits, 8)
@@ -690,8 +716,8 @@ fn change_owner(
         problems.push_str("Group does not exist\n");
     }
     let at = Path::new(&path);
-    let follow = follow && cx.host.exists(at);
-    if cx.host.stat(at, false).is_err() {
+    let follow = follow && cx.host.exists(at)?;
+    if !cx.host.is_there(at)? {
         problems.push_str("File not found");
     }
     if !problems.is_empty() {
@@ -767,7 +793,7 @@ pub fn lsattr(
     if cx.host.which("lsattr").is_none() {
         return Ok(Value::Null);
     }
-    if !cx.host.exists(Path::new(&path)) {
+    if !cx.host.exists(Path::new(&path))? {
         return Err(Error::invalid(format!("File or directory does not exist: {path}")));
     }
     let files = attributes_of(cx, Path::new(&path)).unwrap_or_default();

@@ -67,7 +67,7 @@ pub fn readdir(
     if !is_abs(&path) {
         return Err(Error::invalid("Dir path must be absolute."));
     }
-    if !cx.host.is_dir(Path::new(&path)) {
+    if !cx.host.is_dir(Path::new(&path))? {
         return Err(Error::invalid(format!("A valid directory was not specified: {path}")));
     }
     let names = cx.host.read_dir(Path::new(&path))?;
@@ -90,7 +90,9 @@ pub fn lstat(
     if !is_abs(&path) {
         return Err(Error::invalid("Path to file must be absolute."));
     }
-    let Ok(stat) = cx.host.stat(Path::new(&path), false) else { return Ok(Dict::new()) };
+    let Some(stat) = cx.host.stat_if_there(Path::new(&path), false)? else {
+        return Ok(Dict::new());
+    };
     let kind = match stat.kind {
         Kind::Fifo => 0o010_000,
         Kind::Char => 0o020_000,
@@ -131,7 +133,7 @@ pub fn access(
         "r" | "4" => 4,
         _ => return Err(Error::invalid("Invalid mode specified.")),
     };
-    let Ok(stat) = cx.host.stat(Path::new(&path), true) else { return Ok(false) };
+    let Some(stat) = cx.host.stat_if_there(Path::new(&path), true)? else { return Ok(false) };
     if cx.host.uid() == 0 {
         return Ok(bit != 1 || stat.kind == Kind::Dir || stat.mode & 0o111 != 0);
     }
@@ -156,7 +158,7 @@ pub fn directory_exists(
     /// The path.
     path: String,
 ) -> Result<bool> {
-    Ok(cx.host.is_dir(Path::new(&expand_user(cx, &path))))
+    Ok(cx.host.is_dir(Path::new(&expand_user(cx, &path)))?)
 }
 
 /// Tell whether a path is a file.
@@ -170,7 +172,7 @@ pub fn file_exists(
     /// The path.
     path: String,
 ) -> Result<bool> {
-    Ok(cx.host.is_file(Path::new(&expand_user(cx, &path))))
+    Ok(cx.host.is_file(Path::new(&expand_user(cx, &path)))?)
 }
 
 /// Tell whether any path matches a pattern.
@@ -184,7 +186,7 @@ pub fn path_exists_glob(
     /// The pattern.
     path: String,
 ) -> Result<bool> {
-    Ok(!glob(cx, &expand_user(cx, &path)).is_empty())
+    Ok(!glob(cx, &expand_user(cx, &path))?.is_empty())
 }
 
 /// Tell whether a path is a symbolic link.
@@ -204,7 +206,7 @@ pub fn is_link(
     if nostat {
         cx.host.read_dir(Path::new(parent(&path)))?;
     }
-    Ok(cx.host.is_link(Path::new(&expand_user(cx, &path))))
+    Ok(cx.host.is_link(Path::new(&expand_user(cx, &path)))?)
 }
 
 /// Tell whether a file has other hard links.
@@ -265,14 +267,16 @@ pub fn diskusage(
     path: String,
 ) -> Result<u64> {
     let top = Path::new(&path);
-    if cx.host.is_file(top) {
+    if cx.host.is_file(top)? {
         return Ok(cx.host.stat(top, true)?.size);
     }
     let mut seen = std::collections::HashSet::new();
     let mut total = 0;
-    for folder in walk(cx, top, &|_| true) {
+    for folder in walk(cx, top, &|_| true)? {
         for name in &folder.files {
-            let Ok(stat) = cx.host.stat(&folder.path.join(name), true) else { continue };
+            let Some(stat) = cx.host.stat_if_there(&folder.path.join(name), true)? else {
+                continue;
+            };
             if seen.insert(stat.inode) {
                 total += stat.size;
             }
@@ -343,7 +347,7 @@ pub fn contains_regex(
     lchar: String,
 ) -> Result<bool> {
     let path = expand_user(cx, &path);
-    if !cx.host.exists(Path::new(&path)) {
+    if !cx.host.exists(Path::new(&path))? {
         return Ok(false);
     }
     let re = Re::new(&regex, 0).map_err(replace::bad_pattern)?;
@@ -411,8 +415,8 @@ pub fn search(
 ) -> Result<bool> {
     let _ = bufsize;
     let flags = if multiline { flags.0 | MULTILINE } else { flags.0 };
-    let path = super::paths::real(cx, &expand_user(cx, &path));
-    if !cx.host.exists(Path::new(&path)) {
+    let path = super::paths::real(cx, &expand_user(cx, &path))?;
+    if !cx.host.exists(Path::new(&path))? {
         if ignore_if_missing {
             return Ok(false);
         }
@@ -442,7 +446,7 @@ pub fn grep(
     opts: Rest,
 ) -> Result<Dict> {
     let path = expand_user(cx, &path);
-    let mut files = glob(cx, &path);
+    let mut files = glob(cx, &path)?;
     if files.is_empty() {
         files.push(path);
     }

@@ -210,16 +210,16 @@ fn with_line(content: Vec<u8>, line: &[u8], first: bool) -> Vec<u8> {
 ///
 /// `path` is as the caller gave it: the copy of a link's target is linked, too.
 pub fn commit(cx: &Cx, path: &str, new: &[u8], backup: Option<&str>) -> Result<()> {
-    let target = real(cx, path);
+    let target = real(cx, path)?;
     if let Some(ending) = backup {
         let stat = stat_of(cx, Path::new(&target), true)?;
         let copy = format!("{target}{ending}");
         super::backup::copy_whole(cx, Path::new(&target), Path::new(&copy), &stat)?;
         cx.host.set_times(Path::new(&copy), Some(stat.atime), Some(stat.mtime))?;
-        if cx.host.is_link(Path::new(path)) {
+        if cx.host.is_link(Path::new(path))? {
             let points_to = cx.host.read_link(Path::new(path))?;
             let link = format!("{path}{ending}");
-            if cx.host.stat(Path::new(&link), false).is_ok() {
+            if cx.host.is_there(Path::new(&link))? {
                 cx.host.remove_file(Path::new(&link))?;
             }
             let points_to = format!("{}{ending}", points_to.to_string_lossy());
@@ -289,8 +289,8 @@ pub fn replace(
 ) -> Result<Value> {
     let _ = (bufsize, preserve_inode);
     let given = expand_user(cx, &path);
-    let path = real(cx, &given);
-    if !cx.host.exists(Path::new(&path)) {
+    let path = real(cx, &given)?;
+    if !cx.host.exists(Path::new(&path))? {
         if ignore_if_missing {
             return Ok(false.into());
         }

@@ -126,8 +126,8 @@ fn is_available(cx: &Cx, source: &str, saltenv: &str) -> Result<bool> {
             let (path, env) = parse_salt(source);
             is_served(cx, &path, env.as_deref().unwrap_or(saltenv))
         }
-        "file" => Ok(cx.host.exists(Path::new(&local_path(source)))),
-        "" if is_abs(source) => Ok(cx.host.exists(Path::new(source))),
+        "file" => Ok(cx.host.exists(Path::new(&local_path(source)))?),
+        "" if is_abs(source) => Ok(cx.host.exists(Path::new(source))?),
         "" => is_served(cx, source, saltenv),
         scheme if scheme.starts_with("http") || scheme == "ftp" => {
             Ok(cx.files.cache(source, saltenv).is_ok_and(|path| path.is_some()))

@@ -29,22 +29,29 @@ pub struct Visited {
 /// Visits a folder and those below it, the upper ones first; links are not followed.
 ///
 /// `descend` says, by the depth below the top, whether to go on.
-pub fn walk(cx: &Cx, top: &Path, descend: &dyn Fn(usize) -> bool) -> Vec<Visited> {
+/// What vanishes meanwhile is passed over; a folder that cannot be listed is an error.
+pub fn walk(cx: &Cx, top: &Path, descend: &dyn Fn(usize) -> bool) -> Result<Vec<Visited>> {
     let mut visited = Vec::new();
     let mut pending = vec![(top.to_owned(), 0)];
     while let Some((path, depth)) = pending.pop() {
-        let Ok(names) = cx.host.read_dir(&path) else { continue };
+        let names = match cx.host.read_dir(&path) {
+            Ok(names) => names,
+            Err(error) if error.is_missing() => continue,
+            Err(error) => return Err(error.into()),
+        };
         let mut here = Visited { path: path.clone(), dirs: Vec::new(), files: Vec::new() };
         let mut below = Vec::new();
         for name in names {
             let at = path.join(&name);
             let name = name.to_string_lossy().into_owned();
-            match cx.host.stat(&at, false) {
-                Ok(stat) if stat.kind == Kind::Dir => {
+            match cx.host.stat_if_there(&at, false)? {
+                Some(stat) if stat.kind == Kind::Dir => {
                     here.dirs.push(name);
                     below.push((at, depth + 1));
                 }
-                Ok(stat) if stat.kind == Kind::Link && cx.host.is_dir(&at) => here.dirs.push(name),
+                Some(stat) if stat.kind == Kind::Link && cx.host.is_dir(&at)? => {
+                    here.dirs.push(name);
+                }
                 _ => here.files.push(name),
             }
         }
@@ -54,7 +61,7 @@ pub fn walk(cx: &Cx, top: &Path, descend: &dyn Fn(usize) -> bool) -> Vec<Visited
             pending.append(&mut below);
         }
     }
-    visited
+    Ok(visited)
 }
 
 /// Makes a folder and those missing above it, each with this owner and mode.
@@ -65,7 +72,7 @@ pub fn make_folders(
     mode: Option<&Mode>,
 ) -> Result<()> {
     let path = normalized(path);
-    if cx.host.is_dir(Path::new(&path)) {
+    if cx.host.is_dir(Path::new(&path))? {
         return Ok(());
     }
     let above = parent(&path);
@@ -74,13 +81,15 @@ pub fn make_folders(
     }
     let bits = mode.map(Mode::checked).transpose()?;
     let at = Path::new(&path);
-    match cx.host.create_dir(at, bits) {
-        Err(error) if error.kind() == Some(ErrorKind::AlreadyExists) => return Ok(()),
-        other => other?,
+    let how = Write {
+        mode: bits,
+        uid: Owner::given(user).map(|user| user.look_up_uid(cx)).transpose()?.flatten(),
+        gid: Owner::given(group).map(|group| group.look_up_gid(cx)).transpose()?.flatten(),
+    };
+    match cx.host.create_dir_owned(at, &how) {
+        Err(error) if error.kind() == Some(ErrorKind::AlreadyExists) => Ok(()),
+        other => Ok(other?),
     }
-    let wanted = Wanted::new(user.cloned(), group.cloned(), mode.cloned());
-    wanted.enforce(cx, at, false)?;
-    Ok(())
 }
 
 /// Make a folder, and those above it.
@@ -125,10 +134,10 @@ pub fn makedirs(
     let path = expand_user(cx, &path);
     let folder = normalized(parent(&path));
     let at = Path::new(&folder);
-    if cx.host.is_dir(at) {
+    if cx.host.is_dir(at)? {
         return Ok(format!("Directory '{folder}' already exists").into());
     }
-    if cx.host.exists(at) {
+    if cx.host.exists(at)? {
         return Ok(format!("The path '{folder}' already exists and is not a directory").into());
     }
     if !is_abs(&folder) {
@@ -160,7 +169,7 @@ pub fn makedirs_perms(
     mode: Option<Mode>,
 ) -> Result<Value> {
     let name = expand_user(cx, &name);
-    if cx.host.exists(Path::new(&name)) {
+    if cx.host.exists(Path::new(&name))? {
         return Err(host::Error::io("create", &name, ErrorKind::AlreadyExists.into()).into());
     }
     make_folders(cx, &name, (user.as_ref(), group.as_ref()), mode.as_ref())?;
@@ -222,7 +231,7 @@ pub fn rmdir(
     if !is_abs(&path) {
         return Err(Error::invalid("File path must be absolute."));
     }
-    if !cx.host.is_dir(Path::new(&path)) {
+    if !cx.host.is_dir(Path::new(&path))? {
         return Err(Error::invalid(format!("A valid directory was not specified: {path}")));
     }
     let now = cx.host.now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
@@ -239,7 +248,7 @@ pub fn rmdir(
         Err(error) => errors.push(list![path.display().to_string(), error.to_string()]),
     };
     if recurse {
-        let mut visited = walk(cx, Path::new(&path), &|_| true);
+        let mut visited = walk(cx, Path::new(&path), &|_| true)?;
         visited.reverse();
         for folder in visited {
             for name in &folder.dirs {
@@ -265,7 +274,7 @@ pub fn rmdir(
 
 /// Touches: makes an empty file if there is none, and sets the times.
 pub fn touch_at(cx: &Cx, path: &Path, atime: Option<f64>, mtime: Option<f64>) -> Result<()> {
-    if !cx.host.exists(path) {
+    if !cx.host.exists(path)? {
         cx.host.write(path, b"", &Write::default())?;
     }
     let now = cx.host.now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
@@ -360,7 +369,7 @@ pub fn symlink(
         return Err(Error::invalid(format!("Link path must be absolute: {path}")));
     }
     let could_not = || Error::failed(format!("Could not create '{path}'"));
-    let is_link = cx.host.is_link(at);
+    let is_link = cx.host.is_link(at)?;
     if is_link {
         let target = cx.host.read_link(at)?;
         if normalized(&target.to_string_lossy()) == normalized(&src) {
@@ -370,11 +379,11 @@ pub fn symlink(
             return Err(Error::failed(format!("Found existing symlink: {path}")));
         }
     }
-    let there = cx.host.stat(at, follow_symlinks).is_ok();
+    let there = cx.host.stat_if_there(at, follow_symlinks)?.is_some();
     if there && !force && !atomic {
         return Err(Error::failed(format!("Existing path is not a symlink: {path}")));
     }
-    if atomic || is_link || (there && !cx.host.is_dir(at)) {
+    if atomic || is_link || (there && !cx.host.is_dir(at)?) {
         let beside = crate::temp::fresh_path(cx, parent(&path), ".salt", "");
         cx.host.symlink(Path::new(&src), &beside).map_err(|_| could_not())?;
         return match cx.host.rename(&beside, at) {
@@ -417,13 +426,13 @@ pub fn rename(
 
 /// Moves as Python's `shutil.move`: into a folder that is there, across file systems by copying.
 pub fn move_any(cx: &Cx, src: &str, dst: &str) -> Result<String> {
-    let to = if cx.host.is_dir(Path::new(dst)) && !cx.host.is_link(Path::new(dst)) {
+    let to = if cx.host.is_dir(Path::new(dst))? && !cx.host.is_link(Path::new(dst))? {
         joined(dst, split(src.trim_end_matches('/')).1)
     } else {
         dst.to_owned()
     };
     let (from, at) = (Path::new(src), Path::new(&to));
-    if to != dst && cx.host.stat(at, false).is_ok() {
+    if to != dst && cx.host.is_there(at)? {
         return Err(Error::failed(format!("Destination path '{to}' already exists")));
     }
     match cx.host.rename(from, at) {
@@ -474,13 +483,13 @@ pub fn copy_tree(cx: &Cx, from: &Path, to: &Path, keep: bool) -> Result<()> {
     let stat = cx.host.stat(from, false)?;
     match stat.kind {
         Kind::Link => {
-            if cx.host.is_link(to) {
+            if cx.host.is_link(to)? {
                 cx.host.remove_file(to)?;
             }
             cx.host.symlink(&cx.host.read_link(from)?, to)?;
         }
         Kind::Dir => {
-            if !cx.host.is_dir(to) {
+            if !cx.host.is_dir(to)? {
                 cx.host.create_dir(to, Some(stat.mode))?;
             }
             for name in cx.host.read_dir(from)? {
@@ -535,7 +544,7 @@ pub fn copy(
         return Err(Error::invalid("File path must be absolute."));
     }
     let (from, to) = (Path::new(&src), Path::new(&dst));
-    if !cx.host.exists(from) {
+    if !cx.host.exists(from)? {
         return Err(Error::failed(format!("No such file or directory '{src}'")));
     }
     let stat = stat_of(cx, from, true)?;
@@ -543,7 +552,7 @@ pub fn copy(
         Error::Cancelled => error,
         _ => Error::failed(format!("Could not copy '{src}' to '{dst}'")),
     };
-    if cx.host.is_dir(to) || cx.host.is_dir(from) {
+    if cx.host.is_dir(to)? || cx.host.is_dir(from)? {
         if !recurse {
             return Err(Error::invalid(
                 "Cannot copy overwriting a directory without recurse flag set to true!",
@@ -812,11 +821,11 @@ pub fn readlink(
     if !is_abs(&path) {
         return Err(Error::invalid(format!("Path to link must be absolute: {path}")));
     }
-    if !cx.host.is_link(Path::new(&path)) {
+    if !cx.host.is_link(Path::new(&path))? {
         return Err(Error::invalid(format!("A valid link was not specified: {path}")));
     }
     if canonicalize {
-        return Ok(real(cx, &path));
+        return Ok(real(cx, &path)?);
     }
     Ok(cx.host.read_link(Path::new(&path))?.to_string_lossy().into_owned())
 }

@@ -137,6 +137,7 @@ macro_rules! git {
             password: Option<String>,
             /// Private keys for ssh.
             #[default(Vec::new())]
+            #[shown(halite_value::Value::Null)]
             identity: Vec<String>,
             /// Do not log a failure as an error.
             #[default(false)]
@@ -674,6 +675,7 @@ pub fn clone(
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -1065,11 +1067,11 @@ pub fn is_worktree(
     let _ = (password, output_encoding);
     let cwd = here(cx, &cwd, user.as_ref())?;
     let git = Git { cwd: Some(cwd.clone()), user, ..Git::default() };
-    if !cx.host.is_dir(&cwd) {
+    if !cx.host.is_dir(&cwd)? {
         return Ok(false);
     }
     let Ok(top) = git.ask(cx, ["rev-parse", "--show-toplevel"]) else { return Ok(false) };
-    Ok(cx.host.is_file(&Path::new(&top).join(".git")))
+    Ok(cx.host.is_file(&Path::new(&top).join(".git"))?)
 }
 
 /// Reads lines of name and hash.
@@ -1115,6 +1117,7 @@ pub fn ls_remote(
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -1313,6 +1316,7 @@ pub fn remote_refs(
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,

@@ -104,7 +104,8 @@ impl Git {
                 let env = self.saltenv.as_deref().unwrap_or("base");
                 cx.files.cache(identity, env)?
             } else {
-                Some(PathBuf::from(identity)).filter(|path| cx.host.exists(path))
+                let path = PathBuf::from(identity);
+                cx.host.exists(&path)?.then_some(path)
             };
             let Some(path) = path else {
                 missing.push(identity.clone());

@@ -30,7 +30,8 @@ fn run(cx: &Cx, family: &str, words: &[&str], rule: &str, looks: bool) -> Result
     }
     let rule = shlex::split(rule).map_err(Error::invalid)?;
     // `--wait` since 1.4.20: another program may hold the lock.
-    let line = [program(family), "--wait"].into_iter().chain(words.iter().copied()).map(str::to_owned);
+    let line =
+        [program(family), "--wait"].into_iter().chain(words.iter().copied()).map(str::to_owned);
     let command = Command::line(line.chain(rule));
     Ok(cx.host.run(&if looks { command.query() } else { command })?)
 }
@@ -66,8 +67,49 @@ fn conf(cx: &Cx, family: &str) -> Result<&'static str> {
     })
 }
 
+/// Takes a rule apart: option → values. Salt has its own names for some options.
+fn parts_of(rule: &str) -> Dict {
+    let ret = Dict::new();
+    let words = shlex::split(rule).unwrap_or_default();
+    let mut name = String::new();
+    let mut not = false;
+    for word in words {
+        if word == "!" {
+            not = true;
+        } else if let Some(long) = word.strip_prefix("--") {
+            name = match long {
+                "dport" | "destination-port" => "destination_port",
+                "sport" | "source-port" => "source_port",
+                "dports" => "destination-ports",
+                "sports" => "source-ports",
+                other => other,
+            }
+            .to_owned();
+            ret.get_or_insert_with(name.as_str(), || List::new().into());
+        } else if let Some(short) = word.strip_prefix('-').filter(|_| word.len() == 2) {
+            name = match short {
+                "p" => "protocol",
+                "s" => "source",
+                "d" => "destination",
+                "j" => "jump",
+                "g" => "goto",
+                "i" => "in-interface",
+                "o" => "out-interface",
+                "m" => "match",
+                "f" => "fragment",
+                other => other,
+            }
+            .to_owned();
+            ret.get_or_insert_with(name.as_str(), || List::new().into());
+        } else if let Some(Value::List(values)) = ret.get(name.as_str()) {
+            values.push(if not { format!("! {word}") } else { word });
+            not = false;
+        }
+    }
+    ret
+}
+
 /// Reads the output of `iptables-save`: table, chain, then policy, counters and rules.
-// differs: Salt takes each rule apart into option and value; here rules stay texts.
 pub fn read_saved(text: &str) -> Dict {
     let tables = Dict::new();
     let mut table = Dict::new();
@@ -77,17 +119,29 @@ pub fn read_saved(text: &str) -> Dict {
             tables.insert(name, &table);
         } else if let Some(rest) = line.strip_prefix(':') {
             let mut words = rest.split_whitespace();
-            let (name, policy) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let (name, policy) =
+                (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             let counts = words.next().unwrap_or_default().trim_matches(['[', ']']);
             let (packets, bytes) = counts.split_once(':').unwrap_or(("0", "0"));
-            table.insert(name, dict! {
-                "policy" => policy, "packet count" => packets, "byte count" => bytes,
-                "rules" => List::new(), "rules_comment" => Value::dict(),
-            });
+            table.insert(
+                name,
+                dict! {
+                    "policy" => policy, "packet count" => packets, "byte count" => bytes,
+                    "rules" => List::new(), "rules_comment" => Value::dict(),
+                },
+            );
         } else if let Some(rest) = line.strip_prefix("-A ") {
             let (name, rule) = rest.split_once(' ').unwrap_or((rest, ""));
             if let Some(Value::List(rules)) = table.get(name).and_then(|chain| chain.get("rules")) {
-                rules.push(rule);
+                let taken_apart = parts_of(rule);
+                let comment = taken_apart.get("comment").and_then(|list| list.items_of_sequence());
+                rules.push(&taken_apart);
+                let notes = table.get(name).and_then(|chain| chain.get("rules_comment"));
+                if let (Some(comment), Some(Value::Dict(notes))) = (comment, notes)
+                    && let Some(comment) = comment.first()
+                {
+                    notes.insert(comment.to_str(), &taken_apart);
+                }
             }
         }
     }
@@ -115,9 +169,21 @@ pub fn version(
     Ok(output.stdout_text().split_whitespace().nth(1).unwrap_or_default().to_owned())
 }
 
+/// The program's path, as messages show it; the usual one where there is none.
+pub fn path_of(cx: &Cx, family: &str) -> String {
+    let path = cx.host.which(program(family));
+    path.map_or_else(|| format!("/usr/sbin/{}", program(family)), |path| path.display().to_string())
+}
+
 /// The whole command line, as messages show it.
-pub fn shown(family: &str, table: &str, command: &str, chain: &str, position: &str, rule: &str) -> String {
-    let path = format!("/usr/sbin/{}", program(family));
+pub fn shown(
+    path: &str,
+    table: &str,
+    command: &str,
+    chain: &str,
+    position: &str,
+    rule: &str,
+) -> String {
     format!("{path} --wait -t {table} -{command} {chain} {position} {rule}").trim().to_owned()
 }
 
@@ -128,7 +194,7 @@ pub fn shown(family: &str, table: &str, command: &str, chain: &str, position: &s
 /// ```
 #[function]
 pub fn build_rule(
-    _cx: &Cx,
+    cx: &Cx,
     /// The table.
     #[default("filter".to_owned())]
     table: String,
@@ -158,7 +224,7 @@ pub fn build_rule(
         (None, _) => "Error: Chain needs to be specified".into(),
         (_, None) => "Error: Command needs to be specified".into(),
         (Some(chain), Some(command)) => {
-            shown(&family, &table, &command, &chain, &position.to_str(), &rule)
+            shown(&path_of(cx, &family), &table, &command, &chain, &position.to_str(), &rule)
         }
     })
 }
@@ -454,12 +520,17 @@ pub fn insert(
     }
     if position < 0 {
         let all = get_rules(cx, family.clone())?;
-        let rules = all.get(table.as_str()).and_then(|own| own.get(&chain)).and_then(|own| own.get("rules"));
-        let size = rules.and_then(|rules| rules.items_of_sequence()).unwrap_or_default().len() as i64;
+        let rules = all
+            .get(table.as_str())
+            .and_then(|own| own.get(&chain))
+            .and_then(|own| own.get("rules"));
+        let size =
+            rules.and_then(|rules| rules.items_of_sequence()).unwrap_or_default().len() as i64;
         position = (size + position + 1).max(1);
     }
     let at = position.to_string();
-    let text = complaint(cx, &family, &["-t", &table, "-I", &chain, &at], &rule.unwrap_or_default())?;
+    let text =
+        complaint(cx, &family, &["-t", &table, "-I", &chain, &at], &rule.unwrap_or_default())?;
     Ok(text.into())
 }
 
@@ -484,7 +555,9 @@ pub fn delete(
     family: String,
 ) -> Result<String> {
     let rule = match (position, rule) {
-        (Some(_), Some(_)) => return Ok("Error: Only specify a position or a rule, not both".into()),
+        (Some(_), Some(_)) => {
+            return Ok("Error: Only specify a position or a rule, not both".into());
+        }
         (Some(position), None) => position.to_string(),
         (None, rule) => rule.unwrap_or_default(),
     };
@@ -522,7 +595,20 @@ mod tests {
         let rules = read_saved(text);
         assert_eq!(policy_in(&rules, "filter", "INPUT").unwrap(), "ACCEPT");
         let chain = rules.get("filter").unwrap().get("INPUT").unwrap();
-        assert_eq!(chain.get("rules").unwrap(), Value::list(["-i lo -j ACCEPT"]));
+        assert_eq!(
+            chain.get("rules").unwrap().repr(),
+            "[{'in-interface': ['lo'], 'jump': ['ACCEPT']}]"
+        );
         assert_eq!(chain.get_str("packet count").unwrap(), "5");
+    }
+
+    #[test]
+    fn rules_are_taken_apart() {
+        let rule = "! -s 10.0.0.0/8 -p tcp -m tcp --sport 5 -m comment --comment \"a b\" -j ACCEPT";
+        assert_eq!(
+            Value::from(parts_of(rule)).repr(),
+            "{'source': ['! 10.0.0.0/8'], 'protocol': ['tcp'], 'match': ['tcp', 'comment'], \
+             'source_port': ['5'], 'comment': ['a b'], 'jump': ['ACCEPT']}"
+        );
     }
 }

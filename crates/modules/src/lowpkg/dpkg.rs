@@ -21,7 +21,7 @@ fn looking() -> Options {
 
 /// Reads a package file's control fields.
 pub fn bin_pkg_info(cx: &Cx, path: &str) -> Result<FileInfo> {
-    if !cx.host.exists(Path::new(path)) || !Path::new(path).is_absolute() {
+    if !cx.host.exists(Path::new(path))? || !Path::new(path).is_absolute() {
         return Err(Error::failed(format!("{path} does not exist on minion")));
     }
     let ran = cmd::plain(cx, ["dpkg", "-I", path], looking())?;

@@ -119,7 +119,7 @@ pub fn installed(cx: &Cx, extra: &Dict) -> Result<Vec<Package>> {
 
 /// Reads a package file's header.
 pub fn bin_pkg_info(cx: &Cx, path: &str) -> Result<Option<Package>> {
-    if !cx.host.exists(Path::new(path)) || !Path::new(path).is_absolute() {
+    if !cx.host.exists(Path::new(path))? || !Path::new(path).is_absolute() {
         return Err(Error::failed(format!("{path} does not exist on minion")));
     }
     let format = FORMAT.replace("%{REPOID}", "none");

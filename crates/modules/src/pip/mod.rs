@@ -59,7 +59,7 @@ fn words(cx: &Cx, bin_env: Option<&str>) -> Result<Vec<String>> {
         return Err(not_found("Could not find a `pip` binary".into()));
     };
     let path = Path::new(given);
-    if cx.host.is_dir(path) {
+    if cx.host.is_dir(path)? {
         for program in ["python", "python3", "python2"] {
             let python = path.join("bin").join(program);
             if is_program(cx, &python) {
@@ -68,7 +68,7 @@ fn words(cx: &Cx, bin_env: Option<&str>) -> Result<Vec<String>> {
         }
         return Err(not_found(format!("Could not find a `pip` binary in virtualenv {given}")));
     }
-    if cx.host.exists(path) {
+    if cx.host.exists(path)? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut words = vec![given.to_owned()];
         if name.is_some_and(|name| name.contains("python")) {
@@ -92,7 +92,9 @@ fn run(cx: &Cx, env: &Env, query: bool, more: Vec<String>) -> Result<Ran> {
     let mut all = words(cx, env.bin_env.as_deref())?;
     all.extend(more);
     let vars = env.env_vars.shallow_copy();
-    if let Some(bin_env) = env.bin_env.as_deref().filter(|path| cx.host.is_dir(Path::new(path))) {
+    if let Some(bin_env) = env.bin_env.as_deref()
+        && cx.host.is_dir(Path::new(bin_env))?
+    {
         vars.insert("VIRTUAL_ENV", bin_env);
     }
     let options = Options {
@@ -532,7 +534,7 @@ impl Install {
             push("--timeout", check_timeout(&timeout)?);
         }
         for link in self.list("find_links") {
-            let is_path = cx.host.exists(Path::new(&link));
+            let is_path = cx.host.exists(Path::new(&link))?;
             if !is_path && check_url(&link).is_err() {
                 return Err(Error::failed(format!("'{link}' is not a valid URL or path")).into());
             }

@@ -74,7 +74,7 @@ pub fn provider(cx: &Cx) -> Result<&'static dyn Provider> {
 /// minion's service; none without systemd.
 fn scope(cx: &Cx, description: Option<&str>) -> Vec<String> {
     let wanted = cx.opt("systemd.scope").is_none_or(|flag| flag.truthy());
-    let booted = cx.host.is_dir(Path::new("/run/systemd/system"));
+    let booted = cx.host.is_dir(Path::new("/run/systemd/system")).unwrap_or(false);
     if !wanted || !booted || cx.host.which("systemd-run").is_none() {
         return Vec::new();
     }
@@ -132,7 +132,7 @@ fn downloaded(cx: &Cx, folder: &str, end: &str) -> Result<Dict> {
         for name in names {
             let path = folder.join(&name);
             let shown = path.display().to_string();
-            if cx.host.is_dir(&path) && !cx.host.is_link(&path) {
+            if cx.host.is_dir(&path)? && !cx.host.is_link(&path)? {
                 folders.push(path);
                 continue;
             }

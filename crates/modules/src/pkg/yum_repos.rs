@@ -229,7 +229,13 @@ pub(super) fn modify(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
         }
         None => {
             let create = "The repo does not exist and needs to be created, but";
-            let folder = folders.iter().find(|folder| cx.host.is_dir(Path::new(folder)));
+            let mut folder = None;
+            for one in &folders {
+                if cx.host.is_dir(Path::new(one))? {
+                    folder = Some(one);
+                    break;
+                }
+            }
             let Some(folder) = folder else {
                 let shown = Value::list(folders.clone()).repr();
                 return Err(Error::invalid(format!(

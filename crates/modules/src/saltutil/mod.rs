@@ -13,7 +13,7 @@ use std::{
 use halite_spec::{Cx, Error, Refresh, Rest, Result, function, host::Kind, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{
-    Value, entries,
+    Dict, Value, entries,
     msgpack::{self, Text},
 };
 pub(crate) use sync::before_highstate;
@@ -103,7 +103,7 @@ pub fn find_cached_job(
         return Err(Error::invalid(format!("'{jid}' is no job id")));
     }
     let folder = cachedir(cx)?.join("minion_jobs").join(&jid);
-    if !cx.host.is_dir(&folder) {
+    if !cx.host.is_dir(&folder)? {
         let text = if cx.opt_bool("cache_jobs") {
             format!("Local jobs cache directory {} not found", folder.display())
         } else {
@@ -323,7 +323,7 @@ pub fn clear_cache(cx: &Cx) -> Result<bool> {
     let kept = |folder: &Path, name: &str| {
         folder.starts_with(cache.join("proc")) || (folder == cache && name == "journal")
     };
-    for visited in walk(cx, &cache, &|_| true) {
+    for visited in walk(cx, &cache, &|_| true)? {
         for name in visited.files.iter().filter(|name| !kept(&visited.path, name)) {
             let path = visited.path.join(name);
             if let Err(error) = cx.host.remove_file(&path) {
@@ -347,6 +347,7 @@ pub fn clear_job_cache(
     cx: &Cx,
     /// How old they must be, in hours.
     #[default(24.0)]
+    #[shown(24i64)]
     hours: f64,
 ) -> Result<bool> {
     let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -376,7 +377,7 @@ pub fn list_extmods(cx: &Cx) -> Result<Value> {
     let folder = cachedir(cx)?.join("extmods");
     let listed = entries! {};
     for kind in cx.host.read_dir(&folder)? {
-        let mut names: Vec<String> = walk(cx, &folder.join(&kind), &|_| true)
+        let mut names: Vec<String> = walk(cx, &folder.join(&kind), &|_| true)?
             .into_iter()
             .flat_map(|visited| visited.files)
             .filter_map(|file| file.split('.').next().map(str::to_owned))
@@ -444,6 +445,36 @@ pub fn update(
     Ok(entries! { "_error" => "Esky not available as import" }.into())
 }
 
+/// Asks the master whose process or machine this is; only its own runners can.
+fn ask_here(cx: &Cx, what: &str, load: Dict) -> Result<Value> {
+    if cx.opt_str("__role").as_deref() != Some("master") {
+        return Err(on_the_master(what));
+    }
+    load.insert("cmd", format!("halite_{what}"));
+    cx.runtime.ask_master(cx, load.into())
+}
+
+/// The arguments of a function of the master: `kwarg`, and what stands beside it.
+fn named(kwarg: Option<Value>, rest: &Rest) -> Dict {
+    let all = Dict::new();
+    for (name, value) in &rest.kwargs {
+        if !name.to_str().starts_with("__") {
+            all.insert(name, value);
+        }
+    }
+    if let Some(Value::Dict(kwarg)) = kwarg {
+        all.update(&kwarg);
+    }
+    all
+}
+
+fn listed(arg: Option<Value>) -> Vec<Value> {
+    match arg {
+        None | Some(Value::Null) => Vec::new(),
+        Some(one) => one.items_of_sequence().unwrap_or_else(|| vec![one.clone()]),
+    }
+}
+
 fn on_the_master(what: &str) -> Error {
     Error::failed(format!(
         "saltutil.{what} needs a master in this process, which a minion has not; publish.runner and \
@@ -458,7 +489,7 @@ fn on_the_master(what: &str) -> Error {
 /// ```
 #[function]
 pub fn runner(
-    _cx: &Cx,
+    cx: &Cx,
     /// The runner function.
     name: String,
     /// Its positional arguments.
@@ -476,8 +507,10 @@ pub fn runner(
     /// Further keyword arguments.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = (name, arg, kwarg, full_return, saltenv, jid, rest);
-    Err(on_the_master("runner"))
+    let _ = (saltenv, jid);
+    let load = entries! { "fun" => name, "arg" => listed(arg), "kwarg" => named(kwarg, &rest) };
+    let data = ask_here(cx, "runner", load)?;
+    Ok(if full_return { data } else { data.get("return").unwrap_or_default() })
 }
 
 /// Run a wheel function of the master on this machine.
@@ -487,14 +520,16 @@ pub fn runner(
 /// ```
 #[function]
 pub fn wheel(
-    _cx: &Cx,
+    cx: &Cx,
     /// The wheel function.
     name: String,
     /// Its arguments.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = (name, rest);
-    Err(on_the_master("wheel"))
+    let load =
+        entries! { "fun" => name, "arg" => rest.args.clone(), "kwarg" => named(None, &rest) };
+    let data = ask_here(cx, "wheel", load)?;
+    Ok(data.get("return").unwrap_or_default())
 }
 
 /// Publish a job from this machine's master and return all returns.
@@ -504,7 +539,7 @@ pub fn wheel(
 /// ```
 #[function]
 pub fn cmd(
-    _cx: &Cx,
+    cx: &Cx,
     /// The minions meant.
     tgt: Value,
     /// The function.
@@ -527,8 +562,14 @@ pub fn cmd(
     /// Further options of the client.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = (tgt, fun, arg, timeout, tgt_type, ret, kwarg, ssh, rest);
-    Err(on_the_master("cmd"))
+    if ssh {
+        return Err(Error::failed("saltutil.cmd: `ssh` is not built yet"));
+    }
+    let load = entries! {
+        "tgt" => tgt, "fun" => fun, "arg" => listed(arg), "timeout" => timeout,
+        "tgt_type" => tgt_type, "ret" => ret, "kwarg" => named(kwarg, &rest),
+    };
+    ask_here(cx, "cmd", load)
 }
 
 /// Publish a job from this machine's master and return the returns as they come.

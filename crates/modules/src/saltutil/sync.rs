@@ -113,7 +113,7 @@ fn module_dir(cx: &Cx, form: &str) -> Result<PathBuf> {
 
 /// Copies a file unless it is there already; tells whether it did.
 fn copy(cx: &Cx, source: &Path, dest: &Path) -> Result<bool> {
-    if cx.host.is_file(dest) {
+    if cx.host.is_file(dest)? {
         let hash = |path: &Path| Kind::Sha256.of_file(&*cx.host, path);
         if hash(source)? == hash(dest)? {
             return Ok(false);
@@ -130,7 +130,7 @@ fn copy(cx: &Cx, source: &Path, dest: &Path) -> Result<bool> {
 
 fn clean(cx: &Cx, folder: &Path, served: &BTreeSet<String>) -> Result<()> {
     let mut folders = Vec::new();
-    for visited in walk(cx, folder, &|_| true) {
+    for visited in walk(cx, folder, &|_| true)? {
         for name in &visited.files {
             let path = visited.path.join(name);
             let rel = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();

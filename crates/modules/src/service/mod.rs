@@ -27,7 +27,7 @@ module! {
 
 /// Tells whether systemd manages this machine.
 pub fn is_booted(cx: &Cx) -> bool {
-    cx.host.is_dir(Path::new("/run/systemd/system"))
+    cx.host.is_dir(Path::new("/run/systemd/system")).unwrap_or(false)
 }
 
 /// Tells whether systemd is installed but does not run.

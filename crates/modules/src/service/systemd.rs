@@ -51,7 +51,7 @@ fn change(cx: &Cx, words: &[&str], no_block: bool) -> Result<Ran> {
     let mut all = Vec::new();
     let wanted = cx.opt("systemd.scope").is_none_or(|flag| flag.truthy());
     if wanted
-        && cx.host.is_dir(Path::new("/run/systemd/system"))
+        && cx.host.is_dir(Path::new("/run/systemd/system"))?
         && cx.host.which("systemd-run").is_some()
     {
         all.extend(["systemd-run", "--scope"]);

@@ -162,7 +162,7 @@ pub fn renderer(
         text,
         source,
         saltenv,
-        sls: None,
+        sls: Some(String::new()),
         context: rest.kwargs,
     };
     cx.runtime.compile(cx, &template)
@@ -434,6 +434,7 @@ pub fn path_exists(
 pub fn findup(
     cx: &Cx,
     /// Where to begin.
+    #[arg(required)]
     startpath: Option<String>,
     /// A name or a list of names.
     filenames: Value,

@@ -192,7 +192,9 @@ impl Store {
                 None => text += &format!("{} {enc} {}\n", entry.hostname, entry.key),
             }
         }
-        if let Some(folder) = file.parent().filter(|folder| !cx.host.is_dir(folder)) {
+        if let Some(folder) = file.parent()
+            && !cx.host.is_dir(folder)?
+        {
             cx.host.create_dirs(folder, None)?;
             if self.user.is_some() {
                 self.own(cx, folder)?;
@@ -227,7 +229,7 @@ impl Store {
     }
 
     fn must_exist(&self, cx: &Cx, file: &Path) -> Result<()> {
-        if cx.host.is_file(file) {
+        if cx.host.is_file(file)? {
             return Ok(());
         }
         Err(Error::failed(format!("Known hosts file {} does not exist", file.display())))

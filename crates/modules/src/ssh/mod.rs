@@ -86,7 +86,11 @@ pub fn keys_of(
     config: &str,
     kind: Option<&str>,
 ) -> Result<Vec<(Key, String)>> {
-    let Ok(path) = file_of(cx, name, config) else { return Ok(Vec::new()) };
+    let path = match file_of(cx, name, config) {
+        Ok(path) => path,
+        Err(error @ Error::Host(_)) => return Err(error),
+        Err(_) => return Ok(Vec::new()),
+    };
     match cx.host.read_text_if_there(&path)? {
         Some(text) => read_all(&text, kind),
         None => Ok(Vec::new()),
@@ -132,15 +136,18 @@ pub fn put_key(
         }
         Status::Add => {}
     }
-    if path.starts_with(&user.home) && !cx.host.is_dir(Path::new(&user.home)) {
+    if path.starts_with(&user.home) && !cx.host.is_dir(Path::new(&user.home))? {
         return Ok("fail");
     }
-    if let Some(folder) = path.parent().filter(|folder| !cx.host.is_dir(folder)) {
-        cx.host.create_dirs(folder, None)?;
-        if root {
-            cx.host.set_owner(folder, uid, gid, true)?;
+    if let Some(folder) = path.parent()
+        && !cx.host.is_dir(folder)?
+    {
+        if let Some(above) = folder.parent() {
+            cx.host.create_dirs(above, None)?;
         }
-        cx.host.set_mode(folder, 0o700)?;
+        let owner = if root { (uid, gid) } else { (None, None) };
+        let how = Write { mode: Some(0o700), uid: owner.0, gid: owner.1 };
+        cx.host.create_dir_owned(folder, &how)?;
         restore_context(cx, folder)?;
     }
     let old = cx.host.read_text_if_there(&path)?;
@@ -237,7 +244,7 @@ pub fn host_keys(
         if (end.is_empty() && !private) || (end == "-cert.pub" && !certs) {
             continue;
         }
-        let text = cx.host.read_text(&folder.join(&file)).unwrap_or_default();
+        let text = cx.host.read_text(&folder.join(&file))?;
         found.insert(format!("{kind}{end}"), text.trim());
     }
     Ok(found)
@@ -279,7 +286,8 @@ pub fn auth_keys(
     };
     let found = Dict::new();
     for name in users {
-        let there = file_of(cx, &name, &config).is_ok_and(|path| cx.host.is_file(&path));
+        let Ok(path) = file_of(cx, &name, &config) else { continue };
+        let there = cx.host.is_file(&path)?;
         if there {
             found.insert(&name, shown(&keys_of(cx, &name, &config, kind)?));
         }
@@ -335,6 +343,7 @@ pub fn check_key(
     /// Its comment.
     comment: String,
     /// Its options.
+    #[arg(required)]
     options: Option<Strings>,
     /// The user's file, relative to the home folder.
     #[default(USUAL.to_owned())]
@@ -505,6 +514,7 @@ pub fn set_auth_key(
 pub fn get_known_host_entries(
     cx: &Cx,
     /// Whose file.
+    #[arg(required)]
     user: Option<String>,
     /// The host.
     hostname: String,
@@ -700,7 +710,7 @@ pub fn user_keys(
         let keys = Dict::new();
         for file in &files {
             let path = Path::new(&user.home).join(".ssh").join(file);
-            if let Ok(Some(text)) = cx.host.read_text_if_there(&path) {
+            if let Some(text) = cx.host.read_text_if_there(&path)? {
                 let shown = file.rsplit('/').next().unwrap_or(file);
                 keys.insert(shown, text.trim());
             }

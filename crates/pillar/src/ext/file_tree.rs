@@ -85,7 +85,7 @@ impl Reading<'_> {
     }
 
     fn root(&self, root: &Path) -> Result<Value> {
-        if !self.host().is_dir(root) {
+        if !self.host().is_dir(root)? {
             tracing::error!("file_tree: {} is not a directory", root.display());
             return Ok(Value::dict());
         }
@@ -101,9 +101,9 @@ impl Reading<'_> {
         }
         let id = RelPath::new(self.cx.minion_id).filter(|id| !id.as_str().contains('/'));
         let own = id.map(|id| id.below(&root.join("hosts")));
-        match own.filter(|own| self.host().is_dir(own)) {
-            Some(own) => merged(&all, &self.folder(&own, "", 0)?),
-            None => Ok(all),
+        match own {
+            Some(own) if self.host().is_dir(&own)? => merged(&all, &self.folder(&own, "", 0)?),
+            _ => Ok(all),
         }
     }
 
@@ -117,7 +117,7 @@ impl Reading<'_> {
             let name = name.to_string_lossy();
             let path = if rel.is_empty() { name.to_string() } else { format!("{rel}/{name}") };
             let full = top.join(&path);
-            let is_link = self.host().is_link(&full);
+            let is_link = self.host().is_link(&full)?;
             match self.host().stat(&full, true).map(|stat| stat.kind) {
                 Ok(Kind::Dir) if is_link && !self.follow_links => {
                     node.insert(&*name, Value::dict());

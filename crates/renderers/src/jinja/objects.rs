@@ -62,7 +62,11 @@ pub(crate) enum Missing {
     Of(Value, Value),
     Hint(String),
     /// A name that an imported module does not have, and what to say of it.
-    Export { module: Value, name: SmolStr, hint: String },
+    Export {
+        module: Value,
+        name: SmolStr,
+        hint: String,
+    },
 }
 
 impl Undefined {

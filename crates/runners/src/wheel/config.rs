@@ -36,9 +36,10 @@ pub fn apply(
     let file = conf_file(cx)?;
     // differs: Salt writes all options with their defaults into the file; here the one is changed,
     // and comments are lost as they are there.
-    let text = if cx.host.is_file(&file) { cx.host.read(&file)? } else { Vec::new() };
+    let text = if cx.host.is_file(&file)? { cx.host.read(&file)? } else { Vec::new() };
     let text = String::from_utf8_lossy(&text).into_owned();
-    let before = yaml::load(&text, &yaml::LoadOptions::default()).map_err(|error| Error::failed(error.to_string()))?;
+    let before = yaml::load(&text, &yaml::LoadOptions::default())
+        .map_err(|error| Error::failed(error.to_string()))?;
     let options = before.as_dict().cloned().unwrap_or_default();
     options.insert(key.as_str(), value);
     save(cx, &file, &options)?;
@@ -65,7 +66,8 @@ pub fn update_config(
     let options = match &yaml_contents {
         Value::Dict(options) => options.clone(),
         other => {
-            let read = yaml::load(&other.to_str(), &yaml::LoadOptions::default()).map_err(|error| Error::failed(error.to_string()))?;
+            let read = yaml::load(&other.to_str(), &yaml::LoadOptions::default())
+                .map_err(|error| Error::failed(error.to_string()))?;
             read.as_dict().cloned().ok_or_else(|| Error::invalid("yaml_contents must be a dict"))?
         }
     };

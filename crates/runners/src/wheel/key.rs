@@ -270,7 +270,7 @@ pub fn master_key_str(cx: &Cx) -> Result<Value> {
     let name = format!("{}.pub", id.strip_suffix("_master").unwrap_or(&id));
     let folder = cx.opt_str("pki_dir").unwrap_or_default();
     let own = Path::new(folder.as_str()).join(&name);
-    let path = if cx.host.is_file(&own) { own } else { own.with_file_name("master.pub") };
+    let path = if cx.host.is_file(&own)? { own } else { own.with_file_name("master.pub") };
     let text = String::from_utf8_lossy(&cx.host.read(&path)?).into_owned();
     Ok(dict! { "local" => dict! { name.as_str() => text } })
 }

@@ -36,7 +36,7 @@ fn below(cx: &Cx, root: &Path, path: &str) -> Option<PathBuf> {
 fn files(cx: &Cx, option: &str, path: &str, saltenv: &str) -> Vec<PathBuf> {
     let roots = roots_of(cx, option, saltenv).unwrap_or_default();
     let place = |root: &PathBuf| below(cx, root, path);
-    roots.iter().filter_map(place).filter(|full| cx.host.is_file(full)).collect()
+    roots.iter().filter_map(place).filter(|full| cx.host.is_file(full).unwrap_or(false)).collect()
 }
 
 pub(super) fn find(cx: &Cx, option: &str, path: &str, saltenv: &str) -> Result<Value> {
@@ -68,7 +68,8 @@ fn tree(cx: &Cx, folder: &Path, depth: usize) -> Dict {
     for name in cx.host.read_dir(folder).unwrap_or_default() {
         let path = folder.join(&name);
         let name = name.to_string_lossy().into_owned();
-        if cx.host.is_dir(&path) && !cx.host.is_link(&path) {
+        let stat = cx.host.stat(&path, false);
+        if stat.is_ok_and(|stat| stat.kind == halite_spec::host::Kind::Dir) {
             shown.insert(name, tree(cx, &path, depth - 1));
         } else {
             shown.insert(name, "f");
@@ -89,7 +90,8 @@ pub(super) fn list_roots(cx: &Cx, option: &str) -> Result<Dict> {
     for env in envs.keys() {
         let env = env.to_str();
         let trees = list_env(cx, option, &env)?.entries();
-        let each = trees.into_iter().map(|(root, tree)| Value::from(Dict::from_iter([(root, tree)])));
+        let each =
+            trees.into_iter().map(|(root, tree)| Value::from(Dict::from_iter([(root, tree)])));
         all.insert(env, Value::list(each));
     }
     Ok(all)

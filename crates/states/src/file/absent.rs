@@ -70,7 +70,7 @@ impl State for Exists {
 
     fn observe(&self, cx: &Cx) -> Result<String> {
         let name = given(cx, &self.name, "exists")?;
-        if !cx.host.exists(Path::new(&name)) {
+        if !cx.host.exists(Path::new(&name))? {
             return Err(Error::failed(format!("Specified path {name} does not exist")));
         }
         Ok(name)
@@ -97,7 +97,7 @@ impl State for Missing {
 
     fn observe(&self, cx: &Cx) -> Result<String> {
         let name = given(cx, &self.name, "missing")?;
-        if cx.host.exists(Path::new(&name)) {
+        if cx.host.exists(Path::new(&name))? {
             return Err(Error::failed(format!("Specified path {name} exists")));
         }
         Ok(name)
@@ -132,7 +132,7 @@ impl State for Pruned {
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = expand_user(cx, &self.name);
-        if !cx.host.is_dir(Path::new(&name)) {
+        if !cx.host.is_dir(Path::new(&name))? {
             return Ok(Found::right(format!("Directory {name} is not present")));
         }
         let plan = Plan::change("deleted", name.as_str())
@@ -258,12 +258,12 @@ impl Tidied {
         let today = day_of(now);
         let limit = bytes_of(&self.size);
         let mut found = Vec::new();
-        let mut visited = walk(cx, Path::new(name), &|_| true);
+        let mut visited = walk(cx, Path::new(name), &|_| true)?;
         visited.reverse();
         for folder in visited {
             for elem in folder.files.iter().chain(&folder.dirs) {
                 let path = folder.path.join(elem);
-                let Ok(own) = cx.host.stat(&path, false) else { continue };
+                let Some(own) = cx.host.stat_if_there(&path, false)? else { continue };
                 let (stat, removable, size) = match own.kind {
                     Kind::Link => (own, self.rmlinks, 0),
                     Kind::Dir => (own, self.rmdirs, 0),
@@ -309,7 +309,7 @@ impl State for Tidied {
         if !is_abs(&name) {
             return Err(Error::failed(format!("Specified file {name} is not an absolute path")));
         }
-        if !cx.host.is_dir(Path::new(&name)) {
+        if !cx.host.is_dir(Path::new(&name))? {
             return Err(Error::failed(format!("{name} does not exist or is not a directory.")));
         }
         let found = self.old_ones(cx, &name)?;

@@ -68,8 +68,8 @@ impl Cached {
 
     /// A file of this machine is only looked at.
     fn local(&self, cx: &Cx, sum: Option<&Sum>) -> Result<String> {
-        let path = real(cx, &expand_user(cx, &local_path(&self.name)));
-        if !cx.host.exists(Path::new(&path)) {
+        let path = real(cx, &expand_user(cx, &local_path(&self.name)))?;
+        if !cx.host.exists(Path::new(&path))? {
             return Err(Error::failed(format!("File {path} is not present on the minion")));
         }
         let Some(sum) = sum.filter(|_| !self.skip_verify) else {
@@ -111,7 +111,7 @@ impl State for Cached {
             return self.local(cx, sum.as_ref()).map(Found::right);
         }
         let mut plan = Plan::unknown();
-        plan.pending = match (cached_path(cx, name, &self.saltenv), &sum) {
+        plan.pending = match (cached_path(cx, name, &self.saltenv)?, &sum) {
             (None, _) => format!("File will be cached: {name}"),
             (Some(_), None) => format!("No hash found. File will be cached: {name}"),
             (Some(path), Some(sum)) => {
@@ -136,7 +136,7 @@ impl State for Cached {
         let configured = cx.opt_str("hash_type").and_then(|name| Kind::named(&name));
         let kind = sum.as_ref().map(|sum| sum.kind).or(configured).unwrap_or(Kind::Sha256);
         let hash_of = |path: &Path| kind.of_file(&*cx.host, path);
-        let before = cached_path(cx, name, &self.saltenv);
+        let before = cached_path(cx, name, &self.saltenv)?;
         let before = before.map(|path| hash_of(&path).map(|hash| (path, hash))).transpose()?;
         if let (Some((path, hash)), Some(sum)) = (&before, &sum)
             && *hash == sum.digits
@@ -196,10 +196,10 @@ impl State for NotCached {
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = &self.name;
         if matches!(scheme_of(name).as_str(), "" | "file") {
-            let path = real(cx, &expand_user(cx, &local_path(name)));
+            let path = real(cx, &expand_user(cx, &local_path(name)))?;
             return Ok(Found::right(format!("File {path} is a local path, no action taken")));
         }
-        match cached_path(cx, name, &self.saltenv) {
+        match cached_path(cx, name, &self.saltenv)? {
             None => Ok(Found::right(format!("{name} is not cached"))),
             Some(path) => {
                 let comment = format!("{} was deleted", path.display());
@@ -273,7 +273,7 @@ impl State for Decode {
         };
         let new = kind.of(&bytes);
         let at = Path::new(&self.name);
-        let old = if cx.host.is_file(at) { Some(kind.of_file(&*cx.host, at)?) } else { None };
+        let old = if cx.host.is_file(at)? { Some(kind.of_file(&*cx.host, at)?) } else { None };
         if old.as_ref() == Some(&new) {
             return Ok(Found::right("File is in the correct state."));
         }

@@ -40,7 +40,7 @@ pub(super) fn required(cx: &Cx, folder: &str, require: &Value) -> Result<Vec<Str
 fn managed_by(cx: &Cx, folder: &str, low: &Dict, keep: &mut Vec<String>) -> Result<()> {
     let text = |key: &str| low.get(key).unwrap_or_default().to_str().to_string();
     let name = text("name");
-    if !cx.host.is_dir(Path::new(&name)) {
+    if !cx.host.is_dir(Path::new(&name))? {
         keep.push(name);
         return Ok(());
     }
@@ -48,12 +48,11 @@ fn managed_by(cx: &Cx, folder: &str, low: &Dict, keep: &mut Vec<String>) -> Resu
         return Ok(());
     }
     if text("fun") == "recurse" {
-        if let Ok(kept) = recursed::managed_paths(cx, low) {
-            keep.extend(kept);
-        }
+        // Without knowing what it manages, cleaning would remove what it keeps.
+        keep.extend(recursed::managed_paths(cx, low)?);
         return Ok(());
     }
-    for visited in walk(cx, Path::new(&name), &|_| true) {
+    for visited in walk(cx, Path::new(&name), &|_| true)? {
         keep.push(visited.path.display().to_string());
         for inside in visited.dirs.iter().chain(&visited.files) {
             keep.push(visited.path.join(inside).display().to_string());
@@ -81,7 +80,7 @@ pub(super) fn unkept(
         }
     }
     let mut found = Vec::new();
-    for visited in walk(cx, Path::new(folder), &|_| true) {
+    for visited in walk(cx, Path::new(folder), &|_| true)? {
         let at = visited.path.display().to_string();
         for name in visited.dirs.iter().chain(&visited.files) {
             let path = joined(&at, name);
@@ -91,6 +90,23 @@ pub(super) fn unkept(
         }
     }
     Ok(found)
+}
+
+/// Returns those paths that do not go with another one: Salt names a removed folder, not what was
+/// in it.
+pub(super) fn tops(paths: &[String]) -> Vec<String> {
+    let removed: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+    let alone = |path: &&String| {
+        let mut above = parent(path);
+        while above.len() > 1 {
+            if removed.contains(above) {
+                return false;
+            }
+            above = parent(above);
+        }
+        true
+    };
+    paths.iter().filter(alone).cloned().collect()
 }
 
 /// Removes paths; one that went with its folder already is fine.

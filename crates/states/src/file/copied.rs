@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
-use halite_modules::file::{
-    content::Content,
-    paths::{expand_user, expand_vars, file_name, joined, parent},
-    perms::{Mode, Owner, Wanted},
-    tree::{copy_tree, make_folders, move_any, walk},
+use halite_modules::{
+    file::{
+        content::Content,
+        paths::{expand_user, expand_vars, file_name, joined, parent},
+        perms::{Enforced, Mode, Owner, Wanted},
+        tree::{copy_tree, make_folders, move_any, walk},
+    },
+    temp,
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
+use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::Kind};
 use halite_value::{Dict, entries};
 
 use super::{Found, absolute, default_owner, unknown_owners};
@@ -61,7 +64,7 @@ impl State for Copied {
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let mut name = absolute(cx, &self.name, "copy")?;
         let source = expand_user(cx, &self.source);
-        let Ok(stat) = cx.host.stat(Path::new(&source), true) else {
+        let Some(stat) = cx.host.stat_if_there(Path::new(&source), true)? else {
             return Err(Error::failed(format!("Source file \"{source}\" is not present")));
         };
         let mut comment = format!("Copied \"{source}\" to \"{name}\"");
@@ -69,22 +72,22 @@ impl State for Copied {
         let (user, group, mode) = if self.preserve {
             (Owner::Id(stat.uid), Owner::Id(stat.gid), mode_of_source())
         } else {
-            let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref());
+            let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref())?;
             (user, group, self.mode.clone().or_else(mode_of_source))
         };
         let refused = unknown_owners(cx, Some(&user), Some(&group));
-        if cx.host.is_dir(Path::new(&name)) && self.subdir {
+        if cx.host.is_dir(Path::new(&name))? && self.subdir {
             name = joined(&name, file_name(&source));
         }
         let at = Path::new(&name);
-        if cx.host.stat(at, false).is_ok() {
+        if cx.host.is_there(at)? {
             if !self.force {
                 return Ok(Found::right(format!(
                     "The target file \"{name}\" exists and will not be overwritten"
                 )));
             }
-            let same = cx.host.is_file(at)
-                && cx.host.is_file(Path::new(&source))
+            let same = cx.host.is_file(at)?
+                && cx.host.is_file(Path::new(&source))?
                 && Content::File(source.clone().into()).is_in(cx, at)?;
             if same {
                 comment.push_str(" - files are identical but force flag is set");
@@ -106,42 +109,75 @@ impl State for Copied {
         }
         let (name, source) = (work.name.as_str(), work.source.as_str());
         let (at, from) = (Path::new(name), Path::new(source));
-        if cx.host.stat(at, false).is_ok() {
-            cx.host.remove_all(at).map_err(|_| {
-                Error::failed(format!("Failed to delete \"{name}\" in preparation for forced move"))
-            })?;
-        }
         let folder = parent(name);
-        if !cx.host.is_dir(Path::new(folder)) {
+        if !cx.host.is_dir(Path::new(folder))? {
             if !self.makedirs {
                 return Err(Error::failed(format!("The target directory {folder} is not present")));
             }
             let mode = self.dir_mode.clone().or_else(|| work.mode.as_ref().map(Mode::for_folders));
             make_folders(cx, folder, (Some(&work.user), Some(&work.group)), mode.as_ref())?;
         }
-        let is_dir = cx.host.is_dir(from);
+        let is_dir = cx.host.is_dir(from)?;
         let from = if is_dir { from.to_owned() } else { cx.host.real_path(from)? };
-        copy_tree(cx, &from, at, false)
-            .map_err(|_| Error::failed(format!("Failed to copy \"{source}\" to \"{name}\"")))?;
-        let (uid, gid) = (work.user.uid(cx), work.group.gid(cx));
+        // Copied beside its place and renamed when it is whole: a copy that broke off would look
+        // finished to the next run.
+        let beside = temp::fresh_path(cx, folder, ".", ".copy");
+        let made = self.make(cx, &from, &beside, is_dir, &work).and_then(|enforced| {
+            let in_the_way = cx.host.stat_if_there(at, false)?;
+            if in_the_way.is_some_and(|stat| is_dir || stat.kind == Kind::Dir) {
+                cx.host.remove_all(at).map_err(|_| {
+                    Error::failed(format!(
+                        "Failed to delete \"{name}\" in preparation for forced move"
+                    ))
+                })?;
+            }
+            cx.host.rename(&beside, at)?;
+            Ok(enforced)
+        });
+        let enforced = match made {
+            Ok(enforced) => enforced,
+            Err(error) => {
+                let _ = cx.host.remove_all(&beside);
+                return Err(error);
+            }
+        };
+        let changes = entries! { name => source };
+        let applied = Applied::changes(changes.clone()).comment(work.comment);
+        let Some(enforced) = enforced else { return Ok(applied) };
+        changes.update(&enforced.changes);
+        Ok(applied)
+    }
+}
+
+impl Copied {
+    fn make(
+        &self,
+        cx: &Cx,
+        from: &Path,
+        to: &Path,
+        is_dir: bool,
+        work: &CopyWork,
+    ) -> Result<Option<Enforced>> {
+        copy_tree(cx, from, to, false).map_err(|_| {
+            Error::failed(format!("Failed to copy \"{}\" to \"{}\"", work.source, work.name))
+        })?;
         if is_dir {
-            for visited in walk(cx, at, &|_| true) {
+            let (uid, gid) = (work.user.known_uid(cx)?, work.group.known_gid(cx)?);
+            for visited in walk(cx, to, &|_| true)? {
                 for inside in visited.dirs.iter().chain(&visited.files) {
-                    cx.host.set_owner(&visited.path.join(inside), uid, gid, false)?;
+                    cx.host.set_owner(&visited.path.join(inside), Some(uid), Some(gid), false)?;
                 }
             }
         }
-        let changes = entries! { name => source };
-        let mut applied = Applied::changes(changes.clone()).comment(work.comment);
-        if !self.preserve {
-            let wanted = Wanted::new(Some(work.user), Some(work.group), work.mode);
-            let enforced = wanted.enforce(cx, at, false)?;
-            changes.update(&enforced.changes);
-            if !enforced.problems.is_empty() {
-                applied = Applied::failed(changes, enforced.problems.join("; "));
-            }
+        if self.preserve {
+            return Ok(None);
         }
-        Ok(applied)
+        let (user, group) = (Some(work.user.clone()), Some(work.group.clone()));
+        let enforced = Wanted::new(user, group, work.mode.clone()).enforce(cx, to, false)?;
+        if !enforced.problems.is_empty() {
+            return Err(Error::failed(enforced.problems.join("; ")));
+        }
+        Ok(Some(enforced))
     }
 }
 
@@ -167,12 +203,12 @@ impl State for Rename {
         let name = absolute(cx, &self.name, "rename")?;
         let name = expand_vars(cx, &name);
         let source = expand_vars(cx, &expand_user(cx, &self.source));
-        if cx.host.stat(Path::new(&source), false).is_err() {
+        if !cx.host.is_there(Path::new(&source))? {
             return Ok(Found::right(format!(
                 "Source file \"{source}\" has already been moved out of place"
             )));
         }
-        if cx.host.stat(Path::new(&name), false).is_ok() && !self.force {
+        if cx.host.is_there(Path::new(&name))? && !self.force {
             return Ok(Found::right(format!(
                 "The target file \"{name}\" exists and will not be overwritten"
             )));
@@ -190,13 +226,13 @@ impl State for Rename {
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let Some((name, source)) = seen.work else { return Ok(Applied::as_planned()) };
         let at = Path::new(&name);
-        if cx.host.stat(at, false).is_ok() {
+        if cx.host.is_there(at)? {
             cx.host.remove_all(at).map_err(|_| {
                 Error::failed(format!("Failed to delete \"{name}\" in preparation for forced move"))
             })?;
         }
         let folder = parent(&name);
-        if !cx.host.is_dir(Path::new(folder)) {
+        if !cx.host.is_dir(Path::new(folder))? {
             if !self.makedirs {
                 return Err(Error::failed(format!("The target directory {folder} is not present")));
             }

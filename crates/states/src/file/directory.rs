@@ -10,7 +10,7 @@ use halite_modules::{
         tree::{Visited, make_folders, walk},
     },
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::Kind};
+use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
 use halite_value::{Dict, Value, dict, entries};
 
 use super::{Found, absolute, clean, unknown_owners};
@@ -154,25 +154,25 @@ pub(super) struct Plain {
 
 impl Plain {
     /// What is to be changed, as `{path: {…}}`.
-    pub(super) fn look(&self, cx: &Cx, path: &str) -> Dict {
+    pub(super) fn look(&self, cx: &Cx, path: &str) -> Result<Dict> {
         let wanted = Wanted::new(self.user.clone(), self.group.clone(), self.mode.clone());
         let at = Path::new(path);
         let changes = Dict::new();
-        if !cx.host.is_dir(at) {
+        if !cx.host.is_dir(at)? {
             changes.insert(path, dict! { "directory" => "new" });
-        } else if let Ok(stat) = cx.host.stat(at, false) {
+        } else if let Some(stat) = cx.host.stat_if_there(at, false)? {
             let differing = wanted.differences(cx, at, &stat);
             if !differing.is_empty() {
                 changes.insert(path, differing);
             }
         }
-        changes
+        Ok(changes)
     }
 
     /// Changes it; returns the changes and what went wrong.
     pub(super) fn make(&self, cx: &Cx, path: &str, changes: &Dict) -> Result<Vec<String>> {
         let at = Path::new(path);
-        if !cx.host.is_dir(at) {
+        if !cx.host.is_dir(at)? {
             let owner = (self.user.as_ref(), self.group.as_ref());
             make_folders(cx, path, owner, self.mode.as_ref())?;
             return Ok(Vec::new());
@@ -197,13 +197,13 @@ impl Directory {
     /// What stands where the folder shall be.
     fn in_the_way(&self, cx: &Cx, name: &str, changes: &Dict) -> Result<Option<InTheWay>> {
         let at = Path::new(name);
-        let is_link = cx.host.is_link(at);
-        let is_file = cx.host.is_file(at);
+        let is_link = cx.host.is_link(at)?;
+        let is_file = cx.host.is_file(at)?;
         if !(is_file || (is_link && (!self.allow_symlink || self.force))) {
             return Ok(None);
         }
         if let Some(backup) = &self.backupname {
-            if cx.host.stat(Path::new(backup), false).is_ok() {
+            if cx.host.is_there(Path::new(backup))? {
                 if !self.force {
                     return Err(Error::failed(format!(
                         "File exists where the backup target {backup} should go"
@@ -225,17 +225,27 @@ impl Directory {
     }
 
     /// Compares one path, and notes what differs.
-    fn compare(&self, cx: &Cx, path: PathBuf, wanted: Wanted, work: &mut Work, changes: &Dict) {
-        let Ok(stat) =
-            cx.host.stat(&path, self.follow_symlinks).or_else(|_| cx.host.stat(&path, false))
-        else {
-            return;
+    fn compare(
+        &self,
+        cx: &Cx,
+        path: PathBuf,
+        wanted: Wanted,
+        work: &mut Work,
+        changes: &Dict,
+    ) -> Result<()> {
+        let stat = match cx.host.stat_if_there(&path, self.follow_symlinks)? {
+            Some(stat) => stat,
+            None => match cx.host.stat_if_there(&path, false)? {
+                Some(stat) => stat,
+                None => return Ok(()),
+            },
         };
         let differing = wanted.differences(cx, &path, &stat);
         if !differing.is_empty() {
             changes.insert(path.display().to_string(), differing);
             work.enforce.push((path, wanted));
         }
+        Ok(())
     }
 
     fn compare_below(
@@ -245,7 +255,7 @@ impl Directory {
         below: Below,
         work: &mut Work,
         changes: &Dict,
-    ) {
+    ) -> Result<()> {
         let (dir_mode, file_mode) = self.modes();
         let limited = |mode: Option<Mode>| Wanted {
             user: self.user.clone().filter(|_| below.user),
@@ -257,15 +267,16 @@ impl Directory {
         for folder in visited {
             if !below.ignore_files {
                 for name in &folder.files {
-                    self.compare(cx, folder.path.join(name), for_files.clone(), work, changes);
+                    self.compare(cx, folder.path.join(name), for_files.clone(), work, changes)?;
                 }
             }
             if !below.ignore_dirs {
                 for name in &folder.dirs {
-                    self.compare(cx, folder.path.join(name), for_dirs.clone(), work, changes);
+                    self.compare(cx, folder.path.join(name), for_dirs.clone(), work, changes)?;
                 }
             }
         }
+        Ok(())
     }
 
     fn compare_clean(
@@ -321,7 +332,7 @@ impl State for Directory {
         let below = Below::parse(self.recurse.as_ref())?;
         work.below = below.unwrap_or_default();
         let told = Dict::new();
-        work.is_new = work.in_the_way.is_some() || !cx.host.is_dir(&at);
+        work.is_new = work.in_the_way.is_some() || !cx.host.is_dir(&at)?;
         if work.is_new {
             told.insert(name.as_str(), dict! { "directory" => "new" });
         } else {
@@ -329,16 +340,20 @@ impl State for Directory {
             let visited = match depth {
                 Some(0) => Vec::new(),
                 _ if below.is_none() && !self.clean => Vec::new(),
-                _ => walk(cx, &at, &|level| depth.is_none_or(|depth| level < depth)),
+                _ => walk(cx, &at, &|level| depth.is_none_or(|depth| level < depth))?,
             };
             if let Some(below) = below {
-                self.compare_below(cx, &visited, below, &mut work, &told);
+                self.compare_below(cx, &visited, below, &mut work, &told)?;
             }
             if !self.children_only {
                 // differs: genuine Salt overlooks the folder's own owner and mode where `recurse`
                 // does not name them.
                 let wanted = self.wanted(self.modes().0);
-                self.compare(cx, at.clone(), wanted, &mut work, &told);
+                let below = work.enforce.len();
+                self.compare(cx, at.clone(), wanted, &mut work, &told)?;
+                // Salt begins with the folder itself, so that the last change below it is told.
+                let own = work.enforce.len() - below;
+                work.enforce.rotate_right(own);
             }
             if self.clean {
                 self.compare_clean(cx, &name, &visited, &mut work, &told)?;
@@ -372,7 +387,7 @@ impl State for Directory {
         let changes = Dict::new();
         match &work.in_the_way {
             Some(InTheWay::Rename(backup)) => {
-                if cx.host.stat(Path::new(backup), false).is_ok() {
+                if cx.host.is_there(Path::new(backup))? {
                     cx.host.remove_all(Path::new(backup))?;
                 }
                 cx.host.rename(at, Path::new(backup))?;
@@ -393,7 +408,14 @@ impl State for Directory {
         }
         let mut problems = Vec::new();
         for (path, wanted) in &work.enforce {
-            let Ok(enforced) = wanted.enforce(cx, path, self.follow_symlinks) else { continue };
+            let enforced = match wanted.enforce(cx, path, self.follow_symlinks) {
+                Ok(enforced) => enforced,
+                Err(Error::Host(error)) if error.is_missing() => continue,
+                Err(error) => {
+                    problems.push(error.to_string());
+                    continue;
+                }
+            };
             // Salt adds what it changed below the top, too.
             changes.update(&enforced.changes);
             problems.extend(enforced.problems);
@@ -402,7 +424,7 @@ impl State for Directory {
         let result = comment.is_empty();
         if !work.remove.is_empty() {
             clean::remove(cx, &work.remove)?;
-            changes.insert("removed", work.remove.clone());
+            changes.insert("removed", clean::tops(&work.remove));
             comment = format!("Files cleaned from directory {name}");
         }
         if comment.is_empty() {
@@ -423,14 +445,15 @@ impl State for Directory {
 
 impl Directory {
     fn create(&self, cx: &Cx, name: &str, changes: &Dict) -> Result<Applied> {
-        if !cx.host.is_dir(Path::new(parent(name))) && !self.makedirs {
+        if !cx.host.is_dir(Path::new(parent(name)))? && !self.makedirs {
+            // Salt tells the planned change all the same.
+            changes.insert(name, entries! { "directory" => "new" });
             let text = format!("No directory to create {name} in");
             return Ok(Applied::failed(changes.clone(), text));
         }
         let owner = (self.user.as_ref(), self.group.as_ref());
         make_folders(cx, name, owner, self.modes().0.as_ref())?;
-        let is_dir = cx.host.stat(Path::new(name), true).is_ok_and(|stat| stat.kind == Kind::Dir);
-        if !is_dir {
+        if !cx.host.is_dir(Path::new(name))? {
             return Ok(Applied::failed(
                 changes.clone(),
                 format!("Failed to create directory {name}"),

@@ -91,7 +91,7 @@ impl State for Replace {
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = absolute(cx, &self.name, "replace")?;
-        if !cx.host.exists(Path::new(&name)) {
+        if !cx.host.exists(Path::new(&name))? {
             if self.ignore_if_missing {
                 return Ok(unchanged());
             }
@@ -108,7 +108,7 @@ impl State for Replace {
             backslash_literal: self.backslash_literal,
             encoding: self.encoding.clone(),
         };
-        let path = real(cx, &name);
+        let path = real(cx, &name)?;
         let edited = edit.run(&path, cx.host.read(Path::new(&path))?)?;
         if !edited.changed() {
             return Ok(unchanged());
@@ -183,7 +183,7 @@ impl State for Line {
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = absolute(cx, &self.name, "line")?;
         let at = Path::new(&name);
-        let is_new = !cx.host.exists(at);
+        let is_new = !cx.host.exists(at)?;
         if is_new && !self.create {
             return Err(Error::failed(format!("{name}: file not found")));
         }
@@ -203,7 +203,7 @@ impl State for Line {
             after: self.after.clone(),
             indent: self.indent,
         };
-        let path = if is_new { name.clone() } else { real(cx, &name) };
+        let path = if is_new { name.clone() } else { real(cx, &name)? };
         let old = if is_new { String::new() } else { cx.host.read_text(Path::new(&path))? };
         let new = edit.run(&old)?;
         if old == new && !is_new {
@@ -366,7 +366,7 @@ struct Commenting<'a> {
 impl Commenting<'_> {
     fn look(&self, cx: &Cx, content: &[u8]) -> Result<Found<(Work, Applied)>> {
         let name = &self.name;
-        let path = real(cx, name);
+        let path = real(cx, name)?;
         let done = comment_lines(content, self.regex, self.char, self.on)?;
         let changes = Dict::new();
         if done.new != content {

@@ -141,7 +141,7 @@ impl Work {
     fn apply(work: Option<Self>, cx: &Cx) -> Result<Applied> {
         let Some(work) = work else { return Ok(Applied::as_planned()) };
         let folder = parent(&work.name);
-        if !cx.host.is_dir(Path::new(folder)) {
+        if !cx.host.is_dir(Path::new(folder))? {
             if !work.makedirs {
                 return Err(Error::failed(format!("{}: file not found", work.name)));
             }
@@ -218,7 +218,7 @@ impl State for Append {
         if !is_abs(&name) {
             return Err(Error::failed(format!("Specified file {name} is not an absolute path")));
         }
-        let is_new = !cx.host.exists(Path::new(&name));
+        let is_new = !cx.host.exists(Path::new(&name))?;
         let pieces = match sources.texts(cx)? {
             Some(texts) => texts,
             None => texts(self.text.as_ref().unwrap_or(&Value::Null)),
@@ -316,7 +316,7 @@ impl State for Prepend {
         if !is_abs(&name) {
             return Err(Error::failed(format!("Specified file {name} is not an absolute path")));
         }
-        let is_new = !cx.host.exists(Path::new(&name));
+        let is_new = !cx.host.exists(Path::new(&name))?;
         let pieces = match sources.texts(cx)? {
             Some(texts) => texts,
             None => texts(self.text.as_ref().unwrap_or(&Value::Null)),

@@ -104,7 +104,7 @@ impl Link {
         let (name, target) = (&self.name, &self.target);
         let mut plan = self.compared(cx)?;
         let folder = parent(name);
-        if !cx.host.is_dir(Path::new(folder)) {
+        if !cx.host.is_dir(Path::new(folder))? {
             plan.pending.push_str(&if self.makedirs {
                 format!("\n{folder} will be created")
             } else {
@@ -160,7 +160,7 @@ impl Link {
         let (name, target) = (&self.name, &self.target);
         let at = Path::new(name);
         let folder = parent(name);
-        if !cx.host.is_dir(Path::new(folder)) {
+        if !cx.host.is_dir(Path::new(folder))? {
             if !self.makedirs {
                 return Err(Error::failed(format!(
                     "Directory {folder} for symlink is not present"
@@ -238,7 +238,7 @@ impl Link {
                 "Backupname must be an absolute path or a file name: {backup}"
             )));
         };
-        if cx.host.stat(Path::new(&backup), false).is_ok() {
+        if cx.host.is_there(Path::new(&backup))? {
             if !self.force {
                 return Err(Error::failed(format!(
                     "Symlink & backup dest exists and Force not set. {name} -> {target} - backup: \
@@ -260,13 +260,15 @@ impl Symlink {
         let name = given(cx, &self.name, "symlink")?;
         let (mut user, mut group) = (self.user.clone(), self.group.clone());
         if self.inherit_user_and_group
-            && let Ok(stat) = cx.host.stat(Path::new(&name), false)
+            && let Some(stat) = cx.host.stat_if_there(Path::new(&name), false)?
             && stat.kind == Kind::Link
         {
-            user = user.or(Some(Owner::Id(stat.uid)));
-            group = group.or(Some(Owner::Id(stat.gid)));
+            let user_now = cx.host.user_with_id(stat.uid)?.map(|user| Owner::Name(user.name));
+            let group_now = cx.host.group_with_id(stat.gid)?.map(|group| Owner::Name(group.name));
+            user = user.or(user_now).or(Some(Owner::Id(stat.uid)));
+            group = group.or(group_now).or(Some(Owner::Id(stat.gid)));
         }
-        let (user, group) = default_owner(cx, user.as_ref(), group.as_ref());
+        let (user, group) = default_owner(cx, user.as_ref(), group.as_ref())?;
         Ok(Link {
             name,
             target: self.target.clone(),
@@ -329,7 +331,7 @@ impl State for Hardlink {
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = given(cx, &self.name, "hardlink")?;
         let target = &self.target;
-        let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref());
+        let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref())?;
         let mut problems = Vec::new();
         if user.uid(cx).is_none() {
             problems.push(format!("User {user} does not exist"));
@@ -348,13 +350,13 @@ impl State for Hardlink {
             return Err(Error::failed(format!("{}{end}", problems.join(". "))));
         }
         let (at, to) = (Path::new(&name), Path::new(target));
-        if cx.host.is_dir(at) {
+        if cx.host.is_dir(at)? {
             return Err(Error::failed(format!("Unable to hard link to directory {name}")));
         }
-        if cx.host.is_dir(to) {
+        if cx.host.is_dir(to)? {
             return Err(Error::failed(format!("Unable to hard link from directory {target}")));
         }
-        let Ok(original) = cx.host.stat(to, false) else {
+        let Some(original) = cx.host.stat_if_there(to, false)? else {
             return Err(Error::failed(format!("Target {target} for hard link does not exist")));
         };
         let Some(stat) = cx.host.stat_if_there(at, false)? else {
@@ -399,13 +401,13 @@ impl State for Hardlink {
         let target = &self.target;
         let at = Path::new(&name);
         let folder = parent(&name);
-        if !cx.host.is_dir(Path::new(folder)) {
+        if !cx.host.is_dir(Path::new(folder))? {
             if !self.makedirs {
                 return Err(Error::failed(format!(
                     "Directory {folder} for hard link is not present"
                 )));
             }
-            let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref());
+            let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref())?;
             make_folders(cx, folder, (Some(&user), Some(&group)), self.dir_mode.as_ref())?;
         }
         let changes = Dict::new();

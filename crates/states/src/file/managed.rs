@@ -312,7 +312,7 @@ impl Managed {
     }
 
     /// The content is left alone: only owner and mode count.
-    fn only_perms(&self, cx: &Cx, name: &str, mut request: Request) -> Result<Found<Work>> {
+    fn only_perms(&self, cx: &Cx, name: &str, mut request: Request) -> Result<Found<Option<Work>>> {
         request.contents = None;
         request.origin.source = None;
         let view = request.look(cx)?;
@@ -330,7 +330,7 @@ impl Managed {
         }
         plan.warnings = self.warnings();
         let refused = unknown_owners(cx, self.user.as_ref(), self.group.as_ref());
-        Ok(Found::todo(plan, Work { request, view, refused }))
+        Ok(Found::todo(plan, Some(Work { request, view, refused })))
     }
 
     /// Checks the signature of the source, if one is given.
@@ -390,7 +390,8 @@ impl Managed {
 }
 
 impl State for Managed {
-    type Seen = Found<Work>;
+    /// No work means that the file cannot be had.
+    type Seen = Found<Option<Work>>;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = expand_user(cx, &self.name);
@@ -399,7 +400,7 @@ impl State for Managed {
         }
         let contents = self.contents(cx)?;
         let at = Path::new(&name);
-        if !self.create && !cx.host.is_file(at) {
+        if !self.create && !cx.host.is_file(at)? {
             return Ok(Found::right(format!(
                 "File {name} is not present and is not set for creation"
             )));
@@ -411,7 +412,10 @@ impl State for Managed {
         if stat.as_ref().is_some_and(|stat| stat.kind == Kind::Dir) {
             return Err(Error::failed(format!("Specified target {name} is a directory")));
         }
-        let source = self.source.clone().filter(Value::truthy);
+        // An empty list is a list of which none was found.
+        let is_list = |source: &Value| source.items_of_sequence().is_some();
+        let source =
+            self.source.clone().filter(|source| source.truthy() || is_list(source));
         let mut request = self.request(cx, &name, contents)?;
         let mut replace = self.replace && (source.is_some() || request.contents.is_some());
         let chosen = match &source {
@@ -432,11 +436,11 @@ impl State for Managed {
         if !replace && stat.is_some() {
             return self.only_perms(cx, &name, request);
         }
-        let view = request.look(cx).map_err(|error| match error {
-            Error::Failed(text) | Error::Invalid(text) => unable(&text),
-            Error::Cancelled => Error::Cancelled,
-            other => unable(&other.to_string()),
-        })?;
+        let view = match request.look(cx) {
+            Ok(view) => view,
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            Err(error) => return Ok(Found::todo(impossible(&error), None)),
+        };
         let changes = view.expected(&request);
         let mut found = if changes.is_empty() {
             let (test, real) = (
@@ -450,7 +454,7 @@ impl State for Managed {
                  be different due to other states."
             ));
             let refused = unknown_owners(cx, self.user.as_ref(), self.group.as_ref());
-            Found::todo(plan, Work { request, view, refused })
+            Found::todo(plan, Some(Work { request, view, refused }))
         };
         found.plan.warnings = self.warnings();
         Ok(found)
@@ -462,6 +466,7 @@ impl State for Managed {
 
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let Some(work) = seen.work else { return Ok(Applied::as_planned()) };
+        let Some(work) = work else { return Err(unable(&seen.plan.pending)) };
         if let Some(refused) = work.refused {
             return Err(Error::failed(refused));
         }
@@ -479,7 +484,7 @@ impl State for Managed {
             work.request.perform(cx, work.view).map_err(|error| unable(&error.to_string()))?;
         if !self.keep_source
             && let Some(source) = source
-            && let Some(cached) = halite_modules::cp::cached_path(cx, &source, &saltenv)
+            && let Some(cached) = halite_modules::cp::cached_path(cx, &source, &saltenv)?
         {
             cx.host.remove_file(&cached)?;
         }
@@ -522,11 +527,18 @@ impl Managed {
     }
 }
 
+/// The source cannot be had: a test says so in other words than the work.
+fn impossible(error: &Error) -> Plan {
+    let mut plan = Plan::unknown().pending(error.to_string());
+    plan.test_result = Some(false);
+    plan
+}
+
 fn unable(text: &str) -> Error {
-    Error::failed(format!(
-        "Unable to manage file: {}",
-        text.trim_start_matches("Unable to manage file: ")
-    ))
+    if text.starts_with("Specified ") && text.contains(" checksum for ") {
+        return Error::failed(text);
+    }
+    Error::failed(format!("Unable to manage file: {text}"))
 }
 
 /// The work done as a state's return.

@@ -126,7 +126,7 @@ fn given(cx: &Cx, name: &str, state: &str) -> Result<String> {
 /// The name of a file that must be there.
 fn existing(cx: &Cx, name: &str, state: &str) -> Result<String> {
     let name = absolute(cx, name, state)?;
-    if cx.host.exists(std::path::Path::new(&name)) {
+    if cx.host.exists(std::path::Path::new(&name))? {
         Ok(name)
     } else {
         Err(Error::failed(format!("{name}: file not found")))
@@ -151,23 +151,28 @@ fn unknown_owners(cx: &Cx, user: Option<&Owner>, group: Option<&Owner>) -> Optio
 }
 
 /// The user the minion runs as, and that user's group: who owns what nobody is named for.
-fn default_owner(cx: &Cx, user: Option<&Owner>, group: Option<&Owner>) -> (Owner, Owner) {
+fn default_owner(
+    cx: &Cx,
+    user: Option<&Owner>,
+    group: Option<&Owner>,
+) -> Result<(Owner, Owner)> {
     let user = Owner::given(user).cloned().unwrap_or_else(|| {
         let name = cx.opt_str("user").filter(|name| !name.is_empty());
         Owner::Name(name.map_or_else(|| "root".to_owned(), |name| name.to_string()))
     });
-    let group = Owner::given(group).cloned().unwrap_or_else(|| {
-        let account = match &user {
-            Owner::Id(id) => cx.host.user_with_id(*id),
-            Owner::Name(name) => cx.host.user_named(name),
-        };
-        let gid = account.ok().flatten().map_or(0, |account| account.gid);
-        match cx.host.group_with_id(gid) {
-            Ok(Some(group)) => Owner::Name(group.name),
-            _ => Owner::Id(gid),
-        }
-    });
-    (user, group)
+    if let Some(group) = Owner::given(group) {
+        return Ok((user, group.clone()));
+    }
+    let account = match &user {
+        Owner::Id(id) => cx.host.user_with_id(*id)?,
+        Owner::Name(name) => cx.host.user_named(name)?,
+    };
+    let gid = account.map_or(0, |account| account.gid);
+    let group = match cx.host.group_with_id(gid)? {
+        Some(group) => Owner::Name(group.name),
+        None => Owner::Id(gid),
+    };
+    Ok((user, group))
 }
 
 /// Texts given as one, as a list, or as anything else that can be written.

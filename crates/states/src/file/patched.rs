@@ -127,15 +127,15 @@ impl Patch {
             .map_err(|error| Error::failed(format!("Unable to manage file: {error}")))
     }
 
-    fn strip_option(&self, cx: &Cx, work: &Work) -> Option<String> {
-        let is_dir = cx.host.is_dir(Path::new(&work.name));
-        work.strip.filter(|_| is_dir).map(|strip| format!("-p{strip}"))
+    fn strip_option(&self, cx: &Cx, work: &Work) -> Result<Option<String>> {
+        let is_dir = cx.host.is_dir(Path::new(&work.name))?;
+        Ok(work.strip.filter(|_| is_dir).map(|strip| format!("-p{strip}")))
     }
 
     fn run(&self, cx: &Cx, work: &Work, more: &[&str], dry: bool) -> Result<Output> {
         let mut options = work.options.clone();
         options.extend(more.iter().map(|word| (*word).to_owned()));
-        options.extend(self.strip_option(cx, work));
+        options.extend(self.strip_option(cx, work)?);
         let mut command: Command = patch_command(cx, &work.name, "-", &options, dry)?;
         command.stdin = Some(work.patch.clone());
         command.query = dry;
@@ -193,7 +193,7 @@ impl State for Patch {
         if !is_abs(&name) {
             return Err(Error::failed(format!("{name} is not an absolute path")));
         }
-        if !cx.host.exists(Path::new(&name)) {
+        if !cx.host.exists(Path::new(&name))? {
             return Err(Error::failed(format!("{name} does not exist")));
         }
         if let Some(reject) = &self.reject_file {
@@ -201,7 +201,7 @@ impl State for Patch {
             if !is_abs(folder) {
                 return Err(Error::failed(format!("'{reject}' is not an absolute path")));
             }
-            if !cx.host.is_dir(Path::new(folder)) {
+            if !cx.host.is_dir(Path::new(folder))? {
                 return Err(Error::failed(format!(
                     "Parent directory for reject_file '{reject}' either does not exist, or is not \
                      a directory"

@@ -297,6 +297,8 @@ pub(super) fn managed_paths(cx: &Cx, low: &Dict) -> Result<Vec<String>> {
 enum Step {
     /// Something of another kind stands there.
     Clear(String, &'static str),
+    /// It cannot be done; this is why.
+    Fail(String, String),
     Dir(String),
     File(Box<(Request, View)>),
     Link(Link),
@@ -348,16 +350,16 @@ impl Recurse {
         request.backup.clone_from(&self.backup);
         request.makedirs = true;
         request.show_changes = self.show_changes;
-        if !self.replace && cx.host.exists(Path::new(path)) {
+        if !self.replace && cx.host.exists(Path::new(path))? {
             request.origin.source = None;
             request.keep_mode = false;
         }
         Ok(request)
     }
 
-    fn link(&self, cx: &Cx, name: &str, target: &str) -> Link {
-        let (user, group) = super::default_owner(cx, self.user.as_ref(), self.group.as_ref());
-        Link {
+    fn link(&self, cx: &Cx, name: &str, target: &str) -> Result<Link> {
+        let (user, group) = super::default_owner(cx, self.user.as_ref(), self.group.as_ref())?;
+        Ok(Link {
             name: name.to_owned(),
             target: target.to_owned(),
             force: self.force_symlinks,
@@ -369,7 +371,7 @@ impl Recurse {
             atomic: false,
             stay_on_device: false,
             follow: true,
-        }
+        })
     }
 }
 
@@ -407,21 +409,21 @@ impl State for Recurse {
         let sources = available(cx, &self.source)
             .map_err(|error| Error::failed(format!("Recurse failed: {error}")))?;
         let at = Path::new(&name);
-        let is_new = !cx.host.is_dir(at);
-        if is_new && cx.host.exists(at) {
+        let is_new = !cx.host.is_dir(at)?;
+        if is_new && cx.host.exists(at)? {
             return Err(Error::failed(format!("The path {name} exists and is not a directory")));
         }
         let tree = self.choice().tree(cx, &name, &sources)?;
         let mut sum = Sum::default();
         let mut steps = Vec::new();
         for dir in &tree.dirs {
-            self.look_dir(cx, dir, &mut sum, &mut steps);
+            self.look_dir(cx, dir, &mut sum, &mut steps)?;
         }
         for (path, source) in &tree.files {
             self.look_file(cx, path, source, &mut sum, &mut steps)?;
         }
         for link in ordered(&tree.links) {
-            let link = self.link(cx, link, &tree.links[link]);
+            let link = self.link(cx, link, &tree.links[link])?;
             let plan = link.look(cx)?;
             if plan.is_empty() {
                 continue;
@@ -475,7 +477,7 @@ impl State for Recurse {
         }
         if !work.remove.is_empty() {
             clean::remove(cx, &work.remove)?;
-            sum.changes.insert("removed", work.remove);
+            sum.changes.insert("removed", clean::tops(&work.remove));
         }
         let mut comment = sum.text();
         if comment.is_empty() {
@@ -495,18 +497,24 @@ impl State for Recurse {
 }
 
 impl Recurse {
-    fn look_dir(&self, cx: &Cx, dir: &str, sum: &mut Sum, steps: &mut Vec<Step>) {
+    fn look_dir(
+        &self,
+        cx: &Cx,
+        dir: &str,
+        sum: &mut Sum,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
         let at = Path::new(dir);
-        if self.clean && cx.host.exists(at) && !cx.host.is_dir(at) {
+        if self.clean && cx.host.exists(at)? && !cx.host.is_dir(at)? {
             sum.pending = true;
             sum.comments.push((dir.to_owned(), format!("Replacing {dir} with a directory")));
             steps.push(Step::Clear(dir.to_owned(), "Replaced file with a directory"));
             steps.push(Step::Dir(dir.to_owned()));
-            return;
+            return Ok(());
         }
-        let changes = self.plain().look(cx, dir);
+        let changes = self.plain().look(cx, dir)?;
         if changes.is_empty() {
-            return;
+            return Ok(());
         }
         let mut comment = "The following files will be changed:\n".to_owned();
         for (path, differing) in &changes {
@@ -518,6 +526,7 @@ impl Recurse {
         sum.comments.push((dir.to_owned(), comment));
         sum.changes.insert(dir, changes);
         steps.push(Step::Dir(dir.to_owned()));
+        Ok(())
     }
 
     fn look_file(
@@ -530,7 +539,7 @@ impl Recurse {
     ) -> Result<()> {
         let request = self.request(cx, path, source)?;
         let at = Path::new(path);
-        if cx.host.is_dir(at) {
+        if cx.host.is_dir(at)? {
             if self.clean && self.replace {
                 sum.pending = true;
                 let text = format!("Replacing directory {path} with a file");
@@ -543,6 +552,7 @@ impl Recurse {
             sum.failed = true;
             sum.pending = true;
             let text = format!("Specified target {path} is a directory");
+            steps.push(Step::Fail(path.to_owned(), text.clone()));
             sum.comments.push((path.to_owned(), text));
             return Ok(());
         }
@@ -553,7 +563,8 @@ impl Recurse {
                 sum.failed = true;
                 sum.pending = true;
                 let text = format!("Unable to manage file: {error}");
-                sum.comments.push((path.to_owned(), text));
+                steps.push(Step::Fail(path.to_owned(), text));
+                sum.comments.push((path.to_owned(), error.to_string()));
                 return Ok(());
             }
         };
@@ -576,13 +587,17 @@ impl Recurse {
 
     fn perform(&self, cx: &Cx, step: Step, sum: &mut Sum) -> Result<()> {
         match step {
+            Step::Fail(path, why) => {
+                sum.failed = true;
+                sum.comments.push((path, why));
+            }
             Step::Clear(path, what) => {
                 cx.host.remove_all(Path::new(&path))?;
                 sum.changes.insert(path, entries! { "diff" => what });
             }
             Step::Dir(path) => {
                 let plain = self.plain();
-                let changes = plain.look(cx, &path);
+                let changes = plain.look(cx, &path)?;
                 if changes.is_empty() {
                     return Ok(());
                 }

@@ -126,7 +126,7 @@ impl State for RetentionSchedule {
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = given(cx, &self.name, "retention_schedule")?;
-        if !cx.host.is_dir(Path::new(&name)) {
+        if !cx.host.is_dir(Path::new(&name))? {
             return Err(Error::failed("Name provided to file.retention must be a directory"));
         }
         let changes = self.sorted_out(cx, &name)?;

@@ -182,7 +182,7 @@ impl State for Serialize {
             return Err(Error::failed("Must provide name to file.serialize"));
         }
         let at = Path::new(&name);
-        let is_file = cx.host.is_file(at);
+        let is_file = cx.host.is_file(at)?;
         if !self.create && !is_file {
             return Ok(Found::right(format!(
                 "File {name} is not present and is not set for creation"

@@ -66,7 +66,7 @@ impl State for Touch {
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let Some(name) = seen.work else { return Ok(Applied::as_planned()) };
         let folder = parent(&name);
-        if !cx.host.is_dir(Path::new(folder)) {
+        if !cx.host.is_dir(Path::new(folder))? {
             if !self.makedirs {
                 return Err(Error::failed(format!("Directory not present to touch file {name}")));
             }

@@ -68,6 +68,7 @@ pub struct Latest {
     depth: Option<i64>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -211,7 +212,7 @@ impl Latest {
             ));
         }
         checked_identities(&self.identity, "identity")?;
-        if cx.host.is_file(Path::new(target)) {
+        if cx.host.is_file(Path::new(target))? {
             return Err(Error::failed(format!(
                 "Target '{target}' exists and is a regular file, cannot proceed"
             )));
@@ -279,7 +280,7 @@ impl Latest {
     fn is_there(&self, cx: &Cx) -> Result<bool> {
         let target = self.target()?;
         if self.is_bare() {
-            let refs = cx.host.is_dir(&Path::new(target).join("refs"));
+            let refs = cx.host.is_dir(&Path::new(target).join("refs"))?;
             return Ok(refs || git::is_worktree(cx, target.into(), self.user.clone(), None, None)?);
         }
         is_repository(cx, &self.quiet()?, target)

@@ -37,7 +37,7 @@ fn failure(text: &str, comments: &[String]) -> String {
 }
 
 fn is_repository(cx: &Cx, git: &Git, target: &str) -> Result<bool> {
-    if cx.host.is_dir(&Path::new(target).join(".git")) {
+    if cx.host.is_dir(&Path::new(target).join(".git"))? {
         return Ok(true);
     }
     git::is_worktree(cx, target.to_owned(), git.user.clone(), None, None)
@@ -53,7 +53,7 @@ enum Place {
 /// Looks at the folder a working copy is to be made in.
 fn place(cx: &Cx, target: &str, force: bool) -> Result<Place> {
     let path = Path::new(target);
-    if !cx.host.is_dir(path) {
+    if !cx.host.is_dir(path)? {
         return Ok(Place::Free);
     }
     if force {
@@ -128,12 +128,12 @@ impl State for Present {
 
     fn observe(&self, cx: &Cx) -> Result<Found> {
         let path = Path::new(&self.name);
-        if !cx.host.is_dir(path) {
+        if !cx.host.is_dir(path)? {
             return Ok(Found::Nothing);
         }
         let git = Git { user: self.user.clone(), ..Git::at(path) };
         let there = if self.bare {
-            cx.host.is_file(&path.join("HEAD"))
+            cx.host.is_file(&path.join("HEAD"))?
         } else {
             is_repository(cx, &git, &self.name)?
         };
@@ -213,6 +213,7 @@ pub struct Cloned {
     password: Option<String>,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -252,7 +253,7 @@ impl State for Cloned {
         if self.branch.as_deref() == Some("") {
             return Err(Error::failed("Invalid 'branch' argument"));
         }
-        if !cx.host.exists(Path::new(target)) {
+        if !cx.host.exists(Path::new(target))? {
             return Ok(None);
         }
         let git = Git { identity: Vec::new(), ..self.git(cx, target) };
@@ -344,6 +345,7 @@ pub struct Detached {
     submodules: bool,
     /// Private keys for ssh.
     #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
     identity: Vec<String>,
     /// The user for https.
     https_user: Option<String>,
@@ -397,7 +399,7 @@ impl State for Detached {
             return Err(Error::failed(format!("Target '{target}' is not an absolute path")));
         }
         checked_identities(&self.identity, "Identity")?;
-        if cx.host.is_file(Path::new(target)) {
+        if cx.host.is_file(Path::new(target))? {
             return Err(Error::failed(format!(
                 "Target '{target}' exists and is a regular file, cannot proceed"
             )));

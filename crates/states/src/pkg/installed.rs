@@ -317,7 +317,7 @@ impl Installed {
         let Some(cached) = cached else {
             return Err(Error::failed(format!("Unable to cache {place}: file not found")));
         };
-        if !cx.host.exists(&cached) {
+        if !cx.host.exists(&cached)? {
             return Err(Error::failed(format!("{place} does not exist on minion")));
         }
         let path = cached.display().to_string();

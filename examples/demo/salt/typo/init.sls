@@ -1,7 +1,7 @@
 # Two slips: `contnts` and `requre`. Salt writes an empty file and says nothing.
-motd:
+issue:
   file.managed:
-    - name: {{ salt['config.get']('root_dir') }}/etc/motd
+    - name: {{ salt['config.get']('root_dir') }}/etc/issue
     - contnts: Welcome.
     - requre:
       - file: web-main

@@ -25,7 +25,8 @@ fn both_ways(transport: &str) {
     same(&ours, &["one", "two"], &["cp.push", "/etc/hostname"], |_| json!(true));
     ours.kill("master");
     ours.start_master();
-    ours.answer(&["one", "two"]);
+    // A genuine ws minion does not find back to a master that was away, not even to a genuine one.
+    ours.answer(if transport == "ws" { &["one"] } else { &["one", "two"] });
     drop(ours);
     theirs.accept(&["one"]);
     theirs.answer(&["one"]);

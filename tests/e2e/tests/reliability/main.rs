@@ -115,3 +115,19 @@ fn nobody_waits_for_a_minion_that_died() {
     assert!(took < Duration::from_secs(10), "{took:?}: {ran:?}");
     ran.says("m1:").says("m2:").says("Minion did not return");
 }
+
+#[test]
+fn nobody_waits_for_a_minion_whose_key_is_gone() {
+    let site = fleet(&["one"], "");
+    let (ran, took) = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let before = Instant::now();
+            (site.salt(&["one", "test.sleep", "30", "-t", "60"]), before.elapsed())
+        });
+        until("the job runs", || site.read("one.log").contains("test.sleep"));
+        site.run("salt-key", &["-d", "one", "-y"]).code(0);
+        waits.join().expect("it ends")
+    });
+    assert!(took < Duration::from_secs(15), "{took:?}: {ran:?}");
+    ran.code(1).says("one:\n    Minion did not return");
+}

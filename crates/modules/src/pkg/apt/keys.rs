@@ -81,7 +81,7 @@ fn files_in(cx: &Cx, folder: &Path) -> Result<Vec<PathBuf>> {
 pub(crate) fn list(cx: &Cx, aptkey: bool, folder: Option<&Path>) -> Result<Value> {
     if !aptkey || cx.host.which("apt-key").is_none() {
         let folder = folder_or_usual(folder);
-        if !cx.host.is_dir(&folder) {
+        if !cx.host.is_dir(&folder)? {
             tracing::error!(
                 "The directory {} does not exist. Please create this directory only writable by \
                  root",
@@ -121,7 +121,7 @@ pub(crate) fn add_file(
     name: Option<&Path>,
 ) -> Result<bool> {
     let folder = folder_or_usual(folder);
-    if !cx.host.is_dir(&folder) {
+    if !cx.host.is_dir(&folder)? {
         cx.host.create_dirs(&folder, Some(0o755))?;
     }
     let own = file.file_name().map(PathBuf::from).unwrap_or_default();
@@ -222,7 +222,7 @@ pub(crate) struct Add {
 pub(crate) fn add(cx: &Cx, how: &Add) -> Result<bool> {
     let folder = folder_or_usual(how.folder.as_deref());
     let aptkey = how.aptkey && cx.host.which("apt-key").is_some();
-    if !aptkey && !cx.host.is_dir(&folder) {
+    if !aptkey && !cx.host.is_dir(&folder)? {
         cx.host.create_dirs(&folder, Some(0o755))?;
     }
     if let Some(id) = &how.keyid
@@ -298,7 +298,7 @@ pub(crate) fn add(cx: &Cx, how: &Add) -> Result<bool> {
 pub(crate) fn delete(cx: &Cx, id: &str, aptkey: bool, folder: Option<&Path>) -> Result<Value> {
     let folder = folder_or_usual(folder);
     if !aptkey || cx.host.which("apt-key").is_none() {
-        if !cx.host.is_dir(&folder) {
+        if !cx.host.is_dir(&folder)? {
             return Ok(Value::Bool(false));
         }
         if !matches!(id.len(), 8 | 16) {

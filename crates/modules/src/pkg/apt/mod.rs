@@ -505,7 +505,7 @@ impl Provider for Apt {
 
 /// The package that owns a file: its name, None if there is none, False if there is no such file.
 pub(super) fn which(cx: &Cx, path: &str) -> Result<Value> {
-    if !path.starts_with('/') || !cx.host.exists(Path::new(path)) {
+    if !path.starts_with('/') || !cx.host.exists(Path::new(path))? {
         return Ok(Value::Bool(false));
     }
     let ran = call(cx, ["dpkg", "-S", path], looking())?;

@@ -174,7 +174,7 @@ pub(super) fn delete(cx: &Cx, repo: &str, options: &Dict) -> Result<String> {
     let mut told = String::new();
     for file in touched {
         let left = kept.iter().any(|source| source.file() == file && !source.invalid());
-        if !left && file.contains("sources.list.d/") && cx.host.is_file(Path::new(&file)) {
+        if !left && file.contains("sources.list.d/") && cx.host.is_file(Path::new(&file))? {
             cx.host.remove_file(Path::new(&file))?;
             told.push_str(&format!("File {file} containing repo '{line}' has been removed."));
         } else {
@@ -404,6 +404,7 @@ impl Change {
                 if let Some(comments) = comments {
                     line.comment = comments;
                 }
+                line.text = line.written();
             }
             Source::Section(section) => {
                 section.set("Components", comps.join(" "));

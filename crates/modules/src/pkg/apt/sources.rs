@@ -320,16 +320,16 @@ impl Source {
 /// Reads every source list of the machine.
 pub(crate) fn load(cx: &Cx) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
-    if cx.host.is_file(Path::new(MAIN)) {
+    if cx.host.is_file(Path::new(MAIN))? {
         read(cx, MAIN, &mut sources);
     }
     let parts = Path::new(PARTS);
-    if cx.host.is_dir(parts) {
+    if cx.host.is_dir(parts)? {
         for name in cx.host.read_dir(parts)? {
             let name = name.to_string_lossy();
             let path = format!("{PARTS}/{name}");
             let is_list = name.ends_with(".list") || name.ends_with(".sources");
-            if is_list && cx.host.is_file(Path::new(&path)) {
+            if is_list && cx.host.is_file(Path::new(&path))? {
                 read(cx, &path, &mut sources);
             }
         }

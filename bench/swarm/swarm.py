@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Measures a master under a swarm of minions; prints JSON.
+
+    swarm.py --halite PATH [--sizes 100,1000,10000] [--out FILE] [--scratch DIR] [--only NAMES]
+
+Master and swarm share the machine. Every figure is taken through the public commands, and every count is
+checked: a figure with a wrong count is reported as wrong, not as fast. Load stays on the loopback.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PER_PROCESS = 5000
+
+
+def memory_mb(pid):
+    """Proportional memory of a process, in MB."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return int(re.search(r"^Pss:\s+(\d+)", file.read(), re.M).group(1)) / 1024
+    except (OSError, AttributeError):
+        return None
+
+
+def descriptors(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return None
+
+
+def free_ports():
+    """Two ports nobody listens on."""
+    sockets = [socket.socket() for _ in range(2)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Fleet:
+    """A master, a swarm, and the commands that use them."""
+
+    def __init__(self, halite, scratch, size):
+        publish, ret = free_ports()
+        self.halite, self.size = halite, size
+        self.root = tempfile.mkdtemp(prefix=f"swarm-{size}-", dir=scratch)
+        self.etc = os.path.join(self.root, "etc")
+        self.master = self.swarm = None
+        self.report = {}
+        for folder in ("etc", "srv/salt", "srv/pillar", "srv/reactor"):
+            os.makedirs(os.path.join(self.root, folder))
+        self.write("etc/master", f"""
+root_dir: {self.root}/master
+interface: 127.0.0.1
+publish_port: {publish}
+ret_port: {ret}
+auto_accept: True
+user: root
+timeout: 60
+file_roots: {{base: [{self.root}/srv/salt]}}
+pillar_roots: {{base: [{self.root}/srv/pillar]}}
+reactor:
+  - bench/react: [{self.root}/srv/reactor/ping.sls]
+""")
+        self.write("etc/minion", f"""
+master: 127.0.0.1
+master_port: {ret}
+recon_default: 200
+recon_max: 5000
+return_retry_timer: 2
+""")
+        self.write("srv/pillar/top.sls", "base:\n  'os:Debian':\n    - match: grain\n    - debian\n  '*':\n    - common\n")
+        self.write("srv/pillar/common.sls", "common: 1\n")
+        self.write("srv/pillar/debian.sls", "debian: 1\n")
+        self.write("srv/reactor/ping.sls", "ping:\n  local.test.ping:\n    - tgt: '*'\n")
+
+    def write(self, path, text):
+        with open(os.path.join(self.root, path), "w") as file:
+            file.write(text)
+
+    def start_master(self):
+        log = open(os.path.join(self.root, "master.log"), "a")
+        self.master = subprocess.Popen([self.halite, "master", "-c", self.etc, "-l", "warning"], stdout=log, stderr=log)
+
+    def start_swarm(self, keys):
+        processes = max(1, -(-self.size // PER_PROCESS))
+        log = open(os.path.join(self.root, "swarm.log"), "a")
+        self.swarm = subprocess.Popen(
+            [self.halite, "swarm", "-n", str(self.size), "-c", self.etc, "--root", os.path.join(self.root, "swarm"),
+             "--processes", str(processes), "--keys", str(keys), "--every", "0.2"],
+            stdout=subprocess.PIPE, stderr=log, text=True)
+
+        def read(lines):
+            for line in lines:
+                try:
+                    self.report = json.loads(line)
+                except ValueError:
+                    pass
+        threading.Thread(target=read, args=(self.swarm.stdout,), daemon=True).start()
+
+    def run(self, *args, timeout=300):
+        started = time.monotonic()
+        ran = subprocess.run([self.halite, *args, "-c", self.etc], capture_output=True, text=True, timeout=timeout)
+        return ran.stdout, time.monotonic() - started
+
+    def ping(self, target="*"):
+        out, seconds = self.run("salt", target, "test.ping", "--static", "--out", "json")
+        try:
+            answered = sum(1 for value in json.loads(out).values() if value is True)
+        except ValueError:
+            answered = 0
+        return answered, seconds
+
+    def until_all(self, limit):
+        """Waits until everybody answers; returns the seconds it took."""
+        started = time.monotonic()
+        while time.monotonic() - started < limit:
+            if self.report.get("connected") == self.size:
+                out, _ = self.run("salt", "*", "test.ping", "--static", "--out", "json", "-t", "10")
+                try:
+                    if sum(1 for value in json.loads(out).values() if value is True) == self.size:
+                        return time.monotonic() - started
+                except ValueError:
+                    pass
+            time.sleep(0.1)
+        return None
+
+    def stop(self):
+        for process in (self.swarm, self.master):
+            if process and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def timed(action, times):
+    counts, seconds = [], []
+    for _ in range(times):
+        count, took = action()
+        counts.append(count)
+        seconds.append(took)
+    return {"seconds": statistics.median(seconds), "all": [round(took, 4) for took in seconds], "counts": sorted(set(counts))}
+
+
+def measure(halite, scratch, size, only):
+    fleet = Fleet(halite, scratch, size)
+    result = {"minions": size}
+    wanted = lambda name: not only or name in only
+    try:
+        fleet.start_master()
+        time.sleep(2)
+        result["master_idle_mb"] = memory_mb(fleet.master.pid)
+        started = time.monotonic()
+        fleet.start_swarm(keys=16)
+        all_there = fleet.until_all(600)
+        result["all_signed_in_s"] = all_there and time.monotonic() - started
+        if all_there is None:
+            result["wrong"] = f"only {fleet.report} came"
+            return result
+        time.sleep(2)
+        result["master_mb"] = memory_mb(fleet.master.pid)
+        result["master_descriptors"] = descriptors(fleet.master.pid)
+        result["ping"] = timed(fleet.ping, 7)
+
+        def grain():
+            out, seconds = fleet.run("salt", "-G", "os:Debian", "--preview-target", "--out", "json")
+            return out.count("swarm-"), seconds
+
+        def keys():
+            out, seconds = fleet.run("key", "-l", "acc", "--out", "json")
+            return out.count("swarm-"), seconds
+
+        if wanted("grain"):
+            result["grain_match"] = timed(grain, 5)
+        if wanted("keys"):
+            result["key_list"] = timed(keys, 5)
+        if wanted("pillar"):
+            fleet.run("salt", "*", "saltutil.refresh_pillar", "wait=True", "--static", "--out", "json")
+            fleet.write("srv/pillar/debian.sls", "debian: 2\n")
+
+            def pillar():
+                _, seconds = fleet.run("salt", "*", "saltutil.refresh_pillar", "wait=True", "--static", "--out", "json")
+                out, _ = fleet.run("salt", "-I", "debian:2", "test.ping", "--static", "--out", "json")
+                return sum(1 for value in json.loads(out).values() if value is True), seconds
+            result["pillar_edit"] = timed(pillar, 1)
+        if wanted("event"):
+            def event():
+                before = fleet.report.get("jobs", 0)
+                started = time.monotonic()
+                fleet.run("run", "event.send", "bench/react")
+                while fleet.report.get("jobs", 0) - before < size or fleet.report.get("waiting", 1):
+                    if time.monotonic() - started > 60:
+                        break
+                    time.sleep(0.02)
+                return min(size, fleet.report.get("jobs", 0) - before), time.monotonic() - started
+            result["event_to_all"] = timed(event, 3)
+        if wanted("restart"):
+            fleet.master.kill()
+            fleet.master.wait()
+            started = time.monotonic()
+            fleet.start_master()
+            back = fleet.until_all(300)
+            result["restart_all_back_s"] = back and time.monotonic() - started
+        result["swarm"] = fleet.report
+        result["master_after_mb"] = memory_mb(fleet.master.pid)
+    finally:
+        fleet.stop()
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--halite", required=True)
+    parser.add_argument("--sizes", default="100,1000,10000")
+    parser.add_argument("--out")
+    parser.add_argument("--scratch", default=tempfile.gettempdir())
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    only = [name for name in args.only.split(",") if name]
+    results = {"machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0]}, "sizes": []}
+    for size in (int(size) for size in args.sizes.split(",")):
+        result = measure(os.path.abspath(args.halite), args.scratch, size, only)
+        print(json.dumps(result), file=sys.stderr, flush=True)
+        results["sizes"].append(result)
+    text = json.dumps(results, indent=1)
+    print(text)
+    if args.out:
+        with open(args.out, "w") as file:
+            file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,747 @@
+//! `archive`: make, list and unpack archives, by the programs `tar`, `gzip`, `zip`, `unzip`, `rar`.
+//!
+//! [`contents`] is what the state `archive.extracted` compares with the disk. GNU tar finds out the
+//! compression by itself.
+//!
+//! differs: genuine Salt reads zip files by itself; here `zip` and `unzip` must be installed.
+
+use std::path::Path;
+
+use halite_spec::{Command, Cx, Error, Result, Strings, function, module};
+use halite_value::{Dict, Value, entries};
+
+use crate::file::{
+    content::render,
+    paths::{expand_user, file_name},
+};
+
+module! {
+    /// Make, list and unpack archives.
+    "archive": tar, gzip, gunzip, cmd_zip, zip, cmd_unzip, unzip, is_encrypted, rar, unrar, list,
+}
+
+/// The formats Salt knows.
+pub const FORMATS: [&str; 3] = ["tar", "rar", "zip"];
+
+/// Guesses the format of an archive by its name.
+pub fn guess_format(name: &str) -> Option<&'static str> {
+    let name = name.split(['?', '#']).next().unwrap_or(name).to_lowercase();
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    if ends(&[".zip"]) {
+        Some("zip")
+    } else if ends(&[".rar"]) {
+        Some("rar")
+    } else if ends(&[".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tlz", ".tzst"])
+        || name.rsplit_once('.').is_some_and(|(stem, _)| stem.ends_with(".tar"))
+    {
+        Some("tar")
+    } else {
+        None
+    }
+}
+
+/// What an archive holds; folders end in a slash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    pub dirs: Vec<String>,
+    pub files: Vec<String>,
+    pub links: Vec<String>,
+}
+
+impl Contents {
+    /// The names that stand at the top.
+    pub fn top(names: &[String]) -> Vec<String> {
+        let mut top: Vec<String> = names
+            .iter()
+            .filter(|name| !name.trim_end_matches('/').contains('/'))
+            .cloned()
+            .collect();
+        top.sort();
+        top.dedup();
+        top
+    }
+
+    /// All names, sorted.
+    pub fn all(&self) -> Vec<String> {
+        let mut all = [&self.dirs[..], &self.files, &self.links].concat();
+        all.sort();
+        all
+    }
+
+    fn add(&mut self, kind: char, name: &str, strip: usize) {
+        let mut rest = name.trim_start_matches("./");
+        for _ in 0..strip {
+            rest = rest.split_once('/').map_or("", |(_, rest)| rest);
+        }
+        if rest.is_empty() || rest == "/" {
+            return;
+        }
+        // An archive need not name the folders its files are in.
+        let inner = rest.trim_end_matches('/');
+        for (at, _) in inner.match_indices('/') {
+            let folder = format!("{}/", &inner[..at]);
+            if !self.dirs.contains(&folder) {
+                self.dirs.push(folder);
+            }
+        }
+        let list = match kind {
+            'd' => &mut self.dirs,
+            'l' => &mut self.links,
+            _ => &mut self.files,
+        };
+        let shown = if kind == 'd' { format!("{inner}/") } else { inner.to_owned() };
+        if !list.contains(&shown) {
+            list.push(shown);
+        }
+    }
+}
+
+/// How many parts `--strip-components` of these options takes off each name.
+pub fn strip_of(options: &str) -> usize {
+    let mut words = options.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let Some(rest) = word.strip_prefix("--strip") else { continue };
+        let rest = rest.strip_prefix("-components").unwrap_or(rest);
+        let number = match rest.strip_prefix('=') {
+            Some(number) => Some(number),
+            None => words.peek().copied(),
+        };
+        if let Some(number) = number.and_then(|number| number.parse().ok()) {
+            return number;
+        }
+    }
+    0
+}
+
+/// Looks into an archive.
+pub fn contents(
+    cx: &Cx,
+    path: &str,
+    format: &str,
+    options: Option<&str>,
+    strip: usize,
+    password: Option<&str>,
+) -> Result<Contents> {
+    let mut found = Contents::default();
+    match format {
+        "tar" => {
+            let list = |verbose: bool| -> Result<String> {
+                let more: Vec<&str> = options.unwrap_or_default().split_whitespace().collect();
+                let command = Command::line(["tar"])
+                    .args(more)
+                    .arg(if verbose { "-tv" } else { "-t" })
+                    .arg("--quoting-style=literal")
+                    .arg("-f")
+                    .arg(path);
+                let output = cx.host.run(&command.query())?;
+                if !output.ok() {
+                    return Err(unlisted(path));
+                }
+                Ok(output.stdout_text())
+            };
+            let (plain, verbose) = (list(false)?, list(true)?);
+            for (name, line) in plain.lines().zip(verbose.lines()) {
+                found.add(line.chars().next().unwrap_or('-'), name, strip);
+            }
+        }
+        "zip" => {
+            let mut command = Command::line(["unzip"]);
+            if let Some(password) = password {
+                command = command.arg("-P").arg(password);
+            }
+            let output = cx.host.run(&command.arg("-Z1").arg(path).query())?;
+            if !output.ok() {
+                return Err(Error::failed(format!("{path} is not a ZIP file")));
+            }
+            for name in output.stdout_text().lines() {
+                found.add(if name.ends_with('/') { 'd' } else { '-' }, name, strip);
+            }
+        }
+        _ => {
+            let output = cx.host.run(&Command::line(["unrar", "lb", "--", path]).query())?;
+            if !output.ok() {
+                return Err(Error::failed(format!("{path} is not a RAR file")));
+            }
+            for name in output.stdout_text().lines() {
+                found.add('-', name, strip);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn unlisted(path: &str) -> Error {
+    Error::failed(format!(
+        "Unable to list contents of {path}. If this is an XZ-compressed tar archive, install XZ \
+         Utils to enable listing its contents. If it is compressed using something other than XZ, \
+         it may be necessary to specify CLI options to decompress the archive. See the \
+         documentation for details."
+    ))
+}
+
+/// Words given as a list or as one text with commas.
+fn words(given: Option<&Value>) -> Vec<String> {
+    match given {
+        None => Vec::new(),
+        Some(value) => match value.items_of_sequence() {
+            Some(items) => items.iter().map(|item| item.to_str().to_string()).collect(),
+            None => {
+                let text = value.to_str();
+                let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+                parts.map(str::to_owned).collect()
+            }
+        },
+    }
+}
+
+/// Renders the arguments with a template engine, as Salt's `template` argument asks.
+fn rendered(cx: &Cx, template: Option<&str>, texts: Vec<String>) -> Result<Vec<String>> {
+    let Some(engine) = template.filter(|engine| !engine.is_empty()) else { return Ok(texts) };
+    let one = |text| render(cx, engine, text, None, &cx.saltenv(), Dict::new());
+    texts.into_iter().map(one).collect()
+}
+
+/// Runs a program; returns what it printed, by lines.
+fn lines(cx: &Cx, mut command: Command, runas: Option<String>) -> Result<Vec<String>> {
+    command.user = runas.filter(|user| !user.is_empty());
+    command.merge_stderr = true;
+    let output = cx.host.run(&command)?;
+    if !output.ok() {
+        cx.job.set_retcode(i64::from(output.code));
+    }
+    let text = output.stdout_text();
+    let text = text.trim_end_matches('\n');
+    if text.is_empty() { Ok(Vec::new()) } else { Ok(text.split('\n').map(str::to_owned).collect()) }
+}
+
+fn trimmed(mut names: Vec<String>, trim: Option<&Value>) -> Vec<String> {
+    match trim {
+        Some(Value::Bool(true)) => names.truncate(100),
+        Some(Value::Int(most)) => names.truncate(usize::try_from(*most).unwrap_or(0)),
+        _ => {}
+    }
+    names
+}
+
+/// Run `tar`: make, list or unpack an archive.
+///
+/// ```console
+/// $ salt '*' archive.tar cjvf /tmp/salt.tar.bz2 /tmp/file_1,/tmp/file_2
+/// $ salt '*' archive.tar xf foo.tar dest=/target/directory
+/// ```
+#[function]
+pub fn tar(
+    cx: &Cx,
+    /// The options, with or without a dash.
+    options: String,
+    /// The archive.
+    tarfile: String,
+    /// What to put in or take out: a list, or a text with commas.
+    sources: Option<Value>,
+    /// Change to this folder first.
+    dest: Option<String>,
+    /// The folder to run in.
+    cwd: Option<String>,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+) -> Result<Vec<String>> {
+    let options = if options.starts_with('-') { options } else { format!("-{options}") };
+    let mut texts = vec![tarfile];
+    texts.extend(words(sources.as_ref()));
+    let texts = rendered(cx, template.as_deref(), texts)?;
+    let mut command = Command::new("tar").args(options.split_whitespace());
+    let mut texts = texts.into_iter();
+    command = command.args(texts.next());
+    if let Some(dest) = dest.filter(|dest| !dest.is_empty()) {
+        command = command.arg("-C").arg(dest);
+    }
+    command = command.args(texts);
+    command.cwd = cwd.map(Into::into);
+    lines(cx, command, runas)
+}
+
+/// Compress a file; it gets the ending `.gz`.
+///
+/// ```console
+/// $ salt '*' archive.gzip /tmp/sourcefile.txt
+/// ```
+#[function]
+pub fn gzip(
+    cx: &Cx,
+    /// The file.
+    sourcefile: String,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+    /// Options of the program.
+    options: Option<String>,
+) -> Result<Vec<String>> {
+    by_file(cx, "gzip", sourcefile, template, runas, options)
+}
+
+/// Expand a file that `gzip` compressed.
+///
+/// ```console
+/// $ salt '*' archive.gunzip /tmp/sourcefile.txt.gz
+/// ```
+#[function]
+pub fn gunzip(
+    cx: &Cx,
+    /// The file.
+    gzipfile: String,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+    /// Options of the program.
+    options: Option<String>,
+) -> Result<Vec<String>> {
+    by_file(cx, "gunzip", gzipfile, template, runas, options)
+}
+
+fn by_file(
+    cx: &Cx,
+    program: &str,
+    file: String,
+    template: Option<String>,
+    runas: Option<String>,
+    options: Option<String>,
+) -> Result<Vec<String>> {
+    let options = options.unwrap_or_default();
+    let file = rendered(cx, template.as_deref(), vec![file])?;
+    lines(cx, Command::new(program).args(options.split_whitespace()).args(file), runas)
+}
+
+/// Make a zip file with the program `zip`.
+///
+/// ```console
+/// $ salt '*' archive.cmd_zip /tmp/zipfile.zip /tmp/sourcefile1,/tmp/sourcefile2
+/// ```
+#[function]
+pub fn cmd_zip(
+    cx: &Cx,
+    /// The archive.
+    zip_file: String,
+    /// What to put in: a list, or a text with commas.
+    sources: Value,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The folder to run in.
+    cwd: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+) -> Result<Vec<String>> {
+    let mut texts = vec![zip_file];
+    texts.extend(words(Some(&sources)));
+    let texts = rendered(cx, template.as_deref(), texts)?;
+    let mut command = Command::new("zip").arg("-r").args(texts);
+    command.cwd = cwd.map(Into::into);
+    lines(cx, command, runas)
+}
+
+/// Make a zip file; return the names put in.
+///
+/// ```console
+/// $ salt '*' archive.zip /tmp/zipfile.zip /tmp/sourcefile1,/tmp/sourcefile2
+/// ```
+#[function]
+pub fn zip(
+    cx: &Cx,
+    /// The archive.
+    zip_file: String,
+    /// What to put in: a list, or a text with commas.
+    sources: Value,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The folder relative names start from.
+    cwd: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+    /// Allow more than 4 GB; `zip` does by itself.
+    #[default(false)]
+    zip64: bool,
+) -> Result<Vec<String>> {
+    let _ = zip64;
+    let mut texts = vec![zip_file];
+    texts.extend(words(Some(&sources)));
+    let texts = rendered(cx, template.as_deref(), texts)?;
+    let archive = texts.first().cloned().unwrap_or_default();
+    let mut command = Command::line(["zip", "-q", "-r"]).args(texts);
+    command.cwd = cwd.map(Into::into);
+    command.user = runas;
+    let output = cx.host.run(&command)?;
+    if !output.ok() {
+        let text = format!("{}{}", output.stdout_text(), output.stderr_text());
+        return Err(Error::failed(format!(
+            "Exception encountered creating zipfile: {}",
+            text.trim()
+        )));
+    }
+    let listed = cx.host.run(&Command::line(["unzip", "-Z1", &archive]).query())?;
+    Ok(listed.stdout_text().lines().map(str::to_owned).collect())
+}
+
+/// Unpack a zip file with the program `unzip`.
+///
+/// ```console
+/// $ salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
+/// ```
+#[function]
+pub fn cmd_unzip(
+    cx: &Cx,
+    /// The archive.
+    zip_file: String,
+    /// The folder to unpack into.
+    dest: String,
+    /// Names to leave out: a list, or a text with commas.
+    excludes: Option<Value>,
+    /// Options of the program.
+    options: Option<String>,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+    /// Return at most this many lines; True: 100.
+    #[default(Value::Bool(false))]
+    trim_output: Value,
+    /// The password of an encrypted archive.
+    password: Option<String>,
+) -> Result<Vec<String>> {
+    let mut command = Command::new("unzip");
+    if let Some(password) = password {
+        command = command.arg("-P").arg(password);
+    }
+    if let Some(options) = &options {
+        command = command.args(options.split_whitespace());
+    }
+    let texts = rendered(cx, template.as_deref(), vec![zip_file, dest])?;
+    let mut texts = texts.into_iter();
+    command = command.args(texts.next()).arg("-d").args(texts);
+    let excludes = words(excludes.as_ref());
+    if !excludes.is_empty() {
+        command = command.arg("-x").args(excludes);
+    }
+    Ok(trimmed(lines(cx, command, runas)?, Some(&trim_output)))
+}
+
+/// Unpack a zip file; return the names unpacked.
+///
+/// ```console
+/// $ salt '*' archive.unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
+/// ```
+#[function]
+pub fn unzip(
+    cx: &Cx,
+    /// The archive.
+    zip_file: String,
+    /// The folder to unpack into.
+    dest: String,
+    /// Names to leave out: a list, or a text with commas.
+    excludes: Option<Value>,
+    /// Options of the program.
+    options: Option<String>,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+    /// Return at most this many names; True: 100.
+    #[default(Value::Bool(false))]
+    trim_output: Value,
+    /// The password of an encrypted archive.
+    password: Option<String>,
+    /// Keep the modes of the archive; `unzip` does by itself.
+    #[default(true)]
+    extract_perms: bool,
+) -> Result<Vec<String>> {
+    let _ = extract_perms;
+    let texts = rendered(cx, template.as_deref(), vec![zip_file, dest])?;
+    let (archive, dest) = (texts.first().cloned().unwrap_or_default(), texts.get(1).cloned());
+    let excludes = words(excludes.as_ref());
+    let mut command = Command::line(["unzip", "-o", "-q"]);
+    if let Some(password) = password {
+        command = command.arg("-P").arg(password);
+    }
+    command = command.args(options.unwrap_or_default().split_whitespace());
+    command = command.arg(&archive).arg("-d").args(dest);
+    if !excludes.is_empty() {
+        command = command.arg("-x").args(&excludes);
+    }
+    command.user = runas;
+    let output = cx.host.run(&command)?;
+    if !output.ok() {
+        let text = format!("{}{}", output.stdout_text(), output.stderr_text());
+        return Err(Error::failed(format!(
+            "Exception encountered unpacking zipfile: {}",
+            text.trim()
+        )));
+    }
+    let listed = cx.host.run(&Command::line(["unzip", "-Z1", &archive]).query())?;
+    let names = listed.stdout_text();
+    let names = names.lines().filter(|name| !excludes.iter().any(|out| out == name));
+    Ok(trimmed(names.map(str::to_owned).collect(), Some(&trim_output)))
+}
+
+/// Tell whether a zip file needs a password.
+///
+/// ```console
+/// $ salt '*' archive.is_encrypted /path/to/myfile.zip
+/// ```
+#[function]
+pub fn is_encrypted(
+    cx: &Cx,
+    /// The archive: a path or an address.
+    name: String,
+    /// Fetch it anew.
+    #[default(false)]
+    clean: bool,
+    /// The environment of a salt:// address.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// The hash it must have.
+    source_hash: Option<String>,
+    /// Ask the server whether it changed.
+    #[default(false)]
+    use_etag: bool,
+) -> Result<bool> {
+    let _ = (clean, source_hash, use_etag);
+    let path = local(cx, &name, &saltenv)?;
+    let output = cx.host.run(&Command::line(["unzip", "-Z", "-v", &path]).query())?;
+    if !output.ok() {
+        return Err(Error::failed(format!("{path} is not a ZIP file")));
+    }
+    let text = output.stdout_text();
+    let secured = |line: &str| {
+        line.trim().strip_prefix("file security status:").map(str::trim) == Some("encrypted")
+    };
+    Ok(text.lines().any(secured))
+}
+
+/// Fetches an archive; returns its path here.
+fn local(cx: &Cx, name: &str, saltenv: &str) -> Result<String> {
+    let path = match name.contains("://") && !name.starts_with("file://") {
+        true => {
+            let missing = || Error::failed(format!("Failed to cache {name}"));
+            cx.files.cache(name, saltenv)?.ok_or_else(missing)?.display().to_string()
+        }
+        false => expand_user(cx, name.strip_prefix("file://").unwrap_or(name)),
+    };
+    if !cx.host.exists(Path::new(&path))? {
+        return Err(Error::failed(format!("{path} does not exist")));
+    }
+    Ok(path)
+}
+
+/// Make a rar file.
+///
+/// ```console
+/// $ salt '*' archive.rar /tmp/rarfile.rar /tmp/sourcefile1,/tmp/sourcefile2
+/// ```
+#[function]
+pub fn rar(
+    cx: &Cx,
+    /// The archive.
+    rarfile: String,
+    /// What to put in: a list, or a text with commas.
+    sources: Value,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The folder to run in.
+    cwd: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+) -> Result<Vec<String>> {
+    let mut texts = vec![rarfile];
+    texts.extend(words(Some(&sources)));
+    let texts = rendered(cx, template.as_deref(), texts)?;
+    let mut command = Command::new("rar").args(["a", "-idp"]).args(texts);
+    command.cwd = cwd.map(Into::into);
+    lines(cx, command, runas)
+}
+
+/// Unpack a rar file.
+///
+/// ```console
+/// $ salt '*' archive.unrar /tmp/rarfile.rar /home/strongbad/ excludes=file_1,file_2
+/// ```
+#[function]
+pub fn unrar(
+    cx: &Cx,
+    /// The archive.
+    rarfile: String,
+    /// The folder to unpack into.
+    dest: String,
+    /// Names to leave out: a list, or a text with commas.
+    excludes: Option<Value>,
+    /// A template engine for the arguments.
+    template: Option<String>,
+    /// The user to run as.
+    runas: Option<String>,
+    /// Return at most this many lines; True: 100.
+    #[default(Value::Bool(false))]
+    trim_output: Value,
+) -> Result<Vec<String>> {
+    let texts = rendered(cx, template.as_deref(), vec![rarfile, dest])?;
+    let mut texts = texts.into_iter();
+    let mut command = Command::new("unrar").args(["x", "-idp"]).args(texts.next());
+    for name in words(excludes.as_ref()) {
+        command = command.arg("-x").arg(name);
+    }
+    Ok(trimmed(lines(cx, command.args(texts), runas)?, Some(&trim_output)))
+}
+
+/// List what an archive holds.
+///
+/// ```console
+/// $ salt '*' archive.list /path/to/myfile.tar.gz
+/// $ salt '*' archive.list salt://foo.tar.gz verbose=True
+/// ```
+#[function]
+pub fn list(
+    cx: &Cx,
+    /// The archive: a path or an address.
+    name: String,
+    /// `tar`, `zip` or `rar`; guessed by the name if not given.
+    archive_format: Option<String>,
+    /// Options of `tar`.
+    options: Option<String>,
+    /// Parts to take off the front of each name.
+    strip_components: Option<i64>,
+    /// Remove the cached copy afterwards.
+    #[default(false)]
+    clean: bool,
+    /// Return folders, files and links apart.
+    #[default(false)]
+    verbose: bool,
+    /// The environment of a salt:// address.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// The hash it must have.
+    source_hash: Option<String>,
+    /// Ask the server whether it changed.
+    #[default(false)]
+    use_etag: bool,
+) -> Result<Value> {
+    let _ = (clean, source_hash, use_etag);
+    let path = local(cx, &name, &saltenv)?;
+    let format = match archive_format.filter(|format| !format.is_empty()) {
+        Some(format) if FORMATS.contains(&format.as_str()) => format,
+        Some(format) => {
+            return Err(Error::failed(format!("Unsupported archive format '{format}'")));
+        }
+        None => guess_format(file_name(&name)).map(str::to_owned).ok_or_else(|| {
+            Error::failed(format!("Unable to guess archive format for {name}"))
+        })?,
+    };
+    let options = options.unwrap_or_default();
+    let strip = strip_components.and_then(|count| usize::try_from(count).ok());
+    let strip = strip.unwrap_or_else(|| strip_of(&options));
+    let found = contents(cx, &path, &format, Some(&options), strip, None)?;
+    if !verbose {
+        return Ok(found.all().into());
+    }
+    let sorted = |names: &[String]| {
+        let mut names = names.to_vec();
+        names.sort();
+        names
+    };
+    Ok(entries! {
+        "dirs" => sorted(&found.dirs),
+        "files" => sorted(&found.files),
+        "links" => sorted(&found.links),
+        "top_level_dirs" => Contents::top(&found.dirs),
+        "top_level_files" => Contents::top(&found.files),
+        "top_level_links" => Contents::top(&found.links),
+    }
+    .into())
+}
+
+/// Unpacks an archive below a folder; returns the names, as Salt tells them.
+pub fn extract(
+    cx: &Cx,
+    path: &str,
+    format: &str,
+    dest: &str,
+    options: Option<&str>,
+    password: Option<&str>,
+) -> Result<Vec<String>> {
+    let options = options.unwrap_or_default();
+    if format == "zip" {
+        let options = (!options.is_empty()).then(|| options.to_owned());
+        let password = password.map(str::to_owned);
+        let (path, dest) = (path.to_owned(), dest.to_owned());
+        return unzip(cx, path, dest, None, options, None, None, Value::Bool(false), password, true);
+    }
+    let command = match format {
+        "tar" => {
+            // A bare word of options is tar's old style: `xvz`.
+            let mut words: Vec<String> = Vec::new();
+            for word in options.split_whitespace() {
+                let bare = !word.starts_with('-') && words.is_empty();
+                let word = if bare { format!("-{}", word.replace(['x', 'f'], "")) } else { word.into() };
+                if word != "-" {
+                    words.push(word);
+                }
+            }
+            Command::line(["tar"]).args(words).args(["-xv", "-f", path, "-C", dest])
+        }
+        _ => Command::line(["unrar", "x", "-idp", "-o+", "--", path, dest]),
+    };
+    let output = cx.host.run(&command)?;
+    if !output.ok() {
+        return Err(Error::failed(output.stderr_text().trim().to_owned()));
+    }
+    let text = output.stdout_text();
+    let name = |name: &str| match options.is_empty() {
+        true => name.trim_end_matches('/').to_owned(),
+        false => name.to_owned(),
+    };
+    Ok(text.lines().map(name).collect())
+}
+
+/// The names of an argument that is a text or a list of them.
+pub fn names_of(names: Option<&Strings>) -> Vec<String> {
+    names.map(|names| names.0.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_format(name: &str, expected: Option<&str>) {
+        assert_eq!(guess_format(name), expected, "{name}");
+    }
+
+    #[test]
+    fn formats_are_guessed() {
+        check_format("a.tar", Some("tar"));
+        check_format("a.tar.gz", Some("tar"));
+        check_format("a.TGZ", Some("tar"));
+        check_format("http://x/a.tar.zst?x=1", Some("tar"));
+        check_format("a.zip", Some("zip"));
+        check_format("a.rar", Some("rar"));
+        check_format("a.gz", None);
+    }
+
+    #[test]
+    fn stripping_is_read_from_options() {
+        assert_eq!(strip_of("--strip-components=2"), 2);
+        assert_eq!(strip_of("-v --strip 1"), 1);
+        assert_eq!(strip_of("--strip-components 3 z"), 3);
+        assert_eq!(strip_of("xvf"), 0);
+    }
+
+    #[test]
+    fn folders_not_named_are_added() {
+        let mut found = Contents::default();
+        found.add('-', "top/sub/b", 0);
+        assert_eq!(found.all(), ["top/", "top/sub/", "top/sub/b"]);
+        assert_eq!(Contents::top(&found.dirs), ["top/"]);
+        let mut found = Contents::default();
+        found.add('-', "top/sub/b", 1);
+        found.add('d', "top/", 1);
+        assert_eq!(found.all(), ["sub/", "sub/b"]);
+    }
+}

@@ -1,0 +1,129 @@
+//! `postgres_language`: languages of a PostgreSQL database.
+
+use halite_modules::postgres::{Conn, identifier};
+use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_value::Value;
+
+use crate::postgres_user::connection;
+
+states! {
+    /// Languages of a PostgreSQL database.
+    "postgres_language": "present" => Present,
+    "absent" => Absent,
+}
+
+/// Make sure that a database has a language.
+#[derive(Args)]
+pub struct Present {
+    /// The language.
+    name: String,
+    /// The database.
+    maintenance_db: String,
+    /// The user of this machine that runs the client.
+    user: Option<String>,
+    /// The role to connect as.
+    db_user: Option<String>,
+    /// Its password.
+    db_password: Option<String>,
+    /// The server.
+    db_host: Option<String>,
+    /// Its port.
+    #[default(Value::Null)]
+    db_port: Value,
+}
+
+impl Present {
+    fn conn(&self, cx: &Cx) -> Conn {
+        connection(
+            cx,
+            [&self.user, &self.db_user, &self.db_password, &self.db_host],
+            &self.db_port,
+            Some(&self.maintenance_db),
+        )
+    }
+}
+
+impl State for Present {
+    type Seen = bool;
+
+    fn observe(&self, cx: &Cx) -> Result<bool> {
+        Ok(self.conn(cx).languages(cx)?.is_some_and(|all| all.contains(self.name.as_str())))
+    }
+
+    fn plan(&self, there: &bool) -> Result<Plan> {
+        let name = &self.name;
+        if *there {
+            return Ok(Plan::nothing(format!("Language {name} is already installed")));
+        }
+        Ok(Plan::change(name.as_str(), "Present")
+            .pending(format!("Language {name} is set to be installed"))
+            .done(format!("Language {name} has been installed")))
+    }
+
+    fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
+        let name = &self.name;
+        if self.conn(cx).change(cx, &format!("CREATE LANGUAGE {}", identifier(name)))? {
+            return Ok(Applied::as_planned());
+        }
+        Err(Error::failed(format!("Failed to install language {name}")))
+    }
+}
+
+/// Make sure that a language is not there.
+#[derive(Args)]
+pub struct Absent {
+    /// Its name.
+    name: String,
+    /// The database.
+    maintenance_db: String,
+    /// The user of this machine that runs the client.
+    user: Option<String>,
+    /// The role to connect as.
+    db_user: Option<String>,
+    /// Its password.
+    db_password: Option<String>,
+    /// The server.
+    db_host: Option<String>,
+    /// Its port.
+    #[default(Value::Null)]
+    db_port: Value,
+}
+
+impl Absent {
+    fn conn(&self, cx: &Cx) -> Conn {
+        connection(
+            cx,
+            [&self.user, &self.db_user, &self.db_password, &self.db_host],
+            &self.db_port,
+            Some(&self.maintenance_db),
+        )
+    }
+}
+
+impl State for Absent {
+    type Seen = bool;
+
+    fn observe(&self, cx: &Cx) -> Result<bool> {
+        Ok(self.conn(cx).languages(cx)?.is_some_and(|all| all.contains(self.name.as_str())))
+    }
+
+    fn plan(&self, there: &bool) -> Result<Plan> {
+        let name = &self.name;
+        if !there {
+            return Ok(Plan::nothing(format!(
+                "Language {name} is not present so it cannot be removed"
+            )));
+        }
+        Ok(Plan::change(name.as_str(), "Absent")
+            .pending(format!("Language {name} is set to be removed"))
+            .done(format!("Language {name} has been removed")))
+    }
+
+    fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
+        let name = &self.name;
+        if self.conn(cx).change(cx, &format!("DROP LANGUAGE {}", identifier(name)))? {
+            return Ok(Applied::as_planned());
+        }
+        Err(Error::failed(format!("Failed to remove language {name}")))
+    }
+}

@@ -1,0 +1,131 @@
+//! `postgres_schema`: schemas of a PostgreSQL database.
+
+use halite_modules::postgres::Conn;
+use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_value::Value;
+
+use crate::postgres_user::connection;
+
+states! {
+    /// Schemas of a PostgreSQL database.
+    "postgres_schema": "present" => Present,
+    "absent" => Absent,
+}
+
+/// Make sure that a database has a schema.
+#[derive(Args)]
+pub struct Present {
+    /// The schema.
+    name: String,
+    /// The database.
+    dbname: String,
+    /// The role it belongs to, if it has to be made.
+    owner: Option<String>,
+    /// The user of this machine that runs the client.
+    user: Option<String>,
+    /// The role to connect as.
+    db_user: Option<String>,
+    /// Its password.
+    db_password: Option<String>,
+    /// The server.
+    db_host: Option<String>,
+    /// Its port.
+    #[default(Value::Null)]
+    db_port: Value,
+}
+
+impl Present {
+    fn conn(&self, cx: &Cx) -> Conn {
+        connection(
+            cx,
+            [&self.user, &self.db_user, &self.db_password, &self.db_host],
+            &self.db_port,
+            Some(&self.dbname),
+        )
+    }
+}
+
+impl State for Present {
+    type Seen = bool;
+
+    fn observe(&self, cx: &Cx) -> Result<bool> {
+        Ok(self.conn(cx).schema(cx, &self.name)?.is_some())
+    }
+
+    fn plan(&self, there: &bool) -> Result<Plan> {
+        let Self { name, dbname, .. } = self;
+        if *there {
+            return Ok(Plan::nothing(format!("Schema {name} already exists in database {dbname}")));
+        }
+        Ok(Plan::change(name.as_str(), "Present")
+            .pending(format!("Schema {name} is set to be created in database {dbname}."))
+            .done(format!("Schema {name} has been created in database {dbname}")))
+    }
+
+    fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
+        let Self { name, dbname, .. } = self;
+        if self.conn(cx).create_schema(cx, name, self.owner.as_deref())? {
+            return Ok(Applied::as_planned());
+        }
+        Err(Error::failed(format!("Failed to create schema {name} in database {dbname}")))
+    }
+}
+
+/// Make sure that a schema is not there.
+#[derive(Args)]
+pub struct Absent {
+    /// Its name.
+    name: String,
+    /// The database.
+    dbname: String,
+    /// The user of this machine that runs the client.
+    user: Option<String>,
+    /// The role to connect as.
+    db_user: Option<String>,
+    /// Its password.
+    db_password: Option<String>,
+    /// The server.
+    db_host: Option<String>,
+    /// Its port.
+    #[default(Value::Null)]
+    db_port: Value,
+}
+
+impl Absent {
+    fn conn(&self, cx: &Cx) -> Conn {
+        connection(
+            cx,
+            [&self.user, &self.db_user, &self.db_password, &self.db_host],
+            &self.db_port,
+            Some(&self.dbname),
+        )
+    }
+}
+
+impl State for Absent {
+    type Seen = bool;
+
+    fn observe(&self, cx: &Cx) -> Result<bool> {
+        Ok(self.conn(cx).schema(cx, &self.name)?.is_some())
+    }
+
+    fn plan(&self, there: &bool) -> Result<Plan> {
+        let Self { name, dbname, .. } = self;
+        if !there {
+            return Ok(Plan::nothing(format!(
+                "Schema {name} is not present in database {dbname}, so it cannot be removed"
+            )));
+        }
+        Ok(Plan::change(name.as_str(), "Absent")
+            .pending(format!("Schema {name} is set to be removed from database {dbname}"))
+            .done(format!("Schema {name} has been removed from database {dbname}")))
+    }
+
+    fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
+        let Self { name, dbname, .. } = self;
+        if self.conn(cx).drop_schema(cx, name)? {
+            return Ok(Applied::as_planned());
+        }
+        Err(Error::failed(format!("Schema {name} failed to be removed from database {dbname}")))
+    }
+}

@@ -1,0 +1,3 @@
+nginx:
+  server_name: www.example.com
+  app_port: 18080
