@@ -98,7 +98,7 @@ fn sync(cx: &Cx, form: &str, wanted: &Wanted) -> Result<Vec<String>> {
             }
         }
     }
-    if cx.opt("clean_dynamic_modules") == Some(Value::Bool(true)) && cx.host.is_dir(&folder) {
+    if cx.opt("clean_dynamic_modules") == Some(Value::Bool(true)) && cx.host.is_dir(&folder)? {
         clean(cx, &folder, &served)?;
     }
     Ok(copied)
