@@ -271,7 +271,7 @@ pub fn run(cx: &mut Context) -> u8 {
         terminal::err(&format!("{refused}\n"));
         return 1;
     }
-    let outcome = caller.call(&function, call.clone());
+    let outcome = caller.call(&function, with_publication(&caller, &function, &call));
     give_to_returners(cx, &caller, &function, &call, &outcome);
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);
@@ -346,6 +346,24 @@ fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Erro
     let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
     let unknown = halite_minion::failure::unknown_to_users(&about, call);
     (!unknown.is_empty()).then(|| halite_minion::failure::refused_keywords(&unknown))
+}
+
+/// Tells a user's function that takes any keyword how it was called, as Salt does.
+fn with_publication(caller: &Caller, function: &str, call: &Call) -> Call {
+    let runtime = &caller.cx.runtime;
+    let takes_any = || {
+        let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
+        about.get("spec")?.get("kwargs").filter(Value::truthy)
+    };
+    if runtime.function(function).is_some() || !runtime.has(function) || takes_any().is_none() {
+        return call.clone();
+    }
+    let kwargs = call.kwargs.shallow_copy();
+    kwargs.insert("__pub_fun", function);
+    kwargs.insert("__pub_jid", &caller.cx.job.jid);
+    kwargs.insert("__pub_pid", std::process::id());
+    kwargs.insert("__pub_tgt", "salt-call");
+    Call { args: call.args.clone(), kwargs }
 }
 
 /// Builds the minion that answers: this machine, alone or with a master.
