@@ -17,7 +17,7 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
+    Command, Error, FileWatch, Group, Host, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
     User, Write,
 };
 
@@ -161,6 +161,9 @@ impl Host for Failing {
     fn space(&self, path: &Path) -> Result<Space> {
         self.on_path("measure", path)?;
         self.inner.space(path)
+    }
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        self.inner.watch_files()
     }
     fn sleep(&self, time: Duration) -> Result<()> {
         self.other("wait")?;

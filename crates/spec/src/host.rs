@@ -9,6 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, Read},
     net::{IpAddr, Ipv4Addr},
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -316,6 +317,31 @@ pub struct Space {
     pub inodes_free: u64,
 }
 
+/// A change to a watched file, as the kernel tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEvent {
+    /// The watch it belongs to; -1 when events were lost.
+    pub watch: i32,
+    /// Bits of inotify: `IN_CREATE` and its like.
+    pub mask: u32,
+    /// The entry of a watched folder.
+    pub name: Option<OsString>,
+}
+
+/// Tells of changes to files.
+pub trait FileWatch: Send {
+    /// Watches a path for these bits; returns the number its events carry.
+    fn add(&mut self, path: &Path, mask: u32) -> Result<i32>;
+
+    fn remove(&mut self, watch: i32) -> Result<()>;
+
+    /// Returns what happened since. Never waits.
+    fn events(&mut self) -> Result<Vec<FileEvent>>;
+
+    /// Returns what becomes readable when something happened.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
 /// A machine.
 pub trait Host: Send + Sync {
     // Looking.
@@ -405,6 +431,11 @@ pub trait Host: Send + Sync {
     /// Returns the space of the file system a path is on.
     fn space(&self, path: &Path) -> Result<Space> {
         Err(Error::io("measure", path, io::ErrorKind::Unsupported.into()))
+    }
+
+    /// Begins to watch files for changes.
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        Err(Error::Other("files cannot be watched here".into()))
     }
 
     // Both: it depends on the command.
@@ -643,6 +674,9 @@ impl Host for ReadOnly {
     }
     fn space(&self, path: &Path) -> Result<Space> {
         self.0.space(path)
+    }
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        self.0.watch_files()
     }
     fn run(&self, command: &Command) -> Result<Output> {
         if command.query { self.0.run(command) } else { refuse("run", command.shown()) }
