@@ -16,6 +16,51 @@ use halite_value::Dict;
 pub use self::config::{Config, Problem};
 
 // gen:begin
+pub mod btmp;
+pub mod cert_info;
+pub mod config;
+pub mod diskusage;
+pub mod haproxy;
+pub mod http_status;
+pub mod inotify;
+pub mod journald;
+pub mod load;
+pub mod log;
+pub mod memusage;
+pub mod network_info;
+pub mod network_settings;
+pub mod pkg;
+pub mod ps;
+pub mod salt_monitor;
+pub mod service;
+pub mod sh;
+pub mod status;
+pub mod swapusage;
+pub mod wtmp;
+
+/// Every beacon of this crate.
+pub static ALL: &[&Beacon] = &[
+    &btmp::BEACON,
+    &cert_info::BEACON,
+    &diskusage::BEACON,
+    &haproxy::BEACON,
+    &http_status::BEACON,
+    &inotify::BEACON,
+    &journald::BEACON,
+    &load::BEACON,
+    &log::BEACON,
+    &memusage::BEACON,
+    &network_info::BEACON,
+    &network_settings::BEACON,
+    &pkg::BEACON,
+    &ps::BEACON,
+    &salt_monitor::BEACON,
+    &service::BEACON,
+    &sh::BEACON,
+    &status::BEACON,
+    &swapusage::BEACON,
+    &wtmp::BEACON,
+];
 // gen:end
 
 /// A kind of beacon.

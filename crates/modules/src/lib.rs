@@ -37,6 +37,7 @@ pub mod pkg_resource;
 pub mod publish;
 pub mod random;
 pub mod saltutil;
+pub mod schedule;
 pub mod service;
 pub mod shadow;
 pub mod slsutil;
@@ -80,6 +81,7 @@ pub static ALL: &[&Module] = &[
     &publish::MODULE,
     &random::MODULE,
     &saltutil::MODULE,
+    &schedule::MODULE,
     &service::MODULE,
     &shadow::MODULE,
     &slsutil::MODULE,
