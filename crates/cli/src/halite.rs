@@ -6,7 +6,7 @@ use crate::{
     doctor, links,
     optparse::{Program, Stop},
     programs::{self, Entry, shared},
-    terminal, version,
+    swarm, terminal, version,
 };
 
 /// A command only Halite has.
@@ -27,7 +27,7 @@ static OWN: &[Own] = &[
     Own { name: "lint", about: "find mistakes in a state tree", run: |_| missing("lint") },
     Own { name: "lsp", about: "serve editors", run: |_| missing("lsp") },
     Own { name: "plan", about: "show what a state run would change", run: |_| missing("plan") },
-    Own { name: "swarm", about: "simulate many minions", run: |_| missing("swarm") },
+    Own { name: "swarm", about: "run many minions against a master", run: swarm::start },
     Own { name: "top", about: "watch jobs and minions", run: |_| missing("top") },
 ];
 

@@ -19,6 +19,7 @@ pub mod logging;
 pub mod machine;
 pub mod optparse;
 pub mod programs;
+mod swarm;
 pub mod terminal;
 pub mod version;
 

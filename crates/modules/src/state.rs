@@ -85,7 +85,7 @@ fn conflict(cx: &Cx, queue: Option<bool>, request: &StateRequest) -> Result<Opti
     }
     let queue = queue.unwrap_or_else(|| cx.opt_bool("state_queue"));
     loop {
-        let others = running_texts(cx);
+        let others = running_texts(cx, queue);
         if others.is_empty() {
             return Ok(None);
         }
@@ -97,10 +97,13 @@ fn conflict(cx: &Cx, queue: Option<bool>, request: &StateRequest) -> Result<Opti
     }
 }
 
-fn running_texts(cx: &Cx) -> Vec<String> {
+/// Describes the state runs of others; with `earlier`, of those only that came before this one: of
+/// two that wait for each other neither would ever begin.
+fn running_texts(cx: &Cx, earlier: bool) -> Vec<String> {
     let is_other_state = |job: &Value| {
-        job.get_str("fun").is_some_and(|fun| fun.starts_with("state."))
-            && job.get("jid").is_none_or(|jid| jid.to_str() != cx.job.jid)
+        let jid = job.get("jid").unwrap_or_default().to_str();
+        let counts = if earlier { jid < cx.job.jid } else { jid != cx.job.jid };
+        counts && job.get_str("fun").is_some_and(|fun| fun.starts_with("state."))
     };
     let describe = |job: Value| {
         let text = |key: &str| job.get(key).unwrap_or_default().to_str();
@@ -735,7 +738,7 @@ pub fn running(
     #[default(false)]
     concurrent: bool,
 ) -> Result<Vec<String>> {
-    Ok(if concurrent { Vec::new() } else { running_texts(cx) })
+    Ok(if concurrent { Vec::new() } else { running_texts(cx, false) })
 }
 
 fn cache_path(cx: &Cx, name: &str) -> PathBuf {

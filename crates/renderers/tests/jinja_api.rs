@@ -154,3 +154,31 @@ fn environments_are_shared_between_threads() {
         }
     });
 }
+
+/// Macros hold the context they were made in, and the context holds them.
+#[test]
+fn nothing_stays_behind_after_a_rendering() {
+    struct One(&'static str);
+    impl Files for One {
+        fn read(&self, path: &str) -> Result<Option<Source>, Error> {
+            let text = (path == "lib.jinja").then(|| Source { text: self.0.into(), file: None });
+            Ok(text)
+        }
+    }
+    let lib = "{% set own = seen %}{% macro m(x) %}{{ n(x) }}{{ own }}{% endmacro %}{% macro n(x) %}{{ x }}{% endmacro %}";
+    let loader = SaltLoader { files: One(lib), local: true };
+    for template in [
+        "{% from 'lib.jinja' import m with context %}{{ m(1) }}",
+        "{% import 'lib.jinja' as lib with context %}{{ lib.m(1) }}",
+        "{% include 'lib.jinja' %}",
+        "{% macro a() %}{{ b() }}{{ seen }}{% endmacro %}{% macro b() %}{% endmacro %}{{ a() }}",
+        "{% block one scoped %}{% macro a() %}{{ seen }}{% endmacro %}{{ a() }}{% endblock %}",
+    ] {
+        let witness: Arc<dyn Callable> = Arc::new(|_: Args| Ok(Value::Null));
+        let context = Dict::new();
+        context.insert("seen", Value::Object(Arc::new(HostFunction(witness.clone()))));
+        Environment::new().render(template, &context, &loader).expect("renders");
+        drop(context);
+        assert_eq!(Arc::strong_count(&witness), 1, "{template}");
+    }
+}

@@ -6,7 +6,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -52,9 +55,39 @@ struct Table {
     waiting: VecDeque<(SmolStr, Work)>,
 }
 
+/// Threads that the jobs of many minions share.
+pub(crate) struct Pool(Mutex<std::sync::mpsc::Sender<Work>>);
+
+impl Pool {
+    /// Starts the threads; they end with the pool.
+    pub(crate) fn new(threads: usize) -> std::io::Result<Arc<Self>> {
+        let (sender, receiver) = std::sync::mpsc::channel::<Work>();
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..threads.max(1) {
+            let receiver = Arc::clone(&receiver);
+            let run = move || loop {
+                let next = receiver.lock().recv();
+                let Ok(work) = next else { return };
+                // A job that panics must not take the thread of the others with it.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            };
+            std::thread::Builder::new().name("jobs".into()).stack_size(STACK).spawn(run)?;
+        }
+        Ok(Arc::new(Self(Mutex::new(sender))))
+    }
+
+    fn run(&self, work: Work) {
+        // It fails only when every thread is gone, and they stay as long as the pool.
+        let _ = self.0.lock().send(work);
+    }
+}
+
 /// The table of jobs.
 pub struct Jobs {
     most: usize,
+    /// Where jobs run, if not each on a thread of its own.
+    pool: Option<Arc<Pool>>,
+    finished: AtomicU64,
     table: Mutex<Table>,
     fewer: Condvar,
 }
@@ -75,8 +108,15 @@ impl Ticket {
 
 impl Jobs {
     pub fn new(most: Option<usize>) -> Arc<Self> {
+        Self::on(most, None)
+    }
+
+    /// As [`Jobs::new`], on shared threads.
+    pub(crate) fn on(most: Option<usize>, pool: Option<Arc<Pool>>) -> Arc<Self> {
         Arc::new(Self {
             most: most.unwrap_or(MOST),
+            pool,
+            finished: AtomicU64::new(0),
             table: Mutex::default(),
             fewer: Condvar::new(),
         })
@@ -125,6 +165,9 @@ impl Jobs {
     }
 
     fn spawn(self: &Arc<Self>, key: &SmolStr, fun: &Value, work: Work) {
+        if let Some(pool) = &self.pool {
+            return pool.run(work);
+        }
         let name = fun.as_str().map_or_else(|| "job".to_owned(), str::to_owned);
         let builder = std::thread::Builder::new().name(name).stack_size(STACK);
         let slot = Arc::new(Mutex::new(Some(work)));
@@ -152,6 +195,7 @@ impl Jobs {
     }
 
     fn ended(self: &Arc<Self>, key: &str, counted: bool) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
         let mut table = self.table.lock();
         table.jobs.remove(key);
         if counted {
@@ -199,6 +243,11 @@ impl Jobs {
         let running = |table: &mut Table| table.running > 0;
         self.fewer.wait_while_for(&mut table, running, patience);
         table.running
+    }
+
+    /// Returns how many have ended.
+    pub(crate) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Relaxed)
     }
 
     /// Returns how many run.

@@ -23,6 +23,7 @@ mod node;
 pub mod options;
 pub mod pillar;
 pub mod session;
+pub mod swarm;
 mod tie;
 
 use std::{sync::Arc, time::Duration};
@@ -123,6 +124,9 @@ async fn daemon(
         journal,
         bus,
         handle,
+        machine: node::Machine::Real,
+        pool: None,
+        conduct: node::Conduct::Good,
     });
     take_up(&node, leftovers);
     if let Some(puller) = puller {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use halite_host::Os;
+use halite_host::{Cancel, Fake, Os};
 use halite_spec::Host;
 use halite_value::{
     Dict, SmolStr, Value,
@@ -22,7 +22,7 @@ use tokio::{runtime::Handle, sync::Notify};
 use super::{
     auth::Identity,
     bus::Bus,
-    jobs::Jobs,
+    jobs::{Jobs, Pool},
     journal::Journal,
     options::{MasterType, Settings},
     session::Master,
@@ -46,12 +46,44 @@ pub(crate) struct Node {
     pub(crate) bus: Arc<Bus>,
     pub(crate) handle: Handle,
     pub(crate) host: Arc<dyn Host>,
+    machine: Machine,
+    pub(crate) conduct: Conduct,
     ties: RwLock<Vec<Weak<Tie>>>,
     /// Rung when a master becomes reachable.
     pub(crate) reachable: Notify,
     sending: tokio::sync::Semaphore,
     exit: Mutex<Option<u8>>,
     pub(crate) exiting: Notify,
+}
+
+/// The machine that jobs work on.
+#[derive(Clone, Default)]
+pub(crate) enum Machine {
+    /// This one.
+    #[default]
+    Real,
+    /// One in memory: a swarm's minions must not change the machine they share.
+    Pretended(Fake),
+}
+
+impl Machine {
+    pub(crate) fn host(&self, cancel: Cancel) -> Arc<dyn Host> {
+        match self {
+            Self::Real => Arc::new(Os::with_cancel(cancel)),
+            Self::Pretended(fake) => Arc::new(fake.clone()),
+        }
+    }
+}
+
+/// How a minion treats the jobs it gets. Only a swarm's minions misbehave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    #[default]
+    Good,
+    /// Does them after a while.
+    Late(Duration),
+    /// Takes them and says nothing.
+    Silent,
 }
 
 /// Everything a [`Node`] is made of.
@@ -64,12 +96,16 @@ pub(crate) struct NodeParts {
     pub(crate) journal: Journal,
     pub(crate) bus: Arc<Bus>,
     pub(crate) handle: Handle,
+    pub(crate) machine: Machine,
+    /// Threads for the jobs, if each is not to have its own.
+    pub(crate) pool: Option<Arc<Pool>>,
+    pub(crate) conduct: Conduct,
 }
 
 impl Node {
     pub(crate) fn new(parts: NodeParts) -> Arc<Self> {
         Arc::new(Self {
-            jobs: Jobs::new(parts.settings.process_count_max),
+            jobs: Jobs::on(parts.settings.process_count_max, parts.pool),
             settings: parts.settings,
             opts: parts.opts,
             grains: parts.grains,
@@ -78,7 +114,9 @@ impl Node {
             journal: parts.journal,
             bus: parts.bus,
             handle: parts.handle,
-            host: Arc::new(Os::new()),
+            host: parts.machine.host(Cancel::new()),
+            machine: parts.machine,
+            conduct: parts.conduct,
             ties: RwLock::default(),
             reachable: Notify::new(),
             sending: tokio::sync::Semaphore::new(IN_FLIGHT),
@@ -89,6 +127,11 @@ impl Node {
 
     pub(crate) fn proc_dir(&self) -> PathBuf {
         self.settings.cachedir.join("proc")
+    }
+
+    /// Returns the machine a job works on.
+    pub(crate) fn job_host(&self, cancel: Cancel) -> Arc<dyn Host> {
+        self.machine.host(cancel)
     }
 
     /// Asks the daemon to end with this code.
@@ -118,6 +161,11 @@ impl Node {
 
     pub(crate) fn ties(&self) -> Vec<Arc<Tie>> {
         self.ties.read().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Tells whether some master has us.
+    pub(crate) fn is_served(&self) -> bool {
+        self.ties.read().iter().any(|tie| tie.strong_count() > 0)
     }
 
     /// Returns the master a return goes to.

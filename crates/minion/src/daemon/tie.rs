@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use halite_host::{Cancel, Os};
-use halite_spec::{Cx, Files, Host, Job, Refresh, Runtime};
+use halite_host::Cancel;
+use halite_spec::{Cx, Files, Job, Refresh, Runtime};
 use halite_target::{Expr, Options, TargetType};
 use halite_transport::connect;
 use halite_value::{Dict, SmolStr, Value, entries, msgpack};
@@ -15,7 +15,7 @@ use super::{
     files::Remote,
     jobs::Ticket,
     link::{Follow, MasterLink, event_load},
-    node::Node,
+    node::{Conduct, Node},
     options::MasterAddress,
     pillar::{self, FromMaster},
     session::{AskError, Master},
@@ -85,7 +85,7 @@ impl Tie {
     /// Returns what a job works with. Templates may change what they are given, so grains and
     /// pillar are copies: a job must not change the minion.
     pub(crate) fn cx(&self, job: Job, cancel: Cancel) -> Cx {
-        let host: Arc<dyn Host> = Arc::new(Os::with_cancel(cancel));
+        let host = self.node.job_host(cancel);
         let grains = self.node.grains.deep_copy();
         let pillar = self.pillar.read().deep_copy();
         let opts = self.opts.shallow_copy();
@@ -167,6 +167,20 @@ impl Tie {
             tracing::error!("job {} runs without a record of it: {error}", publication.jid);
         }
         self.notice(&Notice::Received(publication.jid.clone()));
+        match self.node.conduct {
+            Conduct::Good => self.begin(publication, shown),
+            Conduct::Silent => {}
+            Conduct::Late(delay) => {
+                let tie = Arc::clone(self);
+                self.node.handle.spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    tie.begin(publication, shown);
+                });
+            }
+        }
+    }
+
+    fn begin(self: &Arc<Self>, publication: Publication, shown: Dict) {
         let tie = Arc::clone(self);
         self.node.jobs.start(&publication.jid.clone(), shown.clone(), move |ticket| {
             tie.work(&publication, &shown, ticket);

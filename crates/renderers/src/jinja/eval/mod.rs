@@ -240,6 +240,8 @@ pub(crate) struct Interp<'e> {
     modules: HashMap<usize, Value>,
     /// Macros refer to variables that refer to macros: cut at the end, or they would stay forever.
     cells: Vec<std::sync::Weak<Mutex<Option<Value>>>>,
+    /// For the same reason: a context holds the macros made in it, and they hold it.
+    contexts: Vec<std::sync::Weak<Context>>,
     buffer: Buffer,
     written: usize,
     fuel: u64,
@@ -261,6 +263,10 @@ impl Drop for Interp<'_> {
                 drop(value);
             }
         }
+        for context in self.contexts.drain(..).filter_map(|context| context.upgrade()) {
+            let vars = std::mem::take(&mut *context.vars.lock());
+            drop(vars);
+        }
     }
 }
 
@@ -273,6 +279,7 @@ impl<'e> Interp<'e> {
             templates: HashMap::new(),
             modules: HashMap::new(),
             cells: Vec::new(),
+            contexts: Vec::new(),
             buffer: Buffer::default(),
             written: 0,
             fuel: env.limits.fuel,
@@ -287,7 +294,7 @@ impl<'e> Interp<'e> {
     /// Renders the outermost template.
     pub(crate) fn render(&mut self, template: &Arc<Template>) -> Result<(String, LineMap)> {
         self.buffer = Buffer { text: String::new(), map: Some(LineMap::default()) };
-        let context = Context::new(template, self.globals.clone());
+        let context = self.context(template, self.globals.clone());
         self.run_root(template, &context)?;
         let buffer = std::mem::take(&mut self.buffer);
         Ok((buffer.text, buffer.map.unwrap_or_default()))
@@ -377,6 +384,20 @@ impl<'e> Interp<'e> {
     }
 
     // ---- functions
+
+    /// Makes a context that is emptied when the rendering ends.
+    fn context(&mut self, template: &Arc<Template>, parent: Arc<Vars>) -> Arc<Context> {
+        let context = Context::new(template, parent);
+        self.remember(&context);
+        context
+    }
+
+    fn remember(&mut self, context: &Arc<Context>) {
+        self.contexts.push(Arc::downgrade(context));
+        if self.contexts.len() > 4096 && self.contexts.len().is_power_of_two() {
+            self.contexts.retain(|context| context.strong_count() > 0);
+        }
+    }
 
     fn frame(
         &mut self,
@@ -703,7 +724,7 @@ impl<'e> Interp<'e> {
         if let Some(module) = self.modules.get(&key) {
             return Ok(module.clone());
         }
-        let context = Context::new(template, self.globals.clone());
+        let context = self.context(template, self.globals.clone());
         let module = self.make_module(template, &context)?;
         self.modules.insert(key, module.clone());
         Ok(module)
@@ -721,7 +742,7 @@ impl<'e> Interp<'e> {
             return self.default_module(&template);
         }
         let seen = with_more(frame.context.all(), self.visible(visible, frame));
-        let context = Context::new(&template, seen);
+        let context = self.context(&template, seen);
         self.make_module(&template, &context)
     }
 

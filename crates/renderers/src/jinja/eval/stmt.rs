@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use halite_value::{SmolStr, Value};
 
-use super::{Context, Flow, Frame, Interp, Result, with_more};
+use super::{Flow, Frame, Interp, Result, with_more};
 use crate::jinja::{
     ast::{
         Block, Export, Extends, FromImport, Include, Kind, Piece, Scope, SetBlock, Stmt, StmtKind,
@@ -346,7 +346,9 @@ impl Interp<'_> {
 
     pub(super) fn block(&mut self, node: &Block, frame: &mut Frame) -> Result<()> {
         let context = if node.scoped {
-            frame.context.derived(self.visible(&node.visible, frame))
+            let context = frame.context.derived(self.visible(&node.visible, frame));
+            self.remember(&context);
+            context
         } else {
             frame.context.clone()
         };
@@ -388,7 +390,7 @@ impl Interp<'_> {
         };
         if node.with_context {
             let seen = with_more(frame.context.all(), self.visible(&node.visible, frame));
-            let context = Context::new(&template, seen);
+            let context = self.context(&template, seen);
             return self.run_root(&template, &context);
         }
         let module = self.default_module(&template)?;
