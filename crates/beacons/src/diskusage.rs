@@ -1,6 +1,6 @@
 //! `diskusage`: an event for each file system that is fuller than allowed.
 
-use halite_pyregex::{Flags, Regex};
+use halite_pyregex::{Flags, PyRegex as Regex};
 use halite_spec::{Cx, Result};
 use halite_value::{Dict, entries};
 

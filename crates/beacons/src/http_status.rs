@@ -117,7 +117,7 @@ fn holds(found: &Value, check: &Value) -> bool {
         (">", Some((one, other))) => one > other,
         (">=", Some((one, other))) => one >= other,
         ("search", _) => {
-            let regex = halite_pyregex::Regex::cached(&wanted.to_str(), halite_pyregex::Flags::default());
+            let regex = halite_pyregex::PyRegex::cached(&wanted.to_str(), halite_pyregex::Flags::default());
             regex.is_ok_and(|regex| regex.is_match(&found.to_str()).unwrap_or(false))
         }
         _ => false,

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_pyregex::{Flags, Regex};
+use halite_pyregex::{Flags, PyRegex as Regex};
 use halite_spec::{
     Cx, Result,
     host::{FileWatch, Kind},

@@ -70,7 +70,7 @@ impl Watch for Load {
         }
         let Some(Value::Dict(averages)) = config.get("averages") else { return Ok(Vec::new()) };
         let is_outside = |(name, now): (&&str, &f64)| {
-            let range = averages.get(**name).and_then(|value| range(&value));
+            let range = averages.get(*name).and_then(|value| range(&value));
             range.is_some_and(|(low, high)| *now < low || *now > high)
         };
         let outside: Vec<bool> = AVERAGES.iter().zip(&numbers).map(is_outside).collect();

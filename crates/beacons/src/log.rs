@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::PathBuf};
 
-use halite_pyregex::{Flags, Regex};
+use halite_pyregex::{Flags, PyRegex as Regex};
 use halite_spec::{Cx, Error, Result};
 use halite_value::{Dict, Value, entries};
 

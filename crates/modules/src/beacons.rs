@@ -212,7 +212,7 @@ fn lines_of(data: &Value) -> Vec<String> {
 /// The difference between two configurations, as Salt shows it.
 pub fn difference(old: &Value, new: &Value) -> String {
     let (old, new) = (lines_of(old), lines_of(new));
-    crate::file::unified_diff(&old, &new)
+    crate::file::diff::unified(&old, &new)
 }
 
 /// Remove a beacon.

@@ -8,6 +8,7 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod beacons;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -52,6 +53,7 @@ pub mod user;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &beacons::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,

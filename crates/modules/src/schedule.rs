@@ -208,7 +208,7 @@ impl How {
                 rest.remove(&key);
             }
         }
-        let mut flag =
+        let flag =
             |name: &str, preset: bool| rest.remove(name).map_or(preset, |value| value.truthy());
         let (test, persist, offline) = (flag("test", false), flag("persist", true), flag("offline", false));
         Self { test, persist, offline, rest }

@@ -7,6 +7,7 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod beacon;
 pub mod cmd;
 pub mod cron;
 pub mod environ;
@@ -20,6 +21,7 @@ pub mod locale;
 pub mod module;
 pub mod mount;
 pub mod pkg;
+pub mod schedule;
 pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
@@ -30,6 +32,7 @@ pub mod user;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
+    &beacon::STATES,
     &cmd::STATES,
     &cron::STATES,
     &environ::STATES,
@@ -43,6 +46,7 @@ pub static ALL: &[&StateModule] = &[
     &module::STATES,
     &mount::STATES,
     &pkg::STATES,
+    &schedule::STATES,
     &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
