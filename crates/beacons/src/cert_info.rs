@@ -22,10 +22,11 @@ impl Watch for CertInfo {
     fn validate(config: &Config) -> Result<(), Problem> {
         config.list()?;
         match config.get("files") {
-            None => Err(config.problem("Configuration for cert_info beacon must contain files option.")),
-            Some(files) if files.items_of_sequence().is_none() => {
-                Err(config.problem_at("files", "Configuration for cert_info beacon: files must be a list."))
+            None => {
+                Err(config.problem("Configuration for cert_info beacon must contain files option."))
             }
+            Some(files) if files.items_of_sequence().is_none() => Err(config
+                .problem_at("files", "Configuration for cert_info beacon: files must be a list.")),
             Some(_) => Ok(()),
         }
     }
@@ -93,7 +94,8 @@ fn read(path: &str, text: &str) -> Option<(Dict, i64)> {
     let (subject, issuer) = (name(text, "subject"), name(text, "issuer"));
     let joined = |name: &Dict| {
         let parts = name.entries();
-        let parts: Vec<String> = parts.iter().map(|(key, value)| format!("{key}=\"{value}\"")).collect();
+        let parts: Vec<String> =
+            parts.iter().map(|(key, value)| format!("{key}=\"{value}\"")).collect();
         parts.join(",")
     };
     let info = entries! {
@@ -127,7 +129,10 @@ mod tests {
                     issuer=\n    CN=Example CA\n";
         let (info, until) = read("/c.pem", text).unwrap();
         assert_eq!(until, 1_797_386_608);
-        assert_eq!(info.get("subject"), Some("C=\"US\",O=\"Example\",CN=\"www.example.com\"".into()));
+        assert_eq!(
+            info.get("subject"),
+            Some("C=\"US\",O=\"Example\",CN=\"www.example.com\"".into())
+        );
         assert_eq!(info.get("issuer"), Some("CN=\"Example CA\"".into()));
         assert_eq!(info.get("notAfter_raw"), Some("20261216020328Z".into()));
     }

@@ -97,7 +97,9 @@ impl Config {
     pub fn list(&self) -> Result<Vec<Value>, Problem> {
         match &self.value {
             Value::List(list) => Ok(list.to_vec()),
-            _ => Err(self.problem(format!("Configuration for {} beacon must be a list.", self.kind))),
+            _ => {
+                Err(self.problem(format!("Configuration for {} beacon must be a list.", self.kind)))
+            }
         }
     }
 

@@ -24,9 +24,7 @@ impl Watch for HttpStatus {
         };
         for (site, options) in &sites {
             if options.get("url").is_none() {
-                return wrong(format!(
-                    "Sites for http_status beacon must contain a url: {site}"
-                ));
+                return wrong(format!("Sites for http_status beacon must contain a url: {site}"));
             }
             for check in checks(&options, "status").into_iter().chain(checks(&options, "content")) {
                 let comp = check.get_str("comp").unwrap_or_else(|| "==".into());
@@ -117,7 +115,8 @@ fn holds(found: &Value, check: &Value) -> bool {
         (">", Some((one, other))) => one > other,
         (">=", Some((one, other))) => one >= other,
         ("search", _) => {
-            let regex = halite_pyregex::PyRegex::cached(&wanted.to_str(), halite_pyregex::Flags::default());
+            let regex =
+                halite_pyregex::PyRegex::cached(&wanted.to_str(), halite_pyregex::Flags::default());
             regex.is_ok_and(|regex| regex.is_match(&found.to_str()).unwrap_or(false))
         }
         _ => false,

@@ -111,7 +111,9 @@ impl Rule {
             names.iter().filter_map(|name| bit(&name.to_str())).fold(0, |all, bit| all | bit)
         });
         let mut exclude = Vec::new();
-        for item in options.get("exclude").and_then(|list| list.items_of_sequence()).unwrap_or_default() {
+        for item in
+            options.get("exclude").and_then(|list| list.items_of_sequence()).unwrap_or_default()
+        {
             match &item {
                 // `pattern: {regex: True}`
                 Value::Dict(map) => {
@@ -169,7 +171,10 @@ impl Watch for Inotify {
         for (path, options) in &files {
             let place = files.place_of(&path).cloned();
             let wrong = |text: String| {
-                Err(Problem { place: place.clone().or_else(|| config.problem_at("files", "").place), text })
+                Err(Problem {
+                    place: place.clone().or_else(|| config.problem_at("files", "").place),
+                    text,
+                })
             };
             let Value::Dict(options) = options else {
                 return wrong(
@@ -319,11 +324,13 @@ impl Inotify {
                 self.watches.remove(&change.watch);
                 continue;
             }
-            let path = change.name.as_ref().map_or_else(|| folder.clone(), |name| folder.join(name));
+            let path =
+                change.name.as_ref().map_or_else(|| folder.clone(), |name| folder.join(name));
             if rule.excludes(&path) {
                 continue;
             }
-            let same = events.last().is_some_and(|last| is_repeat(last, &folder, &path, change.mask));
+            let same =
+                events.last().is_some_and(|last| is_repeat(last, &folder, &path, change.mask));
             if change.mask & rule.mask != 0 && !same {
                 events.push(event(&folder, &path, change.mask));
             }

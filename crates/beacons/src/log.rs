@@ -48,7 +48,9 @@ impl Watch for Log {
         let from = if inode == stat.inode && seen <= stat.size { seen } else { 0 };
         let mut bytes = Vec::new();
         let file = cx.host.open_at(&path, from)?;
-        file.take(MOST).read_to_end(&mut bytes).map_err(|error| Error::failed(error.to_string()))?;
+        file.take(MOST)
+            .read_to_end(&mut bytes)
+            .map_err(|error| Error::failed(error.to_string()))?;
         // A line that is still being written waits for its end.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         bytes.truncate(whole);

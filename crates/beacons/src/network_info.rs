@@ -21,7 +21,9 @@ impl Watch for NetworkInfo {
             None => return Ok(()),
             Some(Value::Dict(interfaces)) => interfaces,
             Some(_) => {
-                return wrong("Configuration for network_info beacon: interfaces must be a dictionary.");
+                return wrong(
+                    "Configuration for network_info beacon: interfaces must be a dictionary.",
+                );
             }
         };
         for options in interfaces.values() {
@@ -69,7 +71,8 @@ impl Watch for NetworkInfo {
 pub(crate) fn counters(text: &str) -> Vec<(String, Dict)> {
     let line = |line: &str| {
         let (name, numbers) = line.split_once(':')?;
-        let numbers: Vec<i64> = numbers.split_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+        let numbers: Vec<i64> =
+            numbers.split_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
         let at = |place: usize| numbers.get(place).copied().unwrap_or(0);
         let counters = entries! {
             "bytes_sent" => at(8), "bytes_recv" => at(0), "packets_sent" => at(9),

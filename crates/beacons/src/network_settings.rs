@@ -14,10 +14,31 @@ beacon! {
 
 /// The names Salt knows.
 const SETTINGS: [&str; 25] = [
-    "family", "txqlen", "ipdb_scope", "index", "operstate", "group", "carrier_changes", "ipaddr",
-    "neighbours", "ifname", "promiscuity", "linkmode", "broadcast", "address", "num_tx_queues",
-    "ipdb_priority", "change", "kind", "qdisc", "mtu", "num_rx_queues", "carrier", "flags",
-    "ifi_type", "ports",
+    "family",
+    "txqlen",
+    "ipdb_scope",
+    "index",
+    "operstate",
+    "group",
+    "carrier_changes",
+    "ipaddr",
+    "neighbours",
+    "ifname",
+    "promiscuity",
+    "linkmode",
+    "broadcast",
+    "address",
+    "num_tx_queues",
+    "ipdb_priority",
+    "change",
+    "kind",
+    "qdisc",
+    "mtu",
+    "num_rx_queues",
+    "carrier",
+    "flags",
+    "ifi_type",
+    "ports",
 ];
 
 #[derive(Default)]
@@ -30,7 +51,9 @@ impl Watch for NetworkSettings {
         config.list()?;
         let wrong = |text: String| Err(config.problem_at("interfaces", text));
         let Some(Value::Dict(interfaces)) = config.get("interfaces") else {
-            return wrong("Configuration for network_settings beacon must contain interfaces.".into());
+            return wrong(
+                "Configuration for network_settings beacon must contain interfaces.".into(),
+            );
         };
         for (interface, settings) in &interfaces {
             let Value::Dict(settings) = settings else {
@@ -68,7 +91,8 @@ impl Watch for NetworkSettings {
                 let changes = changes(now, before, &settings);
                 if !changes.is_empty() {
                     let name = name.as_str();
-                    events.push(entries! { "tag" => name, "interface" => name, "change" => changes });
+                    events
+                        .push(entries! { "tag" => name, "interface" => name, "change" => changes });
                 }
             }
         }
@@ -121,17 +145,22 @@ fn settings(cx: &Cx) -> Result<HashMap<String, Dict>> {
             settings.insert("operstate", state.to_ascii_uppercase());
         }
         for (setting, file) in [
-            ("mtu", "mtu"), ("index", "ifindex"), ("txqlen", "tx_queue_len"), ("carrier", "carrier"),
-            ("carrier_changes", "carrier_changes"), ("linkmode", "link_mode"), ("ifi_type", "type"),
+            ("mtu", "mtu"),
+            ("index", "ifindex"),
+            ("txqlen", "tx_queue_len"),
+            ("carrier", "carrier"),
+            ("carrier_changes", "carrier_changes"),
+            ("linkmode", "link_mode"),
+            ("ifi_type", "type"),
             ("group", "netdev_group"),
         ] {
             if let Some(number) = read(file).and_then(|text| text.parse::<i64>().ok()) {
                 settings.insert(setting, number);
             }
         }
-        if let Some(flags) = read("flags").and_then(|text| {
-            i64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
-        }) {
+        if let Some(flags) = read("flags")
+            .and_then(|text| i64::from_str_radix(text.trim_start_matches("0x"), 16).ok())
+        {
             settings.insert("flags", flags);
             settings.insert("promiscuity", i64::from(flags & 0x100 != 0));
         }

@@ -24,7 +24,8 @@ impl Watch for Pkg {
 
     fn look(&mut self, cx: &Cx, config: &Config) -> Result<Vec<Dict>> {
         let refresh = config.flag("refresh", false);
-        let names = config.get("pkgs").and_then(|names| names.items_of_sequence()).unwrap_or_default();
+        let names =
+            config.get("pkgs").and_then(|names| names.items_of_sequence()).unwrap_or_default();
         let mut events = Vec::new();
         for (number, name) in names.iter().enumerate() {
             // Once for all of them.

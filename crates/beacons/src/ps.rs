@@ -21,8 +21,9 @@ impl Watch for Ps {
         match config.get("processes") {
             None => Err(config.problem("Configuration for ps beacon requires processes.")),
             Some(Value::Dict(_)) => Ok(()),
-            Some(_) => Err(config
-                .problem_at("processes", "Processes for ps beacon must be a dictionary.")),
+            Some(_) => {
+                Err(config.problem_at("processes", "Processes for ps beacon must be a dictionary."))
+            }
         }
     }
 

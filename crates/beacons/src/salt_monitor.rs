@@ -15,7 +15,8 @@ pub struct SaltMonitor;
 
 /// Returns the functions to call, or what is wrong with the list.
 fn calls(config: &Config) -> Result<Vec<(String, Call)>, String> {
-    let given = config.get("salt_fun").ok_or("Configuration for salt_monitor beacon requires salt_fun.")?;
+    let given =
+        config.get("salt_fun").ok_or("Configuration for salt_monitor beacon requires salt_fun.")?;
     let items = given.items_of_sequence().unwrap_or_else(|| vec![given]);
     let mut calls = Vec::new();
     for item in items {
@@ -30,7 +31,10 @@ fn calls(config: &Config) -> Result<Vec<(String, Call)>, String> {
                 list => {
                     let parts = list.items_of_sequence().unwrap_or_default();
                     let parts = parts.iter().map(|part| part.as_dict().map(Dict::entries));
-                    parts.collect::<Option<Vec<_>>>().ok_or("arguments must be args or kwargs")?.concat()
+                    parts
+                        .collect::<Option<Vec<_>>>()
+                        .ok_or("arguments must be args or kwargs")?
+                        .concat()
                 }
             };
             for (key, value) in parts {

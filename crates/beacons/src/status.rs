@@ -32,7 +32,10 @@ impl Watch for Status {
                 Ok(value) => value,
                 // differs: genuine Salt tells nothing at all when one of them fails.
                 Err(error) => {
-                    told.insert(function, format!("Status beacon is incorrectly configured: {error}"));
+                    told.insert(
+                        function,
+                        format!("Status beacon is incorrectly configured: {error}"),
+                    );
                     continue;
                 }
             };

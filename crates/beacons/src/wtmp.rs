@@ -63,7 +63,9 @@ impl Records {
         let from = if seen <= size { seen } else { 0 };
         let mut bytes = Vec::new();
         let file = cx.host.open_at(path, from)?;
-        file.take(MOST).read_to_end(&mut bytes).map_err(|error| Error::failed(error.to_string()))?;
+        file.take(MOST)
+            .read_to_end(&mut bytes)
+            .map_err(|error| Error::failed(error.to_string()))?;
         let whole = bytes.len() / SIZE * SIZE;
         self.seen = Some(from + whole as u64);
         Ok(bytes.chunks_exact(SIZE).map(record).collect())
@@ -98,12 +100,14 @@ pub(crate) fn validate(config: &Config) -> Result<(), Problem> {
             None => continue,
             Some(Value::Dict(part)) => part,
             Some(_) => {
-                let text = format!("{name} configuration for {} beacon must be a dictionary.", config.kind);
+                let text = format!(
+                    "{name} configuration for {} beacon must be a dictionary.",
+                    config.kind
+                );
                 return Err(config.problem_at(key, text));
             }
         };
-        let options =
-            if key == "defaults" { vec![Value::from(part)] } else { part.values() };
+        let options = if key == "defaults" { vec![Value::from(part)] } else { part.values() };
         for options in options {
             let Some(range) = options.get("time_range") else { continue };
             let complete = range.get("start").is_some() && range.get("end").is_some();
@@ -125,7 +129,9 @@ pub(crate) fn is_wanted(cx: &Cx, config: &Config, record: &Dict) -> bool {
     let users = config.get("users").and_then(|users| users.as_dict().cloned());
     let groups = config.get("groups").and_then(|groups| groups.as_dict().cloned());
     let mut options = users.as_ref().and_then(|users| users.get(user.as_str()));
-    if options.is_none() && let Some(groups) = &groups {
+    if options.is_none()
+        && let Some(groups) = &groups
+    {
         options = groups.entries().into_iter().find_map(|(group, options)| {
             let group = cx.host.group_named(&group.to_str()).ok()??;
             group.members.iter().any(|member| **member == *user).then_some(options)

@@ -27,6 +27,7 @@ mod publish;
 mod requests;
 mod returns;
 pub mod runners;
+mod schedule;
 mod secrets;
 mod service;
 pub mod settings;

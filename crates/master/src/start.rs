@@ -174,6 +174,7 @@ pub async fn start(settings: Settings, parts: Parts) -> Result<Running, Error> {
     let tasks = vec![
         tokio::spawn(pull(master.clone(), puller)),
         tokio::spawn(upkeep::run(master.clone())),
+        tokio::spawn(crate::schedule::run(master.clone())),
         control,
     ];
     Ok(Running { master, server, tasks, files })

@@ -83,7 +83,9 @@ pub fn list_available(
     rest: Rest,
 ) -> Result<Value> {
     let _ = rest;
-    let Some(names) = available(cx)? else { return Ok(entries! { "beacons" => Dict::new() }.into()) };
+    let Some(names) = available(cx)? else {
+        return Ok(entries! { "beacons" => Dict::new() }.into());
+    };
     let names = Value::list(names);
     Ok(if return_yaml { text_of(names) } else { names })
 }
@@ -159,7 +161,10 @@ pub fn add(
             answer(true, format!("Added beacon: {name}.")).into()
         }
         Some(told) => answer(false, told.get("comment").unwrap_or_default().to_str()).into(),
-        None => answer(false, "Did not receive the beacon add complete event before the timeout of 30s").into(),
+        None => {
+            answer(false, "Did not receive the beacon add complete event before the timeout of 30s")
+                .into()
+        }
     })
 }
 
@@ -235,8 +240,11 @@ pub fn delete(
     let request = entries! { "name" => name.as_str() };
     let told = ask(cx, "delete", request, "minion_beacon_delete_complete")?;
     let gone = told.is_some_and(|told| told.get("complete").is_some_and(|done| done.truthy()));
-    let comment =
-        if gone { format!("Deleted beacon: {name}.") } else { format!("Cannot delete beacon item {name}, it is configured in pillar.") };
+    let comment = if gone {
+        format!("Deleted beacon: {name}.")
+    } else {
+        format!("Cannot delete beacon item {name}, it is configured in pillar.")
+    };
     Ok(answer(gone, comment).into())
 }
 
@@ -255,7 +263,8 @@ pub fn save(
     let Some(beacons) = configured(cx, false, true)? else { return Err(no_daemon()) };
     let path = conf_folder(&cx.opts).join("beacons.conf");
     let shown = path.display().to_string();
-    let text = if beacons.is_empty() { String::new() } else { text_of(beacons).to_str().to_string() };
+    let text =
+        if beacons.is_empty() { String::new() } else { text_of(beacons).to_str().to_string() };
     if let Some(folder) = path.parent() {
         cx.host.create_dirs(folder, None)?;
     }

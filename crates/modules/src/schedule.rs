@@ -210,7 +210,8 @@ impl How {
         }
         let flag =
             |name: &str, preset: bool| rest.remove(name).map_or(preset, |value| value.truthy());
-        let (test, persist, offline) = (flag("test", false), flag("persist", true), flag("offline", false));
+        let (test, persist, offline) =
+            (flag("test", false), flag("persist", true), flag("offline", false));
         Self { test, persist, offline, rest }
     }
 
@@ -302,7 +303,9 @@ fn built(name: &str, given: &Dict) -> Result<Result<Dict, String>> {
         if let Value::Dict(range) = &splay
             && !is_range(range)
         {
-            return Ok(Err(format!("Splay for job, {name}, must be a number or a dict with start and end.")));
+            return Ok(Err(format!(
+                "Splay for job, {name}, must be a number or a dict with start and end."
+            )));
         }
         job.insert("splay", splay);
     }
@@ -334,7 +337,11 @@ pub fn add(
         return Ok(answer(false, "Job name is required.").into());
     }
     if job_named(cx, &name, how.offline)?.is_some() {
-        return Ok(with_changes(false, format!("Job {name} already exists in schedule."), Dict::new()));
+        return Ok(with_changes(
+            false,
+            format!("Job {name} already exists in schedule."),
+            Dict::new(),
+        ));
     }
     let job = match built(&name, &how.rest)? {
         Ok(job) => job,
@@ -347,7 +354,8 @@ pub fn add(
         let comment = format!("Job: {name} would be added to schedule.");
         return Ok(with_changes(true, comment, Dict::new()));
     }
-    let request = entries! { "name" => name.as_str(), "schedule" => entries! { name.as_str() => &job } };
+    let request =
+        entries! { "name" => name.as_str(), "schedule" => entries! { name.as_str() => &job } };
     let done = how.change(cx, "add", request, "add_complete", |schedule| {
         schedule.insert(name.as_str(), &job);
     })?;
@@ -518,7 +526,10 @@ fn switch_job(cx: &Cx, name: &str, rest: Rest, enable: bool) -> Result<Value> {
         }
     })?;
     if !done {
-        let comment = format!("Failed to {} job {name} in schedule.", if enable { "enable" } else { "disable" });
+        let comment = format!(
+            "Failed to {} job {name} in schedule.",
+            if enable { "enable" } else { "disable" }
+        );
         return Ok(with_changes(false, comment, Dict::new()));
     }
     Ok(with_changes(true, format!("{title} Job {name} in schedule."), entries! { name => word }))
@@ -670,8 +681,11 @@ pub fn save(
         return Ok(answer(true, "Schedule would be saved.").into());
     }
     let saved = ask(cx, "save_schedule", Dict::new(), Some("saved"))?.is_some();
-    let comment =
-        if saved { "Schedule (non-pillar items) saved." } else { "Failed to save schedule on minion." };
+    let comment = if saved {
+        "Schedule (non-pillar items) saved."
+    } else {
+        "Failed to save schedule on minion."
+    };
     Ok(answer(saved, comment).into())
 }
 

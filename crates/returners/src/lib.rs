@@ -78,7 +78,10 @@ pub fn deliver_all<'a>(
         }
         done.push(name);
         if let Err(error) = deliver(cx, name, options, ret) {
-            tracing::error!("The return failed for job {}: {error}", ret.get("jid").unwrap_or_default());
+            tracing::error!(
+                "The return failed for job {}: {error}",
+                ret.get("jid").unwrap_or_default()
+            );
         }
     }
 }
@@ -101,4 +104,10 @@ pub fn deliver_events(cx: &Cx, name: &str, events: &[Value]) -> Result<()> {
 /// Returns the names of all returners, sorted.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|returner| returner.name).collect()
+}
+
+/// A value as one line of JSON; what JSON has no word for is written as Python would print it.
+pub(crate) fn line(value: &Value) -> String {
+    halite_value::json::to_string(value)
+        .unwrap_or_else(|_| halite_value::str_repr(&value.to_string()))
 }

@@ -1,9 +1,9 @@
 //! `mysql`: returns and events in MySQL or MariaDB, by the program `mysql`.
 
 use halite_spec::{Cx, Error, Result, host::Command};
-use halite_value::{Dict, Value, json};
+use halite_value::{Dict, Value};
 
-use crate::{Options, returner};
+use crate::{Options, line, returner};
 
 returner! {
     /// Keep returns and events in MySQL.
@@ -42,10 +42,10 @@ fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {
          VALUES ({}, {}, {}, {}, {}, {});\n",
         text("fun"),
         text("jid"),
-        literal(&json::to_string(&ret.get("return").unwrap_or_default())),
+        literal(&line(&ret.get("return").unwrap_or_default())),
         text("id"),
         i32::from(success),
-        literal(&json::to_string(&Value::from(ret))),
+        literal(&line(&Value::from(ret))),
     );
     run(cx, options, statement)
 }
@@ -55,7 +55,7 @@ fn events(cx: &Cx, options: &Options, events: &[Value]) -> Result<()> {
     let mut script = String::new();
     for event in events {
         let tag = literal(&event.get_str("tag").unwrap_or_default());
-        let data = literal(&json::to_string(&event.get("data").unwrap_or_default()));
+        let data = literal(&line(&event.get("data").unwrap_or_default()));
         script.push_str(&format!(
             "INSERT INTO salt_events (tag, data, master_id) VALUES ({tag}, {data}, {master});\n"
         ));

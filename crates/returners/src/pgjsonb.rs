@@ -3,9 +3,9 @@
 //! Values are handed over as variables that `psql` quotes, never as text of the statement.
 
 use halite_spec::{Cx, Error, Result, host::Command};
-use halite_value::{Dict, Value, json};
+use halite_value::{Dict, Value};
 
-use crate::{Options, returner};
+use crate::{Options, line, returner};
 
 returner! {
     /// Keep returns and events in PostgreSQL, as JSON.
@@ -48,10 +48,10 @@ pub(crate) fn variables(ret: &Dict) -> Vec<(&'static str, String)> {
     vec![
         ("fun", text("fun")),
         ("jid", text("jid")),
-        ("ret", json::to_string(&ret.get("return").unwrap_or_default())),
+        ("ret", line(&ret.get("return").unwrap_or_default())),
         ("id", text("id")),
         ("success", success.to_string()),
-        ("full", json::to_string(&Value::from(ret))),
+        ("full", line(&Value::from(ret))),
     ]
 }
 
@@ -65,7 +65,7 @@ fn events(cx: &Cx, options: &Options, events: &[Value]) -> Result<()> {
     let master = cx.id().to_string();
     for event in events {
         let tag = event.get_str("tag").unwrap_or_default().to_string();
-        let data = json::to_string(&event.get("data").unwrap_or_default());
+        let data = line(&event.get("data").unwrap_or_default());
         let variables = [("tag", tag), ("data", data), ("master", master.clone())];
         let statement = "INSERT INTO salt_events (tag, data, master_id, alter_time) \
                          VALUES (:'tag', :'data', :'master', now())";

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use halite_spec::{Cx, Result};
-use halite_value::{Dict, Value, json};
+use halite_value::{Dict, Value};
 
-use crate::{Options, returner};
+use crate::{Options, line, returner};
 
 returner! {
     /// Append returns and events to a file, a line of JSON each.
@@ -17,11 +17,11 @@ fn file(cx: &Cx, options: &Options) -> PathBuf {
 }
 
 fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {
-    let line = json::to_string(&Value::from(ret)) + "\n";
+    let line = line(&Value::from(ret)) + "\n";
     Ok(cx.host.append(&file(cx, options), line.as_bytes())?)
 }
 
 fn events(cx: &Cx, options: &Options, events: &[Value]) -> Result<()> {
-    let lines: String = events.iter().map(|event| json::to_string(event) + "\n").collect();
+    let lines: String = events.iter().map(|event| line(event) + "\n").collect();
     Ok(cx.host.append(&file(cx, options), lines.as_bytes())?)
 }

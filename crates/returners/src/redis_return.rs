@@ -1,9 +1,9 @@
 //! `redis`: returns in a Redis server, by the program `redis-cli`.
 
 use halite_spec::{Cx, Error, Result, host::Command};
-use halite_value::{Dict, Value, json};
+use halite_value::{Dict, Value};
 
-use crate::{Options, returner};
+use crate::{Options, line, returner};
 
 returner! {
     /// Keep returns in Redis.
@@ -25,7 +25,7 @@ fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {
     let script = format!(
         "HSET {key} {} {}\nEXPIRE {key} {}\nSET {} {}\nSADD minions {}\n",
         quoted(&id),
-        quoted(&json::to_string(&Value::from(ret))),
+        quoted(&line(&Value::from(ret))),
         hours * 3600,
         quoted(&format!("{id}:{fun}")),
         quoted(&jid),

@@ -1,9 +1,9 @@
 //! `slack_webhook`: returns as messages of a Slack channel, by its webhook.
 
 use halite_spec::{Call, Cx, Error, Result};
-use halite_value::{Dict, Value, dict, json, list};
+use halite_value::{Dict, Value, dict, list};
 
-use crate::{Options, returner};
+use crate::{Options, line, returner};
 
 returner! {
     /// Post returns to a Slack channel.
@@ -26,7 +26,7 @@ fn post(cx: &Cx, options: &Options, title: &str, text: &str, good: bool) -> Resu
     };
     let call = Call::of([url.as_str()])
         .with("method", "POST")
-        .with("data", json::to_string(&body))
+        .with("data", line(&body))
         .with("header_dict", dict! { "Content-Type" => "application/json" })
         .with("status", true);
     let answer = cx.call("http.query", call)?;
@@ -41,13 +41,13 @@ fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {
     let good = ret.get("success").is_none_or(|success| success.truthy());
     let word = if good { "succeeded" } else { "failed" };
     let title = format!("{} {word} on {}", text("fun"), text("id"));
-    let content = json::to_string(&ret.get("return").unwrap_or_default());
+    let content = line(&ret.get("return").unwrap_or_default());
     post(cx, options, &title, &content, good)
 }
 
 fn events(cx: &Cx, options: &Options, events: &[Value]) -> Result<()> {
     events.iter().try_for_each(|event| {
         let tag = event.get_str("tag").unwrap_or_default();
-        post(cx, options, &tag, &json::to_string(&event.get("data").unwrap_or_default()), true)
+        post(cx, options, &tag, &line(&event.get("data").unwrap_or_default()), true)
     })
 }

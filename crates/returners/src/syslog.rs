@@ -1,9 +1,9 @@
 //! `syslog`: returns and events as messages of the system's log.
 
 use halite_spec::{Cx, Error, Result, host::Command};
-use halite_value::{Dict, Value, json};
+use halite_value::{Dict, Value};
 
-use crate::{Options, returner};
+use crate::{Options, line, returner};
 
 returner! {
     /// Write returns and events to syslog.
@@ -28,9 +28,9 @@ fn send(cx: &Cx, options: &Options, message: &str) -> Result<()> {
 }
 
 fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {
-    send(cx, options, &json::to_string(&Value::from(ret)))
+    send(cx, options, &line(&Value::from(ret)))
 }
 
 fn events(cx: &Cx, options: &Options, events: &[Value]) -> Result<()> {
-    events.iter().try_for_each(|event| send(cx, options, &json::to_string(event)))
+    events.iter().try_for_each(|event| send(cx, options, &line(event)))
 }

@@ -49,7 +49,9 @@ impl Present {
         for (key, value) in &self.rest.kwargs {
             match key.to_str().as_str() {
                 name if name.starts_with("__") => {}
-                "beacon_data" => items.extend(value.items_of_sequence().unwrap_or_else(|| vec![value])),
+                "beacon_data" => {
+                    items.extend(value.items_of_sequence().unwrap_or_else(|| vec![value]))
+                }
                 _ => items.push(entries! { key => value }.into()),
             }
         }
@@ -153,7 +155,10 @@ fn is_enabled(cx: &Cx, name: &str) -> Result<Option<bool>> {
     let data = configured(cx, name)?;
     Ok(data.map(|data| {
         let items = data.items_of_sequence().unwrap_or_else(|| vec![data]);
-        let switch = items.iter().rev().find_map(|item| item.as_dict().and_then(|item: &Dict| item.get("enabled")));
+        let switch = items
+            .iter()
+            .rev()
+            .find_map(|item| item.as_dict().and_then(|item: &Dict| item.get("enabled")));
         switch.is_none_or(|enabled| enabled.truthy())
     }))
 }

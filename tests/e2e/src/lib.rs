@@ -6,6 +6,8 @@
 //! that the developer's machine does not leak in. The tests prove wiring; details belong to the
 //! crates.
 
+pub mod fleet;
+
 use std::{
     fs,
     path::{Path, PathBuf},

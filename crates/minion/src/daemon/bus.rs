@@ -102,3 +102,18 @@ pub(crate) async fn ask_daemon(
     };
     Ok(tokio::time::timeout(patience, wait).await.unwrap_or(None))
 }
+
+/// As [`ask_daemon`], for who has no runtime of its own.
+pub(crate) fn ask_daemon_now(
+    opts: &Dict,
+    tag: &str,
+    request: &Dict,
+    reply: Option<&str>,
+) -> io::Result<Option<Dict>> {
+    // The bus goes by the minion's id; whether there is a master does not matter here.
+    let settings = super::options::Settings::read(opts).map_err(io::Error::other)?;
+    let (listen, daemon) = settings.bus();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let patience = Duration::from_secs(5);
+    runtime.block_on(ask_daemon(&daemon, &listen, tag, request, reply, patience))
+}
