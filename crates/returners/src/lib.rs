@@ -11,6 +11,31 @@ use halite_value::{Dict, Value};
 pub use self::options::Options;
 
 // gen:begin
+pub mod local;
+pub mod multi_returner;
+pub mod mysql;
+pub mod options;
+pub mod pgjsonb;
+pub mod postgres;
+pub mod rawfile_json;
+pub mod redis_return;
+pub mod slack_webhook_return;
+pub mod smtp_return;
+pub mod syslog;
+
+/// Every returner of this crate.
+pub static ALL: &[&Returner] = &[
+    &local::RETURNER,
+    &multi_returner::RETURNER,
+    &mysql::RETURNER,
+    &pgjsonb::RETURNER,
+    &postgres::RETURNER,
+    &rawfile_json::RETURNER,
+    &redis_return::RETURNER,
+    &slack_webhook_return::RETURNER,
+    &smtp_return::RETURNER,
+    &syslog::RETURNER,
+];
 // gen:end
 
 /// A way for returns.

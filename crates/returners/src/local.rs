@@ -13,7 +13,8 @@ returner! {
 // differs: genuine Salt prints on the daemon's standard output, which nobody sees.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a returner")]
 fn ret(_: &Cx, _: &Options, ret: &Dict) -> Result<()> {
-    tracing::warn!("return: {}", Value::from(ret));
+    let shown = Value::from(ret);
+    tracing::warn!("return: {shown}");
     Ok(())
 }
 

@@ -16,6 +16,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// Takes what came with a job: `return_config` and `return_kwargs`.
+    pub fn given(config: Option<Value>, kwargs: Option<Value>) -> Self {
+        Self {
+            name: String::new(),
+            config: config.filter(Value::truthy).map(|name| name.to_str().to_string()),
+            kwargs: kwargs.and_then(|kwargs| kwargs.as_dict().cloned()).unwrap_or_default(),
+        }
+    }
+
     /// The same, for a returner of that name.
     #[must_use]
     pub fn of(&self, name: &str) -> Self {

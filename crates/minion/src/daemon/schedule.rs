@@ -236,17 +236,7 @@ fn finish(
     let mut returners = names(job.get("returner"));
     returners.extend(names(node.opts.get("schedule_returner")));
     if !returners.is_empty() {
-        let options = Options {
-            config: job
-                .get("return_config")
-                .filter(Value::truthy)
-                .map(|config| config.to_str().to_string()),
-            kwargs: job
-                .get("return_kwargs")
-                .and_then(|kwargs| kwargs.as_dict().cloned())
-                .unwrap_or_default(),
-            ..Options::default()
-        };
+        let options = Options::given(job.get("return_config"), job.get("return_kwargs"));
         halite_returners::deliver_all(cx, returners.iter().map(String::as_str), &options, &ret);
     }
     if !job.get("return_job").is_none_or(|wanted| wanted.truthy()) {

@@ -292,18 +292,9 @@ impl Tie {
                 |item: &Value| item.to_str().split(',').map(SmolStr::from).collect::<Vec<_>>();
             names.extend(items.iter().flat_map(split));
         }
-        let options = halite_returners::Options {
-            config: publication
-                .extra
-                .get("ret_config")
-                .filter(Value::truthy)
-                .map(|name| name.to_str().to_string()),
-            kwargs: match publication.extra.get("ret_kwargs") {
-                Some(Value::Dict(kwargs)) => kwargs,
-                _ => Dict::new(),
-            },
-            ..halite_returners::Options::default()
-        };
+        let extra = |name: &str| publication.extra.get(name);
+        let options =
+            halite_returners::Options::given(extra("ret_config"), extra("ret_kwargs"));
         halite_returners::deliver_all(cx, names.iter().map(SmolStr::as_str), &options, ret);
     }
 
