@@ -278,6 +278,14 @@ pub fn save(
     }
 }
 
+/// Returns the beacons of `beacons.conf`.
+pub fn saved(cx: &Cx) -> Result<Dict> {
+    let path = conf_folder(&cx.opts).join("beacons.conf");
+    let Some(text) = cx.host.read_text_if_there(&path)? else { return Ok(Dict::new()) };
+    let value = yaml::load_str(&text).unwrap_or_default();
+    Ok(value.get("beacons").and_then(|beacons| beacons.as_dict().cloned()).unwrap_or_default())
+}
+
 fn switch(cx: &Cx, rest: &Rest, enable: bool) -> Result<Value> {
     let (word, title) = if enable { ("enabled", "Enabled") } else { ("disabled", "Disabled") };
     if is_test(rest) {

@@ -13,7 +13,7 @@ use jiff::fmt::strtime;
 module! {
     /// The jobs a minion runs by itself.
     "schedule": add, build_schedule_item, copy, delete, disable, disable_job, enable, enable_job,
-    is_enabled, job_status, list, modify, r#move, postpone_job, purge, reload, run_job, save,
+    is_enabled, job_status, list, modify, move_to, postpone_job, purge, reload, run_job, save,
     show_next_fire_time, skip_job,
 }
 
@@ -910,8 +910,8 @@ fn given(cx: &Cx, name: &str, target: &str, rest: Rest, moved: bool) -> Result<V
 /// ```console
 /// $ salt '*' schedule.move jobname target
 /// ```
-#[function]
-pub fn r#move(
+#[function(name = "move")]
+pub fn move_to(
     cx: &Cx,
     /// The job.
     name: String,

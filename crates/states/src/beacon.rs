@@ -64,24 +64,31 @@ impl Present {
 }
 
 impl State for Present {
-    type Seen = Option<Value>;
+    /// Its configuration, and whether the file has it.
+    type Seen = (Option<Value>, bool);
 
-    fn observe(&self, cx: &Cx) -> Result<Option<Value>> {
+    fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let seen = configured(cx, &self.name)?;
         if seen.is_none() {
             let test = Rest { kwargs: entries! { "test" => true }, ..Rest::default() };
             succeeded(module::add(cx, self.name.clone(), self.data(), test)?)?;
         }
-        Ok(seen)
+        let saved = self.save && module::saved(cx)?.get(self.name.as_str()) == seen;
+        Ok((seen, saved))
     }
 
-    fn plan(&self, seen: &Option<Value>) -> Result<Plan> {
+    fn plan(&self, (seen, saved): &Self::Seen) -> Result<Plan> {
         let name = &self.name;
         let data = self.data();
         Ok(match seen {
             None => Plan::change(name.as_str(), "added")
                 .pending(format!("Beacon: {name} would be added."))
                 .done(self.saved(format!("Adding {name} to beacons"))),
+            Some(now) if *now == data && self.save && !saved => {
+                Plan::change(name.as_str(), "saved")
+                    .pending(format!("Beacon: {name} would be saved."))
+                    .done(self.saved(format!("Job {name} in correct state")))
+            }
             Some(now) if *now == data => {
                 Plan::nothing(self.saved(format!("Job {name} in correct state")))
             }
@@ -91,7 +98,7 @@ impl State for Present {
         })
     }
 
-    fn apply(&self, cx: &Cx, seen: Option<Value>) -> Result<Applied> {
+    fn apply(&self, cx: &Cx, (seen, _): Self::Seen) -> Result<Applied> {
         let (name, data) = (self.name.clone(), self.data());
         let answer = match seen {
             None => module::add(cx, name, data, Rest::default()),
