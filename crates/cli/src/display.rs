@@ -46,6 +46,11 @@ pub fn show_at_once(
     let output = asked("output");
     let request = select::Request { output: output.as_deref(), all_at_once, fun, progress: false };
     let name = select::choose(declared.or_else(|| select::declared_for(fun)), &request);
+    if halite_output::by_name(name).is_none()
+        && let Some(notice) = select::invalid_notice(name)
+    {
+        tracing::error!("{notice}");
+    }
     let mut text = Vec::new();
     halite_output::display(name, ret, &style, &mut text)?;
     match file {

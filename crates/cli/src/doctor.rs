@@ -1,4 +1,5 @@
-//! `halite doctor --config`: what the user's configuration files set, and what comes of it.
+//! `halite doctor`: `--config` tells what the user's configuration files set, and what comes of it;
+//! `--master` looks at the machine (see `checkup.rs`).
 //!
 //! Each option set in a file is in one of four lists: acted on, known but not acted on yet, unknown
 //! (with a suggestion where it looks like a slip), or of a wrong type.
@@ -8,6 +9,7 @@ use std::path::Path;
 use halite_config::{Opts, Request, Role, WarningKind};
 
 use crate::{
+    checkup,
     diagnostics::{Format, Report, Severity},
     machine::Real,
     optparse::{Action, Default, Flag, Parsed, Program, flag},
@@ -17,6 +19,12 @@ use crate::{
 
 static OWN: &[Flag] = &[
     flag(&["--config"], "config", Action::True, "Look at the configuration files."),
+    flag(
+        &["--master"],
+        "master",
+        Action::True,
+        "Look at what a master needs on this machine, and at the one that runs.",
+    ),
     flag(
         &["--role"],
         "role",
@@ -42,10 +50,38 @@ pub(crate) fn start(args: &[String]) -> u8 {
         Ok(parsed) => parsed,
         Err(stop) => return programs::stopped(&PROGRAM, &stop),
     };
-    if !parsed.bool("config") {
-        return programs::usage_error(&PROGRAM, "say what to look at: --config");
+    if !parsed.bool("config") && !parsed.bool("master") {
+        return programs::usage_error(&PROGRAM, "say what to look at: --config, --master");
     }
-    config(&parsed)
+    let mut worst = 0;
+    if parsed.bool("config") {
+        worst = config(&parsed);
+    }
+    if parsed.bool("master") {
+        worst = worst.max(master(&parsed));
+    }
+    worst
+}
+
+/// What a master needs on this machine.
+fn master(parsed: &Parsed) -> u8 {
+    let dir = parsed.str("config_dir").unwrap_or_default();
+    let mut request = Request::new(Role::Master, &dir);
+    request.minion_id = Some("doctor");
+    match halite_config::load(&request, &Real) {
+        Ok(opts) => {
+            let mut rows = checkup::master(&opts);
+            if parsed.bool("quiet") {
+                rows.retain(|row| row.state == checkup::State::Wrong);
+            }
+            terminal::out(&checkup::render(&rows));
+            u8::from(rows.iter().any(|row| row.state == checkup::State::Wrong))
+        }
+        Err(error) => {
+            let report = Report::from(&error).with_source(read);
+            programs::show(&report, programs::format_of(parsed))
+        }
+    }
 }
 
 fn config(parsed: &Parsed) -> u8 {

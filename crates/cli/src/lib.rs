@@ -9,6 +9,8 @@
 //! - `doctor.rs` and `links.rs`: commands only Halite has.
 
 pub mod args;
+mod checkup;
+pub mod daemon;
 pub mod diagnostics;
 pub mod display;
 mod doctor;
@@ -22,6 +24,7 @@ pub mod programs;
 mod swarm;
 pub mod terminal;
 pub mod version;
+pub mod wheel;
 
 /// Runs the program named by the first argument, and returns its exit code.
 #[must_use]

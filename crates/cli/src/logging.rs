@@ -12,7 +12,10 @@ use std::{
     io::{self, Write as _},
     net::UdpSocket,
     os::unix::net::UnixDatagram,
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use halite_config::Opts;
@@ -161,8 +164,21 @@ pub fn init(settings: Settings) -> io::Result<()> {
     Ok(())
 }
 
+/// How often log files were to be opened anew.
+static REOPENED: AtomicU64 = AtomicU64::new(0);
+
+/// Has log files opened anew with the next line: `logrotate` has moved them. On SIGHUP.
+pub fn reopen() {
+    REOPENED.fetch_add(1, Ordering::Relaxed);
+}
+
+fn append_to(path: &str) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
 enum Sink {
-    File(File),
+    /// With its path, and how often log files had been opened anew when it was opened.
+    File(File, String, u64),
     Unix(UnixDatagram, u8),
     Udp(UdpSocket, u8),
 }
@@ -186,14 +202,23 @@ impl Sink {
             socket.connect(address)?;
             return Ok(Some(Self::Udp(socket, facility)));
         }
-        let file = OpenOptions::new().create(true).append(true).open(target)?;
-        Ok(Some(Self::File(file)))
+        let times = REOPENED.load(Ordering::Relaxed);
+        Ok(Some(Self::File(append_to(target)?, target.to_owned(), times)))
     }
 
     fn write(&mut self, level: Level, line: &str) {
         // A log that cannot be written has nowhere to say so.
         let _ = match self {
-            Self::File(file) => writeln!(file, "{line}"),
+            Self::File(file, path, times) => {
+                let now = REOPENED.load(Ordering::Relaxed);
+                // The old file may be gone, or somebody's archive.
+                if now != *times
+                    && let Ok(new) = append_to(path)
+                {
+                    (*file, *times) = (new, now);
+                }
+                writeln!(file, "{line}")
+            }
             Self::Unix(socket, facility) => {
                 socket.send(syslog(level, *facility, line).as_bytes()).map(drop)
             }

@@ -2,7 +2,7 @@
 //!
 //! The socket is `sock_dir/halite.sock`. A frame is four bytes of length (big-endian) and one
 //! msgpack map. Who is calling is known from the socket itself (`SO_PEERCRED`), so there are no
-//! keys and no passwords here.
+//! keys here; passwords and tokens only where a user signs in as somebody else (`salt -a`).
 //!
 //! ```no_run
 //! # use std::{path::Path, time::{Duration, Instant}};
@@ -44,9 +44,11 @@ use halite_value::{Dict, SmolStr, Value};
 pub use frame::{MAX_FRAME, encode, read_frame};
 pub use gather::{Gather, News, Outcome, Patience, Silence, Waited};
 pub use protocol::{
-    Answer, EventItem, Job, KeyAction, KeyChange, KeyLists, KeyMatch, Malformed, Progress,
-    Published, Request,
+    Answer, EventItem, Job, Malformed, Progress, Published, Request,
 };
+
+/// In the data of a `salt/key` event from `salt-key`: what is remembered of the minion stays.
+pub const PRESERVE: &str = "__preserve__";
 
 /// The socket's name in `sock_dir`.
 pub const SOCKET: &str = "halite.sock";
@@ -73,6 +75,8 @@ pub struct Client {
     stream: UnixStream,
     next: u64,
     buffer: Vec<u8>,
+    /// Under whose rights to ask, if not those of the socket.
+    credentials: Option<Dict>,
     /// What arrived for requests nobody is waiting for at the moment.
     waiting: HashMap<u64, VecDeque<Answer>>,
 }
@@ -85,13 +89,25 @@ impl Client {
             io::ErrorKind::PermissionDenied => Error::Forbidden { path, source },
             _ => Error::NotRunning { path, source },
         })?;
-        Ok(Self { stream, next: 0, buffer: Vec::new(), waiting: HashMap::new() })
+        let (buffer, waiting) = (Vec::new(), HashMap::new());
+        Ok(Self { stream, next: 0, buffer, credentials: None, waiting })
+    }
+
+    /// From here on asks under these rights: `{token}`, or `{eauth, username, password …}`.
+    pub fn sign_in(&mut self, credentials: Dict) {
+        self.credentials = Some(credentials);
     }
 
     /// Sends a request and returns its number, by which [`Client::next`] finds the answers.
     pub fn send(&mut self, request: &Request) -> Result<u64, Error> {
         self.next += 1;
-        let message = request.write();
+        let message = match &self.credentials {
+            Some(credentials) if !request.is_free() => {
+                let request = Box::new(request.clone());
+                Request::As { credentials: credentials.clone(), request }.write()
+            }
+            _ => request.write(),
+        };
         message.insert("id", self.next);
         let frame = encode(&message.into())?;
         io::Write::write_all(&mut self.stream, &frame)?;

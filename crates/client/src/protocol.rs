@@ -113,45 +113,6 @@ pub enum EventItem {
     Gap { missed: u64 },
 }
 
-/// Which keys are meant.
-#[derive(Clone, Debug)]
-pub enum KeyMatch {
-    /// A glob over ids.
-    Glob(SmolStr),
-    All,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyAction {
-    Accept,
-    Reject,
-    Delete,
-}
-
-/// A change of key states.
-#[derive(Clone, Debug)]
-pub struct KeyChange {
-    pub action: KeyAction,
-    pub matching: KeyMatch,
-    /// `--include-accepted`, for reject.
-    pub accepted: bool,
-    /// `--include-rejected`, for accept.
-    pub rejected: bool,
-    /// `--include-denied`.
-    pub denied: bool,
-    /// Only tell what would change.
-    pub dry_run: bool,
-}
-
-/// Ids by state, each sorted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyLists {
-    pub accepted: Vec<SmolStr>,
-    pub pending: Vec<SmolStr>,
-    pub rejected: Vec<SmolStr>,
-    pub denied: Vec<SmolStr>,
-}
-
 /// A question.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -165,12 +126,17 @@ pub enum Request {
     Events { tag: SmolStr, after: Option<u64> },
     /// Fires an event on the master's bus. → true
     Fire { tag: SmolStr, data: Dict },
-    /// → [`KeyLists`]
-    Keys,
-    /// → `{minions: {id: PEM}, minions_pre: …}` of the keys that match.
-    KeyTexts { matching: KeyMatch },
-    /// → [`KeyLists`] with what changed, each id under its new state (deleted: its old one).
-    KeyChange(KeyChange),
+    /// Asks under other rights than the socket gives: `{token}`, or `{eauth, username, password …}`.
+    As { credentials: Dict, request: Box<Request> },
+    /// What minions put into the mine: all of it, or these functions. → `{id: {function: value}}`
+    Mine { tgt: Value, tgt_type: SmolStr, functions: Vec<SmolStr> },
+    /// Forgets what is remembered of minions: `grains`, `pillar`, `mine`, or one function of it.
+    /// → the ids that were meant
+    Forget { tgt: Value, tgt_type: SmolStr, what: SmolStr, function: SmolStr },
+    /// Ends a token. → true
+    EndToken { token: SmolStr },
+    /// Makes a token from `{eauth, username, password …}`. → `{token, start, expire, name, eauth}`
+    MakeToken { load: Dict },
     /// → list of `{jid, …load}`, newest first. `function`/`target`/`user` filter as
     /// `jobs.list_jobs` does (globs).
     Jobs { limit: Option<u64>, filter: Dict },
@@ -337,50 +303,6 @@ impl EventItem {
     }
 }
 
-impl KeyMatch {
-    fn write(&self) -> Value {
-        match self {
-            Self::Glob(glob) => glob.into(),
-            Self::All => Value::Null,
-        }
-    }
-
-    fn read(map: &Dict) -> Self {
-        match map.get("match") {
-            Some(Value::Str(glob)) => Self::Glob(glob),
-            _ => Self::All,
-        }
-    }
-}
-
-impl KeyLists {
-    pub fn write(&self) -> Dict {
-        entries! {
-            "minions" => list(&self.accepted), "minions_pre" => list(&self.pending),
-            "minions_rejected" => list(&self.rejected), "minions_denied" => list(&self.denied),
-        }
-    }
-
-    pub fn read(map: &Dict) -> Self {
-        Self {
-            accepted: texts(map, "minions"),
-            pending: texts(map, "minions_pre"),
-            rejected: texts(map, "minions_rejected"),
-            denied: texts(map, "minions_denied"),
-        }
-    }
-}
-
-impl KeyAction {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Accept => "accept",
-            Self::Reject => "reject",
-            Self::Delete => "delete",
-        }
-    }
-}
-
 impl Request {
     /// Writes the request, without its number.
     pub fn write(&self) -> Dict {
@@ -393,16 +315,18 @@ impl Request {
                 entries! { "do" => "events", "tag" => tag, "after" => *after }
             }
             Self::Fire { tag, data } => entries! { "do" => "fire", "tag" => tag, "data" => data },
-            Self::Keys => verb("keys"),
-            Self::KeyTexts { matching } => {
-                entries! { "do" => "key_texts", "match" => matching.write() }
+            Self::As { credentials, request } => {
+                entries! { "do" => "as", "credentials" => credentials, "request" => request.write() }
             }
-            Self::KeyChange(change) => entries! {
-                "do" => "key_change", "action" => change.action.name(),
-                "match" => change.matching.write(), "accepted" => change.accepted,
-                "rejected" => change.rejected, "denied" => change.denied,
-                "dry_run" => change.dry_run,
+            Self::Mine { tgt, tgt_type, functions } => entries! {
+                "do" => "mine", "tgt" => tgt, "tgt_type" => tgt_type, "functions" => list(functions),
             },
+            Self::Forget { tgt, tgt_type, what, function } => entries! {
+                "do" => "forget", "tgt" => tgt, "tgt_type" => tgt_type, "what" => what,
+                "function" => function,
+            },
+            Self::EndToken { token } => entries! { "do" => "end_token", "token" => token },
+            Self::MakeToken { load } => entries! { "do" => "make_token", "load" => load },
             Self::Jobs { limit, filter } => {
                 entries! { "do" => "jobs", "limit" => *limit, "filter" => filter }
             }
@@ -424,6 +348,14 @@ impl Request {
         }
     }
 
+    /// Tells whether anybody may ask this, without rights.
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(
+            self,
+            Self::Hello | Self::Cancel { .. } | Self::As { .. } | Self::MakeToken { .. }
+        )
+    }
+
     /// Reads a request with its number.
     pub fn read(map: &Dict) -> Result<(u64, Self), Malformed> {
         let id = number(map, "id").ok_or(Malformed("id"))?;
@@ -433,21 +365,31 @@ impl Request {
             "follow" => Self::Follow { jid: text(map, "jid") },
             "events" => Self::Events { tag: text(map, "tag"), after: number(map, "after") },
             "fire" => Self::Fire { tag: text(map, "tag"), data: map_of(map, "data") },
-            "keys" => Self::Keys,
-            "key_texts" => Self::KeyTexts { matching: KeyMatch::read(map) },
-            "key_change" => Self::KeyChange(KeyChange {
-                action: match text(map, "action").as_str() {
-                    "accept" => KeyAction::Accept,
-                    "reject" => KeyAction::Reject,
-                    "delete" => KeyAction::Delete,
-                    _ => return Err(Malformed("action")),
-                },
-                matching: KeyMatch::read(map),
-                accepted: flag(map, "accepted"),
-                rejected: flag(map, "rejected"),
-                denied: flag(map, "denied"),
-                dry_run: flag(map, "dry_run"),
-            }),
+            "as" => {
+                // Its number is that of the whole.
+                let inner = map_of(map, "request").shallow_copy();
+                // One level only: who asks for somebody who asks for somebody?
+                if text(&inner, "do") == "as" {
+                    return Err(Malformed("request"));
+                }
+                inner.insert("id", map.get("id").unwrap_or_else(|| 0.into()));
+                let (_, request) = Self::read(&inner)?;
+                let credentials = map_of(map, "credentials");
+                Self::As { credentials, request: Box::new(request) }
+            }
+            "mine" => Self::Mine {
+                tgt: map.get("tgt").ok_or(Malformed("tgt"))?,
+                tgt_type: text(map, "tgt_type"),
+                functions: texts(map, "functions"),
+            },
+            "forget" => Self::Forget {
+                tgt: map.get("tgt").ok_or(Malformed("tgt"))?,
+                tgt_type: text(map, "tgt_type"),
+                what: text(map, "what"),
+                function: text(map, "function"),
+            },
+            "end_token" => Self::EndToken { token: text(map, "token") },
+            "make_token" => Self::MakeToken { load: map_of(map, "load") },
             "jobs" => Self::Jobs { limit: number(map, "limit"), filter: map_of(map, "filter") },
             "job" => Self::Job { jid: text(map, "jid") },
             "active_jobs" => Self::ActiveJobs,
@@ -510,23 +452,29 @@ mod tests {
 
     #[test]
     fn requests_round_trip() {
-        let change = KeyChange {
-            action: KeyAction::Delete,
-            matching: KeyMatch::Glob("web*".into()),
-            accepted: true,
-            rejected: false,
-            denied: true,
-            dry_run: false,
-        };
         let requests = [
             Request::Hello,
             Request::Publish(Box::new(Job::new("*", "glob", "test.ping"))),
             Request::Follow { jid: "1".into() },
             Request::Events { tag: "salt/".into(), after: Some(7) },
             Request::Fire { tag: "x".into(), data: entries! { "a" => 1 } },
-            Request::Keys,
-            Request::KeyTexts { matching: KeyMatch::All },
-            Request::KeyChange(change),
+            Request::As {
+                credentials: entries! { "token" => "x" },
+                request: Box::new(Request::Minions),
+            },
+            Request::Mine {
+                tgt: "*".into(),
+                tgt_type: "glob".into(),
+                functions: vec!["a.b".into()],
+            },
+            Request::Forget {
+                tgt: "*".into(),
+                tgt_type: "glob".into(),
+                what: "mine".into(),
+                function: "a.b".into(),
+            },
+            Request::EndToken { token: "x".into() },
+            Request::MakeToken { load: entries! { "eauth" => "pam" } },
             Request::Jobs { limit: Some(3), filter: Dict::new() },
             Request::Job { jid: "1".into() },
             Request::ActiveJobs,

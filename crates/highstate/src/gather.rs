@@ -30,11 +30,18 @@ pub struct Places {
     states: HashMap<(String, String), Place>,
     /// (id, state, argument)
     args: HashMap<(String, String, String), Place>,
+    /// Ids in `extend`.
+    extended: HashMap<String, Place>,
 }
 
 impl Places {
     pub fn of_id(&self, id: &str) -> Option<&Place> {
         self.ids.get(id)
+    }
+
+    /// Returns the place where an `extend` names an id.
+    pub fn of_extend(&self, id: &str) -> Option<&Place> {
+        self.extended.get(id)
     }
 
     /// Returns the place of a state declaration, or of its id.
@@ -49,12 +56,19 @@ impl Places {
     }
 
     fn note(&mut self, rendered: &Dict) {
-        for (id, body) in rendered {
-            let id = id.to_string();
-            if let Some(place) = rendered.place_of(id.as_str()) {
+        for (key, body) in rendered {
+            let id = key.to_string();
+            if let Some(place) = rendered.place_of(&key) {
                 self.ids.entry(id.clone()).or_insert_with(|| place.clone());
             }
             let Value::Dict(body) = body else { continue };
+            if id == "extend" {
+                for id in body.keys() {
+                    if let Some(place) = body.place_of(&id) {
+                        self.extended.entry(id.to_string()).or_insert_with(|| place.clone());
+                    }
+                }
+            }
             for (state, args) in &body {
                 let full = state.to_string();
                 let module = full.split('.').next().unwrap_or(&full).to_owned();
@@ -91,14 +105,23 @@ pub fn available(cx: &Cx, saltenv: &str) -> Result<Vec<String>> {
         .collect())
 }
 
+/// Where a top file names each SLS: (environment, name) → place.
+pub type Named = HashMap<(String, String), Place>;
+
 /// Renders the SLS files named for each environment (globs allowed) into one high data.
 pub fn gather(cx: &Cx, matches: &[(String, Vec<String>)]) -> Gathered {
+    gather_named(cx, matches, &Named::new())
+}
+
+/// As [`gather`], when a top file named them.
+pub fn gather_named(cx: &Cx, matches: &[(String, Vec<String>)], named: &Named) -> Gathered {
     let mut gatherer = Gatherer {
         cx,
         envs: matches.iter().map(|(env, _)| env.clone()).collect(),
         available: HashMap::new(),
         rendered: HashSet::new(),
         order: FIRST_ORDER,
+        named,
         out: Gathered::default(),
     };
     let high = Dict::new();
@@ -141,6 +164,7 @@ struct Gatherer<'a> {
     /// `env:sls` of everything rendered so far: each SLS once.
     rendered: HashSet<String>,
     order: i64,
+    named: &'a Named,
     out: Gathered,
 }
 
@@ -220,7 +244,8 @@ impl Gatherer<'_> {
         } else {
             format!("No matching sls found for '{sls}' in env '{saltenv}'")
         };
-        let mut problem = Problem::new(text).at(asked);
+        let named = || self.named.get(&(saltenv.to_owned(), sls.to_owned()));
+        let mut problem = Problem::new(text).at(asked.or_else(named));
         if let Some(near) = suggest::nearest(sls, known.iter().map(String::as_str)) {
             problem = problem.help(format!("did you mean `{near}`?"));
         }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use halite_target::fnmatch;
-use halite_value::{Dict, Value, entries, suggest};
+use halite_value::{Dict, Place, Value, entries, suggest};
 use indexmap::IndexMap;
 
 use crate::{
@@ -202,17 +202,21 @@ impl Graph {
     fn link(&mut self, index: usize, places: &Places, disabled: &[String]) -> Result<(), Problem> {
         for kind in REQUISITES {
             let low = self.nodes[index].low.clone();
-            let Some(targets) = low.get(kind.word()).and_then(|list| list.items_of_sequence())
-            else {
+            let list = low.get(kind.word());
+            let Some(targets) = list.as_ref().and_then(|list| list.items_of_sequence()) else {
                 continue;
             };
             if disabled.iter().any(|off| off == kind.word()) {
                 tracing::warn!("The {} requisite has been disabled, Ignoring.", kind.word());
                 continue;
             }
-            for target in targets {
-                self.link_one(index, kind, &target)
-                    .map_err(|wrong| wrong.describe(&low, kind, places))?;
+            let place_of = |number| match &list {
+                Some(Value::List(list)) => list.place_of(number).cloned(),
+                _ => None,
+            };
+            for (number, target) in targets.iter().enumerate() {
+                self.link_one(index, kind, target)
+                    .map_err(|wrong| wrong.describe(&low, kind, places, place_of(number)))?;
             }
         }
         Ok(())
@@ -581,10 +585,18 @@ enum Wrong {
 }
 
 impl Wrong {
-    fn describe(self, low: &Low, kind: Requisite, places: &Places) -> Problem {
+    /// `item` is where the requisite itself stands, if that is known.
+    fn describe(
+        self,
+        low: &Low,
+        kind: Requisite,
+        places: &Places,
+        item: Option<Place>,
+    ) -> Problem {
         let (state, sls) = (text(low, "name"), text(low, "__sls__"));
         let word = kind.word();
-        let place = places.of_arg(&text(low, "__id__"), &text(low, "state"), word);
+        let argument = places.of_arg(&text(low, "__id__"), &text(low, "state"), word);
+        let place = item.as_ref().or(argument);
         match self {
             Self::NotText { module } => Problem::new(format!(
                 "Requisite [{word}: {module}] in state [{state}] in SLS [{sls}] must have a string \

@@ -4,12 +4,12 @@
 //! trees (and their orders) depend on it; each says so.
 
 use halite_target::fnmatch;
-use halite_value::{Dict, Key, List, Value, dict, suggest};
+use halite_value::{Dict, Key, List, Place, Value, dict, suggest};
 
 use crate::{
     Graph, High, Problem, States,
     gather::{Places, first_key},
-    keywords::{self, REQUISITE_WORDS},
+    keywords::{self, REQUISITE_IN_WORDS, REQUISITE_WORDS},
     low,
 };
 
@@ -367,6 +367,30 @@ fn extend_arg(own: &List, arg: Value) {
     }
 }
 
+/// Finds where a `require_in` or its like names this id.
+fn asked_in(high: &High, name: &Key) -> Option<Place> {
+    for (_, body) in ids(high) {
+        for (_, args) in states_of(&body) {
+            for arg in &args {
+                let Value::Dict(arg) = arg else { continue };
+                for (word, list) in &arg {
+                    let is_in =
+                        word.as_str().is_some_and(|word| REQUISITE_IN_WORDS.contains(&word));
+                    let Value::List(list) = list else { continue };
+                    let position = list.into_iter().position(|item| match item {
+                        Value::Dict(pair) => pair.values().first() == Some(name.value()),
+                        bare => bare == *name.value(),
+                    });
+                    if let Some(index) = position.filter(|_| is_in) {
+                        return list.place_of(index).or_else(|| arg.place_of(&word)).cloned();
+                    }
+                }
+            }
+        }
+    }
+    None
+}
+
 fn not_there(high: &High, name: &Key, body: &Dict, places: &Places) -> Problem {
     let env = body.get("__env__").map_or_else(|| "base".into(), |env| env.to_str());
     let sls = body.get("__sls__").map_or_else(|| "base".into(), |sls| sls.to_str());
@@ -375,7 +399,8 @@ fn not_there(high: &High, name: &Key, body: &Dict, places: &Places) -> Problem {
          likely due to a missing include statement or an incorrectly typed ID.\nEnsure that a \
          state with an ID of '{name}' is available\nin environment '{env}' and to SLS '{sls}'"
     );
-    let problem = Problem::new(text).at(places.of_id(&name.to_str()));
+    let asked = asked_in(high, name);
+    let problem = Problem::new(text).at(places.of_extend(&name.to_str()).or(asked.as_ref()));
     let known: Vec<String> = ids(high).into_iter().map(|(id, _)| id).collect();
     match suggest::nearest(&name.to_str(), known.iter().map(String::as_str)) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),

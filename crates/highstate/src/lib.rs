@@ -25,7 +25,7 @@ mod slots;
 use halite_spec::{Aggregate, Call, Cx, Outcome, Result};
 use halite_value::{Dict, Place};
 
-pub use gather::{Gathered, Places, available, declare, gather};
+pub use gather::{Gathered, Named, Places, available, declare, gather, gather_named};
 pub use graph::Graph;
 pub use high::{compile_high, compile_unfolded, fold, verify};
 pub use keywords::is_engine_keyword;

@@ -799,17 +799,20 @@ impl Caller {
     /// Warnings for arguments nobody declared.
     fn unknown(&self, low: &Low, state: &str) -> Vec<String> {
         let params = self.states.params(state);
-        if params.open {
-            return Vec::new();
-        }
         let mut warnings = Vec::new();
-        for word in low.keys().iter().map(ToString::to_string) {
+        for (key, value) in low {
+            let word = key.to_string();
             if params.names.contains(&word) || keywords::is_engine_keyword(&word) {
+                continue;
+            }
+            // A state that takes anything takes a misspelt requisite too; a list gives it away.
+            if params.open && !(value.as_list().is_some() && is_nearly_requisite(&word)) {
                 continue;
             }
             let place = self.places.of_arg(&text(low, "__id__"), &text(low, "state"), &word);
             let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-            let own = suggest::nearest(&word, params.names.iter().map(String::as_str));
+            let own = suggest::nearest(&word, params.names.iter().map(String::as_str))
+                .filter(|_| !params.open);
             warnings.push(match (own, high::suggest_keyword(&word)) {
                 (Some(near), _) => {
                     format!("{place}unknown argument `{word}` for state `{state}`; did you mean `{near}`?")
@@ -819,6 +822,40 @@ impl Caller {
                 }
                 (None, None) => format!("{place}unknown argument `{word}` for state `{state}`"),
             });
+        }
+        warnings
+    }
+
+    /// Of a state that failed: which `salt://` sources are not there, where they are asked for, and
+    /// what they may have been meant to be.
+    fn missing_sources(&self, low: &Low) -> Vec<String> {
+        let Some(source) = low.get("source") else { return Vec::new() };
+        let saltenv = self.cx.saltenv();
+        let sources = source.items_of_sequence().unwrap_or_else(|| vec![source]);
+        let mut files: Option<Vec<String>> = None;
+        let mut warnings = Vec::new();
+        for source in sources.iter().filter_map(Value::as_str) {
+            let Some(path) = source.strip_prefix("salt://") else { continue };
+            if path.contains(['?', '|']) {
+                continue;
+            }
+            let files =
+                files.get_or_insert_with(|| self.cx.files.list(&saltenv, "").unwrap_or_default());
+            let folder = format!("{}/", path.trim_end_matches('/'));
+            if files.iter().any(|file| file == path || file.starts_with(&folder)) {
+                continue;
+            }
+            let place = self.places.of_arg(&text(low, "__id__"), &text(low, "state"), "source");
+            let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+            let folders = files.iter().flat_map(|file| {
+                file.match_indices('/').map(|(end, _)| &file[..end]).collect::<Vec<_>>()
+            });
+            let near = suggest::nearest(path, files.iter().map(String::as_str).chain(folders));
+            let near = near.map(|near| format!("; did you mean `salt://{near}`?"));
+            warnings.push(format!(
+                "{place}there is no {source} in environment {saltenv}{}",
+                near.unwrap_or_default()
+            ));
         }
         warnings
     }
@@ -835,7 +872,10 @@ impl Caller {
                 outcome.to_value(&name)
             }
         };
-        let warnings = self.unknown(low, &self.declared(low, full));
+        let mut warnings = self.unknown(low, &self.declared(low, full));
+        if ret.get("result") == Some(Value::Bool(false)) {
+            warnings.extend(self.missing_sources(low));
+        }
         if !warnings.is_empty() {
             let list = ret.get_or_insert_with("warnings", || List::new().into());
             if let Value::List(list) = list {
@@ -1033,6 +1073,13 @@ fn failed_return(low: &Low, comment: &str) -> Dict {
 }
 
 /// What a failed state says. Expected failures speak for themselves.
+/// Tells whether a word looks like a requisite that was misspelt.
+fn is_nearly_requisite(word: &str) -> bool {
+    high::suggest_keyword(word).is_some_and(|near| {
+        keywords::REQUISITE_WORDS.contains(&near) || keywords::REQUISITE_IN_WORDS.contains(&near)
+    })
+}
+
 fn exception_text(error: &Error) -> String {
     match error {
         Error::Failed(text) | Error::Invalid(text) => text.clone(),

@@ -17,8 +17,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, FileWatch, Group, Host, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
-    User, Write,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
+    Resolved, Result, Space, Stat, Uname, User, Write,
 };
 
 /// Passes every call through, but fails one.
@@ -168,6 +168,14 @@ impl Host for Failing {
     fn sleep(&self, time: Duration) -> Result<()> {
         self.other("wait")?;
         self.inner.sleep(time)
+    }
+    fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
+        self.other("connect")?;
+        self.inner.connect(host, port, udp, timeout)
+    }
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
+        self.other("ask a server")?;
+        self.inner.http(request)
     }
     fn run(&self, command: &Command) -> Result<Output> {
         if self.fails() {

@@ -23,8 +23,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
-    User, Write,
+    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
+    Result, Space, Stat, Uname, User, Write,
 };
 use parking_lot::Mutex;
 
@@ -54,6 +54,9 @@ struct Machine {
     resolver: HashMap<String, Resolved>,
     names: HashMap<IpAddr, Vec<String>>,
     signals: Vec<(u32, i32)>,
+    /// What servers say, by the begin of the address.
+    web: Vec<(String, HttpResponse)>,
+    asked: Vec<HttpRequest>,
     cancelled: bool,
 }
 
@@ -99,6 +102,8 @@ impl Fake {
             resolver: HashMap::new(),
             names: HashMap::new(),
             signals: Vec::new(),
+            web: Vec::new(),
+            asked: Vec::new(),
             cancelled: false,
         })));
         for folder in ["/root", "/tmp", "/usr/bin", "/var/tmp"] {
@@ -231,6 +236,17 @@ impl Fake {
     ) -> &Self {
         self.0.lock().scripts.push((Arc::new(fits), Arc::new(script)));
         self
+    }
+
+    /// Lets a server answer every address that begins so; the last one said wins.
+    pub fn serves(&self, url: &str, answer: HttpResponse) -> &Self {
+        self.0.lock().web.push((url.to_owned(), answer));
+        self
+    }
+
+    /// Returns what servers were asked so far.
+    pub fn asked(&self) -> Vec<HttpRequest> {
+        self.0.lock().asked.clone()
     }
 
     /// Moves the clock.
@@ -454,6 +470,22 @@ impl Host for Fake {
 
     fn cancelled(&self) -> bool {
         self.0.lock().cancelled
+    }
+
+    /// A host that serves the web listens on the port of its address; nobody else does.
+    fn connect(&self, host: &str, port: u16, udp: bool, _: Duration) -> Result<()> {
+        let address = format!("http://{host}:{port}/");
+        let listens = udp || self.0.lock().web.iter().any(|(url, _)| url.starts_with(&address));
+        if listens { Ok(()) } else { Err(Error::Other("[Errno 111] Connection refused".into())) }
+    }
+
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
+        let mut machine = self.0.lock();
+        machine.asked.push(request.clone());
+        let mut web = machine.web.iter().rev();
+        let answer = web.find(|(url, _)| request.url.starts_with(url.as_str()));
+        let refused = || Error::Other("[Errno 111] Connection refused".into());
+        answer.map(|(_, answer)| answer.clone()).ok_or_else(refused)
     }
 
     fn run(&self, command: &Command) -> Result<Output> {

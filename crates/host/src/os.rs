@@ -2,7 +2,7 @@
 //!
 //! Files go through the standard library, except for replacing one ([`write`]); processes are in
 //! [`process`], users and groups in [`accounts`], network interfaces in [`netlink`], the resolver in
-//! [`names`]. The environment set through a host is an overlay
+//! [`names`], HTTP in [`web`]. The environment set through a host is an overlay
 //! kept here and given to children: the process's own environment is never touched, because other
 //! threads may read it at any time.
 //!
@@ -14,6 +14,7 @@ mod inotify;
 mod names;
 mod netlink;
 mod process;
+mod web;
 mod write;
 
 use std::{
@@ -29,8 +30,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, FileWatch, Group, Host, Interface, Kind, Output, Resolved, Result, Space, Stat, Uname,
-    User, Write as How,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
+    Resolved, Result, Space, Stat, Uname, User, Write as How,
 };
 use nix::{
     fcntl::AT_FDCWD,
@@ -289,6 +290,14 @@ impl Host for Os {
 
     fn cancelled(&self) -> bool {
         self.cancel.is_cancelled()
+    }
+
+    fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
+        web::connect(host, port, udp, timeout)
+    }
+
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
+        web::ask(request)
     }
 
     fn run(&self, command: &Command) -> Result<Output> {

@@ -9,8 +9,7 @@ use halite_value::{Dict, SmolStr, Value, dict, entries};
 use halite_wire::{AuthReply, AuthRequest, EXTENSION, MinionId, Refusal, Welcome};
 
 use crate::{
-    Error, Master,
-    keyring::{self, KeyState},
+    Error, KeyState, Master,
     settings::{enc_algo, sig_algo},
 };
 
@@ -57,27 +56,9 @@ fn decide(
     }
 }
 
-/// What the connection learns from a sign-in.
-pub(crate) struct Admitted {
-    pub(crate) id: MinionId,
-    /// It speaks the Halite extension.
-    pub(crate) halite: bool,
-}
-
-/// The answer to a sign-in.
-pub(crate) struct SignIn {
-    pub(crate) reply: Vec<u8>,
-    pub(crate) admitted: Option<Admitted>,
-}
-
-impl SignIn {
-    fn refused(reply: Vec<u8>) -> Self {
-        Self { reply, admitted: None }
-    }
-}
-
-/// Answers `_auth`. Blocking.
-pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<SignIn, Error> {
+/// Answers `_auth`. Blocking. The connection learns nothing from it: whoever can read the answer
+/// shows it by the first request sealed with the session inside.
+pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<Vec<u8>, Error> {
     let request = match AuthRequest::read(load) {
         Ok(request) => request,
         Err(halite_wire::Error::MinionId(id)) => {
@@ -86,34 +67,26 @@ pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<Sign
             let nonce = load.get("nonce").map(|nonce| nonce.to_str());
             let algo = sig_algo(load.get("sig_algo").map(|name| name.to_str()).as_ref());
             let reply = AuthReply::Refused(Refusal::Denied);
-            return Ok(SignIn::refused(sealed(
-                master,
-                &reply,
-                nonce.as_deref(),
-                algo.unwrap_or_default(),
-                version,
-            )?));
+            return sealed(master, &reply, nonce.as_deref(), algo.unwrap_or_default(), version);
         }
         Err(error) => {
             tracing::debug!("An unusable sign-in: {error}");
-            return Ok(SignIn::refused(text("Some exception handling minion payload")?));
+            return text("Some exception handling minion payload");
         }
     };
     let Some(sig) = sig_algo(request.sig_algo.as_ref()) else {
-        return Ok(SignIn::refused(clear_ret("bad sig algo")?));
+        return clear_ret("bad sig algo");
     };
     let Some(enc) = enc_algo(request.enc_algo.as_ref()) else {
-        let reply = match request.token {
-            Some(_) => clear_ret("bad enc algo")?,
-            None => text("Some exception handling minion payload")?,
+        return match request.token {
+            Some(_) => clear_ret("bad enc algo"),
+            None => text("Some exception handling minion payload"),
         };
-        return Ok(SignIn::refused(reply));
     };
     tracing::info!("Authentication request from {}", request.id);
-    let refuse = |refusal: Refusal| -> Result<SignIn, Error> {
+    let refuse = |refusal: Refusal| {
         let reply = AuthReply::Refused(refusal);
-        let nonce = request.nonce.as_deref();
-        Ok(SignIn::refused(sealed(master, &reply, nonce, sig, version)?))
+        sealed(master, &reply, request.nonce.as_deref(), sig, version)
     };
     if is_full(master, &request.id) {
         tracing::info!(
@@ -139,8 +112,7 @@ pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<Sign
     let nonce = request.nonce.as_deref();
     let reply = sealed(master, &AuthReply::Welcome(Box::new(welcome)), nonce, sig, version)?;
     fire(master, &request, true, "accept");
-    let admitted = Admitted { id: request.id.clone(), halite: request.halite.is_some() };
-    Ok(SignIn { reply, admitted: Some(admitted) })
+    Ok(reply)
 }
 
 /// Decides, stores what follows, and tells the bus (except for an acceptance: that comes with the
@@ -148,7 +120,7 @@ pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<Sign
 fn judged(master: &Master, request: &AuthRequest) -> Result<Verdict, Error> {
     let id = &request.id;
     let stored = master.keys.find(id);
-    let same = stored.as_ref().is_some_and(|(_, text)| keyring::is_same(text, &request.public_key));
+    let same = stored.as_ref().is_some_and(|(_, text)| halite_crypt::same_key(text, &request.public_key));
     let verdict = decide(
         master.settings.opts.bool("open_mode"),
         stored.as_ref().map(|(state, _)| *state),

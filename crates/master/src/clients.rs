@@ -254,6 +254,43 @@ fn may_special(
     Err(error("AuthorizationError", "Authorization error occurred."))
 }
 
+/// What somebody is told whose runner or wheel function was refused.
+pub(crate) fn refusal_of(credentials: &Dict) -> Refusal {
+    let (name, message) = match Credentials::read(credentials) {
+        Credentials::Token(_) => (
+            "TokenAuthenticationError",
+            "Authentication failure of type \"token\" occurred.".to_owned(),
+        ),
+        _ => (
+            "EauthAuthenticationError",
+            format!(
+                "Authentication failure of type \"eauth\" occurred for user {}.",
+                user_of(credentials)
+            ),
+        ),
+    };
+    Refusal { name, message }
+}
+
+/// Signs a local program in that brought credentials.
+pub(crate) async fn sign_in(master: &Arc<Master>, fields: &Dict) -> Result<Caller, Refusal> {
+    let credentials = Credentials::read(fields);
+    authenticate(master, credentials).await.map_err(|kind| {
+        tracing::warn!("Authentication failure of type \"{}\" occurred.", kind_name(kind));
+        Refusal::authentication()
+    })
+}
+
+/// Makes a token for a local program.
+pub(crate) async fn new_token(master: &Arc<Master>, load: Dict) -> Result<Dict, Refusal> {
+    let owner = master.clone();
+    let made = blocking(move || make_token(&owner, &load)).await;
+    made.ok().flatten().ok_or_else(|| {
+        tracing::warn!("Authentication failure of type \"eauth\" occurred.");
+        Refusal::authentication()
+    })
+}
+
 async fn authenticate(master: &Arc<Master>, credentials: Credentials) -> Result<Caller, Kind> {
     let owner = master.clone();
     blocking(move || check(&owner, &credentials)).await.map_err(|_: Error| Kind::User)?
@@ -268,6 +305,11 @@ fn check(master: &Master, credentials: &Credentials) -> Result<Caller, Kind> {
             let eauth = data.get("eauth").map(|eauth| eauth.to_str()).unwrap_or_default();
             let config = external_auth(master, &eauth).ok_or(Kind::Token)?;
             let name = Tokens::name(&data);
+            // A token lives no longer than the account it was made for.
+            let system = master.authenticators.get(eauth.as_str()).ok_or(Kind::Token)?;
+            if name.is_empty() || !system.is_alive(&master.settings, &name) {
+                return Err(Kind::Token);
+            }
             let groups: Vec<SmolStr> = data
                 .get("groups")
                 .and_then(|groups| groups.items_of_sequence())

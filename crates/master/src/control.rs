@@ -1,7 +1,8 @@
 //! The control socket: what our own programs ask (see the crate `client` for the protocol).
 //!
 //! The kernel tells who is at the other end. The master's user and root may do everything; others
-//! can connect only if `publisher_acl` names anybody, and may then publish what it allows.
+//! can connect only if `publisher_acl` or `external_auth` names anybody, and may then do what it
+//! allows. Whoever brings credentials (`salt -a`) has their rights, and no others.
 
 use std::{
     collections::HashMap,
@@ -13,7 +14,9 @@ use std::{
     },
 };
 
-use halite_client::{Answer, EventItem, Job, Progress, Request, SOCKET, encode, read_frame};
+use halite_client::{
+    Answer, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
+};
 use halite_store::StoredJob;
 use halite_target::{Search, fnmatch::fnmatch};
 use halite_value::{Dict, SmolStr, Value, dict, entries};
@@ -28,7 +31,7 @@ use tokio::{
 use crate::{
     Error, Master, acl, blocking,
     bus::Item,
-    clients::Caller,
+    clients::{self, Caller},
     publish::{self, Refusal, Rights, Wish},
     runners::{self, Call},
 };
@@ -46,7 +49,8 @@ pub(crate) async fn listen(master: &Arc<Master>) -> Result<JoinHandle<()>, Error
     }
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).map_err(|source| Error::io(&path, source))?;
-    let is_open = !master.settings.opts.dict("publisher_acl").is_empty();
+    let opts = &master.settings.opts;
+    let is_open = ["publisher_acl", "external_auth"].iter().any(|acl| !opts.dict(acl).is_empty());
     let mode = if is_open { 0o666 } else { 0o600 };
     fs::set_permissions(&path, fs::Permissions::from_mode(mode))
         .map_err(|source| Error::io(&path, source))?;
@@ -190,6 +194,23 @@ async fn answer(
     if let Request::Publish(job) = request {
         return publish_job(master, caller, id, *job, out).await;
     }
+    if let Request::As { credentials, request } = request {
+        let special = matches!(*request, Request::Runner { .. } | Request::Wheel { .. });
+        let told = |refusal: Refusal| match special {
+            // Salt has one word for both here: what was not allowed was not authenticated.
+            true => clients::refusal_of(&credentials),
+            false => refusal,
+        };
+        let caller = clients::sign_in(master, &credentials).await.map_err(&told)?;
+        let answered = Box::pin(answer(master, &caller, id, *request, out)).await;
+        return answered.map_err(|refusal| match refusal.name {
+            "AuthorizationError" => told(refusal),
+            _ => refusal,
+        });
+    }
+    if let Request::MakeToken { load } = request {
+        return clients::new_token(master, load).await.map(|token| Answer::End(token.into()));
+    }
     if matches!(request, Request::Hello) {
         return Ok(Answer::End(dict! {
             "version" => 1, "master" => &master.settings.id, "pid" => std::process::id(),
@@ -206,15 +227,17 @@ async fn answer(
         Request::Follow { jid } => follow(master, id, &jid, out).await,
         Request::Events { tag, after } => events(master, id, &tag, after, out).await,
         Request::Fire { tag, data } => {
+            if tag == "salt/key" {
+                // `salt-key` has changed a file; what follows from it need not wait.
+                let keep = data.remove(PRESERVE).is_some_and(|keep| keep.truthy());
+                off(master, move |master| match keep {
+                    true => master.sync_keys(true),
+                    false => master.sync_accepted(),
+                })
+                .await?;
+            }
             master.bus.fire(tag.to_string(), data);
             end(true.into())
-        }
-        Request::Keys => end(off(master, Master::key_lists).await?.write().into()),
-        Request::KeyTexts { matching } => {
-            end(off(master, move |master| master.key_texts(&matching)).await?.into())
-        }
-        Request::KeyChange(change) => {
-            end(off(master, move |master| master.change_keys(&change)).await?.write().into())
         }
         Request::Jobs { limit, filter } => {
             end(off(master, move |master| jobs(master, limit, &filter)).await?)
@@ -232,12 +255,38 @@ async fn answer(
                 Ok(master.index.read().accepted())
             });
             let known = known.await?;
-            let connected: Vec<String> =
-                master.hub.ids().iter().map(std::string::ToString::to_string).collect();
-            end(dict! { "connected" => connected, "known" => Value::list(known) })
+            let addresses = Dict::new();
+            for peer in master.hub.peers() {
+                if let (Some(id), Some(addr)) = (peer.id(), peer.addr()) {
+                    addresses.insert(&*id, addr.ip().to_string());
+                }
+            }
+            end(dict! {
+                "connected" => Value::list(master.presence.ids()), "known" => Value::list(known),
+                "addresses" => addresses,
+            })
         }
         Request::MinionData { tgt, tgt_type } => {
             end(off(master, move |master| minion_data(master, &tgt, &tgt_type)).await?)
+        }
+        Request::Mine { tgt, tgt_type, functions } => {
+            end(off(master, move |master| mine(master, &tgt, &tgt_type, &functions)).await?)
+        }
+        Request::Forget { tgt, tgt_type, what, function } => {
+            let found = off(master, move |master| {
+                let found = found(master, &tgt, &tgt_type)?;
+                master.forget(&found, &what, &function)?;
+                Ok(Value::list(found))
+            });
+            end(found.await?)
+        }
+        Request::EndToken { token } => {
+            off(master, move |master| {
+                master.revoke_token(&token);
+                Ok(())
+            })
+            .await?;
+            end(true.into())
         }
         Request::Runner { fun, arg, kwarg, asynchronous } => {
             let call = call(master, caller, fun, arg, kwarg);
@@ -253,7 +302,11 @@ async fn answer(
             end(runners::wheel(master, call).await.into())
         }
         Request::Statistics => end(statistics(master)),
-        Request::Hello | Request::Publish(_) | Request::Cancel { .. } => end(Value::Null),
+        Request::Hello
+        | Request::Publish(_)
+        | Request::Cancel { .. }
+        | Request::As { .. }
+        | Request::MakeToken { .. } => end(Value::Null),
     }
 }
 
@@ -458,13 +511,30 @@ fn job(master: &Master, jid: &str) -> Result<Value, Error> {
     .into())
 }
 
+/// The minions a target means.
+fn found(master: &Master, tgt: &Value, tgt_type: &str) -> Result<Vec<SmolStr>, Error> {
+    let found = master.resolve(tgt, tgt_type, None, Search::default());
+    Ok(found.map_err(|error| Error::Other(error.to_string()))?.minions)
+}
+
+fn mine(master: &Master, tgt: &Value, tgt_type: &str, only: &[SmolStr]) -> Result<Value, Error> {
+    let all = Dict::new();
+    for id in found(master, tgt, tgt_type)? {
+        let own = Dict::new();
+        for function in master.store.mine_names(&id)? {
+            if only.is_empty() || only.iter().any(|wanted| *wanted == *function) {
+                own.insert(function.as_str(), master.store.mine(&id, &function)?);
+            }
+        }
+        all.insert(id, own);
+    }
+    Ok(all.into())
+}
+
 fn minion_data(master: &Master, tgt: &Value, tgt_type: &str) -> Result<Value, Error> {
-    let found = master
-        .resolve(tgt, tgt_type, None, Search::default())
-        .map_err(|error| Error::Other(error.to_string()))?;
+    let found = found(master, tgt, tgt_type)?;
     let index = master.index.read();
     let data: Dict = found
-        .minions
         .into_iter()
         .map(|id| {
             let entry = dict! {
@@ -476,7 +546,7 @@ fn minion_data(master: &Master, tgt: &Value, tgt_type: &str) -> Result<Value, Er
     Ok(data.into())
 }
 
-fn statistics(master: &Master) -> Value {
+pub(crate) fn statistics(master: &Master) -> Value {
     let read = |counter: &AtomicU64| Value::from(counter.load(Ordering::Relaxed));
     let hub = master.hub.statistics();
     let sizes = master.store.sizes();

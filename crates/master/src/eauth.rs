@@ -2,9 +2,19 @@
 //!
 //! A system is used only if `external_auth` names it. `auto` believes everybody (for tests, as in
 //! Salt), `sharedsecret` compares with the option of that name, `file` looks the user up in a
-//! file of passwords. `pam` and others come through [`Authenticator`]s given at start.
+//! file of passwords, `pam` asks `unix_chkpwd`. Others come through [`Authenticator`]s given at start.
+//!
+//! `pam` here is PAM's own password checker, the program `pam_unix` uses: it knows every hash the
+//! system's libcrypt knows, and locked and expired accounts, and it runs in a process of its own. It
+//! does not read `/etc/pam.d`, so accounts that live in LDAP or SSSD are not found by it. Only root
+//! may ask it about others (`docs/decisions/0010-pam-by-unix_chkpwd.md`).
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    ffi::CString,
+    io::Write as _,
+    process::{Command, Stdio},
+};
 
 use halite_crypt::{Hash, same};
 use halite_value::{Dict, SmolStr, Value};
@@ -15,6 +25,11 @@ use crate::Settings;
 pub trait Authenticator: Send + Sync {
     /// Tells whether the credentials are good.
     fn check(&self, settings: &Settings, fields: &Dict) -> bool;
+
+    /// Tells whether the account may still be used: asked again whenever a token is.
+    fn is_alive(&self, _settings: &Settings, _user: &str) -> bool {
+        true
+    }
 
     /// Returns the groups of a user who was checked.
     fn groups(&self, _settings: &Settings, _user: &str) -> Vec<SmolStr> {
@@ -31,6 +46,7 @@ pub fn built_in() -> Systems {
     systems.insert("auto", Box::new(Auto));
     systems.insert("sharedsecret", Box::new(SharedSecret));
     systems.insert("file", Box::new(PasswordFile));
+    systems.insert("pam", Box::new(Pam));
     systems
 }
 
@@ -94,6 +110,89 @@ impl Authenticator for PasswordFile {
             },
         }
     }
+}
+
+/// The system's accounts.
+struct Pam;
+
+/// Where the checker may be.
+const CHECKERS: [&str; 3] =
+    ["/usr/sbin/unix_chkpwd", "/sbin/unix_chkpwd", "/usr/bin/unix_chkpwd"];
+
+impl Pam {
+    /// Runs the checker: `nonull` compares the password, `chkexpiry` looks at the account's dates.
+    fn asks(user: &str, what: &str, password: &str) -> bool {
+        let Some(checker) = CHECKERS.iter().find(|path| std::path::Path::new(path).exists()) else {
+            tracing::error!("eauth `pam`: unix_chkpwd is not installed");
+            return false;
+        };
+        let child = Command::new(checker)
+            .args([user, what])
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = match child {
+            Ok(child) => child,
+            Err(error) => {
+                tracing::error!("eauth `pam`: {checker}: {error}");
+                return false;
+            }
+        };
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that has ended early has its answer already.
+            let _ = stdin.write_all(password.as_bytes()).and_then(|()| stdin.write_all(b"\0"));
+        }
+        child.wait().is_ok_and(|status| status.success())
+    }
+
+    fn account(user: &str) -> Option<nix::unistd::User> {
+        // A name that could be an option, or is none at all, is no account.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-$@".contains(&byte);
+        if user.is_empty() || user.starts_with('-') || !user.bytes().all(plain) {
+            return None;
+        }
+        nix::unistd::User::from_name(user).ok().flatten()
+    }
+}
+
+impl Authenticator for Pam {
+    fn check(&self, settings: &Settings, fields: &Dict) -> bool {
+        let (Some(name), Some(password)) = (text(fields, "username"), text(fields, "password"))
+        else {
+            return false;
+        };
+        // An account without a password is not one for the network.
+        !password.is_empty()
+            && !password.contains('\0')
+            && Self::account(&name).is_some()
+            && Self::asks(&name, "nonull", &password)
+            && self.is_alive(settings, &name)
+    }
+
+    fn is_alive(&self, _: &Settings, user: &str) -> bool {
+        Self::account(user).is_some() && Self::asks(user, "chkexpiry", "") && !is_locked(user)
+    }
+
+    fn groups(&self, _: &Settings, user: &str) -> Vec<SmolStr> {
+        let Some(account) = Self::account(user) else { return Vec::new() };
+        let Ok(name) = CString::new(user) else { return Vec::new() };
+        let ids = nix::unistd::getgrouplist(&name, account.gid).unwrap_or_default();
+        ids.into_iter()
+            .filter_map(|id| nix::unistd::Group::from_gid(id).ok().flatten())
+            .map(|group| group.name.into())
+            .collect()
+    }
+}
+
+/// A password that was locked (`usermod -L`): nobody could sign in with it now.
+fn is_locked(user: &str) -> bool {
+    let shadow = std::fs::read_to_string("/etc/shadow").unwrap_or_default();
+    shadow.lines().any(|line| {
+        let mut fields = line.split(':');
+        fields.next() == Some(user) && fields.next().is_some_and(|hash| hash.starts_with('!'))
+    })
 }
 
 fn text(fields: &Dict, name: &str) -> Option<SmolStr> {

@@ -148,6 +148,16 @@ impl Jobs {
         }
     }
 
+    /// A job that was given before reaches a minion now.
+    pub fn resume(&self, jid: &str, load: Dict, id: &str) {
+        let known = self.state.lock().jobs.contains_key(jid);
+        if known {
+            self.expect(jid, &[id.into()]);
+        } else {
+            self.begin(jid, load, [id.into()]);
+        }
+    }
+
     /// More minions are to answer (behind a syndic).
     pub fn expect(&self, jid: &str, ids: &[SmolStr]) {
         let live = &mut *self.state.lock();

@@ -3,10 +3,12 @@
 //! One process. A connection brings bytes (`transport`), `service.rs` opens them and turns them
 //! into a typed request, a handler answers. Read in this order:
 //! - `settings.rs`, `start.rs`: what runs, and in which order it comes up;
-//! - `secrets.rs`, `keyring.rs`, `admission.rs`, `auth.rs`: keys, and who is let in;
+//! - `secrets.rs`, `admission.rs`, `auth.rs`, `keys.rs`: keys, and who is let in (the files of
+//!   minions' keys are the crate `keys`);
 //! - `service.rs`: opening and sealing; `requests/`: what minions ask; `clients.rs`: what local
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
-//! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `returns.rs`: answers;
+//! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `offline.rs`: jobs that wait
+//!   for minions; `returns.rs`: answers;
 //! - `bus.rs`: events; `upkeep.rs`: what has to be done now and then.
 //!
 //! Who asks is known from the session and from nowhere else. Disk, RSA and rendering happen on
@@ -20,8 +22,9 @@ mod clients;
 mod control;
 pub mod eauth;
 mod jobs;
-pub mod keyring;
+mod keys;
 mod local_cache;
+mod offline;
 mod presence;
 mod publish;
 mod requests;
@@ -34,7 +37,6 @@ pub mod settings;
 mod start;
 mod tokens;
 mod upkeep;
-mod wheel;
 
 use std::{
     io,
@@ -50,16 +52,17 @@ use halite_store::{Op, Store};
 use halite_target::Index;
 use halite_transport::Hub;
 use halite_value::{
-    Dict, Value,
+    Dict, SmolStr, Value,
     msgpack::{self, Dialect},
 };
 use halite_wire::MinionId;
 use parking_lot::{Mutex, RwLock};
 
+pub use halite_keys::{KeyState, Keyring};
 pub use jobs::Jobs;
 pub use requests::pillar::{EmptyPillar, PillarRequest, PillarSource};
 pub use settings::Settings;
-pub use start::{Parts, Running, run, start};
+pub use start::{Parts, Running, Told, run, start};
 
 /// What can go wrong in a master.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +81,8 @@ pub enum Error {
     Store(#[from] halite_store::Error),
     #[error(transparent)]
     Serve(#[from] halite_transport::ServeError),
+    #[error(transparent)]
+    Keys(#[from] halite_keys::Error),
     #[error("another master is running here: {0}")]
     Running(String),
     /// The request gets no answer on purpose: it was not done, and is to be tried again.
@@ -97,7 +102,7 @@ impl Error {
 pub struct Master {
     pub settings: Settings,
     pub(crate) secrets: secrets::Secrets,
-    pub keys: keyring::Keyring,
+    pub keys: halite_keys::Keyring,
     pub(crate) admission: admission::Admission,
     pub bus: bus::Bus,
     pub hub: Hub,
@@ -105,9 +110,11 @@ pub struct Master {
     pub(crate) index: RwLock<Index>,
     pub(crate) presence: presence::Presence,
     pub jobs: Jobs,
+    pub(crate) offline: offline::Offline,
     pub(crate) files: Arc<FileServer>,
     pub(crate) pillar: Arc<dyn PillarSource>,
     pub(crate) runners: Arc<dyn runners::Runners>,
+    pub(crate) wheel: Arc<dyn runners::Runners>,
     pub(crate) tokens: tokens::Tokens,
     pub(crate) authenticators: eauth::Systems,
     pub(crate) local_cache: local_cache::LocalCache,
@@ -146,57 +153,29 @@ impl Master {
         self.tokens.revoke(token);
     }
 
-    /// A key was accepted: the minion can be targeted.
-    pub(crate) fn key_accepted(&self, id: &MinionId) {
-        self.index.write().set_accepted(id, true);
-    }
-
-    /// A key was deleted or rejected: its connections end, its session too. Blocking.
-    pub(crate) fn key_gone(&self, id: &MinionId, forget: bool) {
-        self.secrets.end_session(id);
-        for peer in self.hub.peers_of(id) {
-            peer.unbind();
-            peer.close();
-        }
+    /// Forgets what is remembered of minions: `grains`, `pillar`, `mine`, or one function of it.
+    /// Blocking.
+    pub(crate) fn forget(&self, ids: &[SmolStr], what: &str, function: &str) -> Result<(), Error> {
+        let mut ops = Vec::new();
         let mut index = self.index.write();
-        index.set_accepted(id, false);
-        if forget {
-            index.remove(id);
-            drop(index);
-            self.presence.forget(id);
-            let _stored_later = self.store.write(vec![Op::Forget { minion: id.to_string() }]);
-        }
-    }
-
-    /// Brings the index of minions up to date with the key files. Blocking, mostly one `stat`.
-    pub(crate) fn sync_accepted(&self) -> Result<(), Error> {
-        let ids = self.keys.accepted_ids()?;
-        let stale = {
-            let index = self.index.read();
-            let known = index.accepted();
-            known.len() != ids.len() || ids.iter().any(|id| !index.is_accepted(id))
-        };
-        if !stale {
-            return Ok(());
-        }
-        let mut gone = Vec::new();
-        {
-            let mut index = self.index.write();
-            for id in index.accepted() {
-                if ids.binary_search_by(|own| own.as_str().cmp(id.as_str())).is_err() {
-                    index.set_accepted(&id, false);
-                    gone.extend(MinionId::new(&id).ok());
+        for id in ids {
+            let key = id.to_string();
+            match what {
+                "grains" => {
+                    index.set_grains(id, None);
+                    ops.push(Op::Delete { bank: "grains", key });
                 }
-            }
-            for id in ids.iter() {
-                index.set_accepted(id, true);
+                "pillar" => {
+                    index.set_pillar(id, None);
+                    ops.push(Op::Delete { bank: "pillar", key });
+                }
+                "mine" => ops.push(Op::Mine { minion: key, entries: Vec::new(), clear: true }),
+                "mine_func" => ops.push(Op::MineDelete { minion: key, function: function.into() }),
+                other => return Err(Error::Other(format!("nothing is remembered as `{other}`"))),
             }
         }
-        // Somebody removed the file: the connection must not outlive it.
-        for id in gone {
-            tracing::info!("The key of {id} is gone");
-            self.key_gone(&id, false);
-        }
+        drop(index);
+        self.store.write(ops).wait()?;
         Ok(())
     }
 

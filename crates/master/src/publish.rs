@@ -128,13 +128,26 @@ pub(crate) struct Done {
     pub(crate) published: Published,
 }
 
+/// Puts the words of nodegroups in their place: minions know none.
+fn expand(master: &Master, wish: &mut Wish) {
+    let nodegroups = master.settings.opts.dict("nodegroups");
+    let options = Options { nodegroups: Some(&nodegroups), delimiter: None };
+    let Ok(kind) = wish.tgt_type.parse::<TargetType>() else { return };
+    // What cannot be expanded matches nobody, and is told there.
+    if let Ok(Some(words)) = Expr::without_nodegroups(&wish.tgt, kind, &options) {
+        wish.tgt = words.into();
+        wish.tgt_type = "compound".into();
+    }
+}
+
 /// Publishes a job, if the caller may.
 pub(crate) async fn publish(
     master: &Arc<Master>,
-    wish: Wish,
+    mut wish: Wish,
     rights: Rights,
     follow: bool,
 ) -> Result<(Done, Option<Arc<crate::bus::Queue<halite_client::Progress>>>), Refusal> {
+    expand(master, &mut wish);
     let (owner, asked) = (master.clone(), wish.clone());
     let resolved = blocking(move || check(&owner, &asked, &rights))
         .await
@@ -161,8 +174,14 @@ pub(crate) async fn publish(
     let will_answer = minions.iter().filter(|id| !sorted.absent.contains(id)).cloned();
     master.jobs.begin(&jid, load, will_answer);
     let followed = if follow { master.jobs.follow(&jid) } else { None };
-    lose_absent(master, &jid, &sorted.absent);
     let publication = publication(master, &wish, &jid);
+    match master.time_to_live(&wish.kwargs).filter(|_| !sorted.absent.is_empty()) {
+        Some(seconds) => {
+            let waits = master.wait_for(&sorted.absent, &publication, seconds).await;
+            waits.map_err(|error| Refusal::internal(&error))?;
+        }
+        None => lose_absent(master, &jid, &sorted.absent),
+    }
     let event = publication.write();
     master.bus.fire(Tag::JobPublish(jid.to_string()).to_string(), event);
     let (owner, ids) = (master.clone(), minions.clone());
@@ -345,7 +364,15 @@ pub(crate) fn send(
         return Ok(());
     }
     let is_by_id = matches!(publication.tgt_type.as_str(), "glob" | "pcre" | "list");
-    let delivery = delivery(master, publication, minions, is_by_id);
+    send_to(master, publication, delivery(master, publication, minions, is_by_id))
+}
+
+/// Seals, signs and sends to whom `delivery` says. Blocking.
+pub(crate) fn send_to(
+    master: &Master,
+    publication: &Publication,
+    delivery: Delivery,
+) -> Result<(), Error> {
     let load = publication.write();
     // From the serial to the queue nobody may come between: a minion drops what comes late.
     let _order = master.publishing.lock();

@@ -46,6 +46,7 @@ pub(crate) async fn take(
     if filed != *id {
         load.insert("id", &filed);
     }
+    step(master, "return-received");
     let mut ops = Vec::with_capacity(2);
     let is_kept = master.settings.opts.bool("job_cache") && ret.jid != "nocache";
     if is_kept {
@@ -69,10 +70,21 @@ pub(crate) async fn take(
                 return Err(Error::Unanswered);
             }
         }
+        step(master, "return-stored");
         keep_for_salt(master, &jid, &filed, &load).await?;
+        step(master, "return-cached");
     }
     show(master, &jid, &filed, load);
+    step(master, "return-shown");
     Ok(true)
+}
+
+/// Dies on the spot if a test asked for it (`halite: {die_at: …}`), as in a power cut. Absent from
+/// release builds.
+fn step(master: &Master, name: &str) {
+    if cfg!(debug_assertions) && master.settings.own("die_at").is_some_and(|at| at == *name) {
+        std::process::abort();
+    }
 }
 
 /// Fires the event and tells the followers.

@@ -26,7 +26,7 @@ pub struct Outcome {
     pub success: bool,
 }
 
-/// The runner functions of a master. Called on blocking threads.
+/// The runner (or wheel) functions of a master. Called on blocking threads.
 pub trait Runners: Send + Sync {
     /// Runs a function; `None` if there is none of that name.
     fn run(&self, master: &Arc<Master>, call: &Call) -> Option<Outcome>;
@@ -58,8 +58,17 @@ pub async fn wheel(master: &Arc<Master>, call: Call) -> Dict {
     let tag = Tag::WheelNew(call.jid.to_string());
     let end = Tag::WheelReturn(call.jid.to_string());
     let owner = master.clone();
-    with_events(master, "wheel", &tag, &end, call, move |call| crate::wheel::run(&owner, call))
-        .await
+    with_events(master, "wheel", &tag, &end, call, move |call| {
+        let wheel = owner.wheel.clone();
+        let outcome = wheel.run(&owner, call);
+        if call.function.starts_with("key.")
+            && let Err(error) = owner.sync_accepted()
+        {
+            tracing::error!("The accepted keys cannot be listed: {error}");
+        }
+        outcome
+    })
+    .await
 }
 
 async fn with_events(

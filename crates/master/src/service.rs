@@ -77,6 +77,8 @@ pub(crate) enum Shut {
     Expired,
     #[error("the request was seen before")]
     Replay,
+    #[error("the return is not signed, or not by that minion")]
+    Signature,
 }
 
 impl Service for Door {
@@ -102,6 +104,7 @@ impl Service for Door {
     fn subscribed(&self, peer: &Peer) {
         if let Some(id) = peer.id() {
             self.0.jobs.back(&id);
+            self.0.catch_up(&id);
             self.0.upkeep_presence();
         }
     }
@@ -168,7 +171,7 @@ async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option
                 );
                 return Ok(bad_load(master));
             }
-            clear(master, peer, load, version).await
+            clear(master, load, version).await
         }
         Ok(Envelope::Sealed(sealed)) => {
             if sealed.version < master.settings.minimum_auth_version {
@@ -195,7 +198,6 @@ async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option
 
 async fn clear(
     master: &Arc<Master>,
-    peer: &Peer,
     load: Dict,
     version: i64,
 ) -> Result<Option<Vec<u8>>, Error> {
@@ -213,11 +215,7 @@ async fn clear(
     }
     if load.get("cmd").is_some_and(|cmd| cmd == *"_auth") {
         let owner = master.clone();
-        let sign_in = blocking(move || auth::sign_in(&owner, &load, version)).await??;
-        if let Some(admitted) = sign_in.admitted {
-            master.admit(peer, &admitted);
-        }
-        return Ok(Some(sign_in.reply));
+        return Ok(Some(blocking(move || auth::sign_in(&owner, &load, version)).await??));
     }
     let reply = clients::answer(master, &load).await;
     Ok(Some(encode(&reply)?))
@@ -259,10 +257,8 @@ async fn minion_request(
     };
     if let Some(id) = &opened.id
         && peer.id().as_deref() != Some(id.as_str())
-        && !peer.is_extended()
     {
-        // For «who has a connection»; publications do not go by it.
-        peer.bind(id);
+        master.admit(peer, id);
     }
     requests::answer(master, opened).await
 }
@@ -331,9 +327,50 @@ fn open(master: &Master, sealed: Sealed) -> Result<Opened, Shut> {
             return Err(Shut::Replay);
         }
     }
-    load.remove("sig");
     let Sealed { version, enc_algo, sig_algo, .. } = sealed;
+    let sig = load.remove("sig");
+    if load.get("cmd").is_some_and(|cmd| cmd == *"_return") {
+        check_signature(master, id.as_ref(), &load, sig.as_ref(), sig_algo.as_ref())?;
+    }
     Ok(Opened { id, load, version, enc_algo, sig_algo, nonce, key })
+}
+
+/// Checks the signature of a return, where the options ask for one (`require_minion_sign_messages`,
+/// `drop_messages_signature_fail`).
+fn check_signature(
+    master: &Master,
+    id: Option<&MinionId>,
+    load: &Dict,
+    sig: Option<&Value>,
+    algo: Option<&halite_value::SmolStr>,
+) -> Result<(), Shut> {
+    let opts = &master.settings.opts;
+    let Some(sig) = sig.filter(|sig| sig.truthy()) else {
+        return match opts.bool("require_minion_sign_messages") {
+            true => Err(Shut::Signature),
+            false => Ok(()),
+        };
+    };
+    let is_good = || -> Option<bool> {
+        let key = master.keys.accepted(id?)?.key;
+        let algo = crate::settings::sig_algo(algo)?;
+        let sig = sig.as_bytes()?;
+        // What is signed has changed over time: with the time stamp, and before without it.
+        let older = load.shallow_copy();
+        older.remove("ts");
+        Some([load, &older].into_iter().any(|load| {
+            let packed = msgpack::to_vec(&load.into(), msgpack::Dialect::Modern);
+            packed.is_ok_and(|packed| key.verify(algo, &packed, sig).is_ok())
+        }))
+    };
+    if is_good() == Some(true) {
+        return Ok(());
+    }
+    tracing::error!("The signature of a return of {:?} is wrong", id.map(MinionId::as_str));
+    match opts.bool("drop_messages_signature_fail") {
+        true => Err(Shut::Signature),
+        false => Ok(()),
+    }
 }
 
 /// Checks a token against the accepted key. It never changes, so the last good one is remembered.
@@ -370,16 +407,18 @@ fn identify(master: &Master, body: &[u8]) -> Option<MinionId> {
 }
 
 impl Master {
-    /// A minion has signed in on a connection.
-    fn admit(&self, peer: &Peer, admitted: &auth::Admitted) {
-        if !admitted.halite || !peer.is_extended() {
-            return;
+    /// A minion has proven itself on a connection: by a request that was sealed with its session,
+    /// carried its token and was not seen before. A sign-in alone proves nothing: anybody can send
+    /// one in anybody's name, and not understand the answer.
+    fn admit(self: &Arc<Self>, peer: &Peer, id: &MinionId) {
+        if peer.is_extended() && self.presence.learn(id, Kind::Named) {
+            self.note_kind(id, "halite");
         }
-        if self.presence.learn(&admitted.id, Kind::Named) {
-            self.note_kind(&admitted.id, "halite");
-        }
-        if peer.bind(&admitted.id) == halite_transport::Binding::Subscribed {
-            self.jobs.back(&admitted.id);
+        // On a plain connection only for «who has a connection»; publications do not go by it.
+        let binding = peer.bind(id);
+        if peer.is_extended() && binding == halite_transport::Binding::Subscribed {
+            self.jobs.back(id);
+            self.catch_up(id);
             self.upkeep_presence();
         }
     }

@@ -25,13 +25,13 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Counters, EmptyPillar, Error, Jobs, Master, PillarSource, Settings,
+    Counters, EmptyPillar, Error, Jobs, Keyring, Master, PillarSource, Settings,
     admission::Admission,
     blocking,
     bus::{Bus, Fired, Log},
     control, eauth,
-    keyring::Keyring,
     local_cache::LocalCache,
+    offline::Offline,
     presence::{Kind, Presence},
     runners::{NoRunners, Runners},
     secrets::Secrets,
@@ -45,6 +45,7 @@ use crate::{
 pub struct Parts {
     pub pillar: Option<Arc<dyn PillarSource>>,
     pub runners: Option<Arc<dyn Runners>>,
+    pub wheel: Option<Arc<dyn Runners>>,
     /// Further ways of external authentication, by name.
     pub authenticators: eauth::Systems,
 }
@@ -77,11 +78,26 @@ impl Drop for Running {
         for file in &self.files {
             let _ = fs::remove_file(file);
         }
+        // Tasks of connections hold the master until they notice; its store must not stay locked
+        // for as long.
+        self.master.store.close();
     }
 }
 
-/// Runs a master until it is told to end (SIGTERM, SIGINT). `hangup` is called on SIGHUP.
-pub fn run(opts: &Opts, parts: Parts, hangup: &dyn Fn()) -> Result<(), Error> {
+/// Whom a running master tells about itself.
+#[derive(Clone, Copy)]
+pub struct Told<'a> {
+    /// It serves.
+    pub ready: &'a dyn Fn(),
+    /// SIGHUP.
+    pub hangup: &'a dyn Fn(),
+    /// It was told to end.
+    pub ending: &'a dyn Fn(),
+}
+
+/// Runs a master until it is told to end (SIGTERM, SIGINT). SIGHUP is passed on, SIGUSR1 writes the
+/// counters to the log.
+pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
     use tokio::signal::unix::{SignalKind, signal};
     let settings = Settings::from_opts(opts)?;
     // What has no mode of its own is for the master's user alone.
@@ -96,20 +112,26 @@ pub fn run(opts: &Opts, parts: Parts, hangup: &dyn Fn()) -> Result<(), Error> {
     let ended = runtime.block_on(async {
         let of = |kind| signal(kind).map_err(|source| Error::io("signals", source));
         let (mut term, mut int) = (of(SignalKind::terminate())?, of(SignalKind::interrupt())?);
-        let mut hup = of(SignalKind::hangup())?;
+        let (mut hup, mut usr1) = (of(SignalKind::hangup())?, of(SignalKind::user_defined1())?);
         let running = start(settings, parts).await?;
         tracing::info!(
             "The Salt master is listening on {} and {}",
             running.request_addr(),
             running.publish_addr()
         );
+        (told.ready)();
         loop {
             tokio::select! {
                 _ = term.recv() => break,
                 _ = int.recv() => break,
-                _ = hup.recv() => hangup(),
+                _ = hup.recv() => (told.hangup)(),
+                _ = usr1.recv() => {
+                    let counters = control::statistics(&running.master);
+                    tracing::warn!("SIGUSR1: {}", counters.repr());
+                }
             }
         }
+        (told.ending)();
         tracing::info!("The Salt Master is shutting down");
         drop(running);
         Ok(())
@@ -142,7 +164,11 @@ pub async fn start(settings: Settings, parts: Parts) -> Result<Running, Error> {
     let settings = &master.settings;
     let publisher = {
         let address = settings.ipc("master_event_pub.ipc", "tcp_master_pub_port");
-        let prefix = settings.own("event_prefix").is_some_and(|flag| flag.truthy());
+        let prefix = match settings.own("event_prefix") {
+            None | Some(Value::Null) => ipc::Prefix::Recognise,
+            Some(flag) if flag.truthy() => ipc::Prefix::Always,
+            Some(_) => ipc::Prefix::Never,
+        };
         let options = ipc::PublisherOptions { prefix, ..ipc::PublisherOptions::default() };
         let bound = ipc::Publisher::bind(&address, options).await;
         bound.map_err(|source| Error::Running(format!("{address}: {source}")))?
@@ -194,10 +220,15 @@ async fn pull(master: Arc<Master>, mut puller: ipc::Puller) {
 
 fn write_pid(settings: &Settings) -> Result<Option<PathBuf>, Error> {
     let Some(path) = &settings.pidfile else { return Ok(None) };
+    let own = std::process::id().to_string();
+    if fs::read_to_string(path).is_ok_and(|pid| pid == own) {
+        // Written by root, before it became the user we are.
+        return Ok(Some(path.clone()));
+    }
     if let Some(folder) = path.parent() {
         make_folder(folder, 0o755)?;
     }
-    fs::write(path, std::process::id().to_string()).map_err(|source| Error::io(path, source))?;
+    fs::write(path, own).map_err(|source| Error::io(path, source))?;
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o644));
     Ok(Some(path.clone()))
 }
@@ -256,10 +287,12 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
         files: Arc::new(FileServer::new(vec![Arc::new(roots)], buffer)),
         pillar: parts.pillar.unwrap_or_else(|| Arc::new(EmptyPillar)),
         runners: parts.runners.unwrap_or_else(|| Arc::new(NoRunners)),
+        wheel: parts.wheel.unwrap_or_else(|| Arc::new(NoRunners)),
         tokens: Tokens::new(token_dir),
         authenticators,
         index: index.into(),
         jobs: Jobs::default(),
+        offline: Offline::load(&*store)?,
         publishing: parking_lot::Mutex::default(),
         rendering: tokio::sync::Semaphore::new(cores.max(2)),
         publish_port: settings.server.publish_port.into(),

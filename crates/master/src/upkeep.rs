@@ -37,6 +37,7 @@ pub(crate) async fn run(master: Arc<Master>) {
             next = Instant::now() + every;
             tell_presence(&master, &mut present, true);
             master.jobs.tidy();
+            master.expire_waiting();
             let owner = master.clone();
             let _ = blocking(move || owner.tokens.tidy()).await;
             // An empty write makes an idle store look at what has grown old.

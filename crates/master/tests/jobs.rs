@@ -2,11 +2,13 @@
 
 mod common;
 
-use std::{fs, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
 use common::{TestMaster, key, until};
-use halite_client::{
-    Client, Error as ClientError, Job, KeyAction, KeyChange, KeyLists, KeyMatch, Progress, Request,
+use halite_client::{Client, Error as ClientError, Job, Progress, Request};
+use halite_master::{
+    Master, Parts,
+    runners::{Call, Outcome, Runners},
 };
 use halite_transport::ipc;
 use halite_value::{Dict, Value, dict, entries, list};
@@ -96,10 +98,14 @@ async fn a_halite_minion_is_accounted_for() {
     let mut here = master.halite_minion("here", key(0));
     here.sign_in().await.unwrap();
     here.subscribe();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!master.master().hub.is_connected("here"), "a sign-in proves nothing");
+    here.prove().await;
     until("it is connected", || master.master().hub.is_connected("here")).await;
     let mut gone = master.halite_minion("gone", key(1));
     gone.sign_in().await.unwrap();
     gone.subscribe();
+    gone.prove().await;
     until("it is connected", || master.master().hub.is_connected("gone")).await;
     gone.link.close();
     until("it is gone", || !master.master().hub.is_connected("gone")).await;
@@ -126,6 +132,7 @@ async fn a_halite_minion_is_accounted_for() {
     let mut back = master.halite_minion("here", key(0));
     back.sign_in().await.unwrap();
     back.subscribe();
+    back.prove().await;
     until("it is back", || master.master().hub.is_connected("here")).await;
     assert_eq!(back.give_back(&jid, true).await, Ok(Value::Null));
     let (published, steps) = client.await.unwrap();
@@ -191,32 +198,42 @@ async fn events_reach_salts_listeners() {
     }
 }
 
+/// Wheel functions as a program would bring them: here one that deletes a key.
+struct Wheel(halite_keys::Keys);
+
+impl Runners for Wheel {
+    fn run(&self, _: &Arc<Master>, call: &Call) -> Option<Outcome> {
+        if call.function != "key.delete" {
+            return None;
+        }
+        let changed = self.0.delete(&halite_keys::Match::of(&call.args[0])).unwrap();
+        Some(Outcome { value: changed.keys.into(), success: true })
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_change_hands() {
-    let master = TestMaster::new(Dict::new()).await;
+    let mut master = TestMaster::new(Dict::new()).await;
+    let keys = |master: &TestMaster| {
+        halite_keys::Keys::new(&master.path().join("pki"), false, halite_crypt::Hash::Sha256)
+    };
+    let wheel: Arc<dyn Runners> = Arc::new(Wheel(keys(&master)));
+    master.restart_with(Parts { wheel: Some(wheel), ..Parts::default() }).await;
     let mut minion = master.halite_minion("web1", key(0));
     minion.sign_in().await.unwrap_err();
     master.minion("web2", key(1)).sign_in().await.unwrap_err();
     let events = master.master().bus.subscribe("", 100);
-    let lists = with_client(&master, |client| {
-        let lists = KeyLists::read(client.call(&Request::Keys).unwrap().as_dict().unwrap());
-        assert_eq!(lists.pending, ["web1", "web2"]);
-        let accept = KeyChange {
-            action: KeyAction::Accept,
-            matching: KeyMatch::Glob("web1".into()),
-            accepted: false,
-            rejected: false,
-            denied: false,
-            dry_run: false,
-        };
-        client.call(&Request::KeyChange(accept)).unwrap()
+    let what = halite_keys::Match::of(&"web1".into());
+    let changed = keys(&master).accept(&what, halite_keys::Include::default()).unwrap();
+    let event = changed.events[0].clone();
+    with_client(&master, move |client| {
+        client.call(&Request::Fire { tag: "salt/key".into(), data: event }).unwrap()
     })
     .await;
-    assert_eq!(KeyLists::read(lists.as_dict().unwrap()).accepted, ["web1"]);
     minion.sign_in().await.unwrap();
     minion.subscribe();
+    minion.prove().await;
     until("it is connected", || master.master().hub.is_connected("web1")).await;
-    let before = minion.shared.clone();
     with_client(&master, |client| {
         let wheel = |fun: &str| Request::Wheel {
             fun: fun.into(),
@@ -229,7 +246,7 @@ async fn keys_change_hands() {
         assert_eq!(unknown.get("success"), Some(false.into()));
     })
     .await;
-    until("its connection ended", || !master.master().hub.is_connected("web1")).await;
+    assert!(!master.master().hub.is_connected("web1"), "its connection ended with the key");
     assert!(minion.sign_in().await.is_err(), "pending again");
     let mut tags = Vec::new();
     while let Ok(Some(halite_master::bus::Item::One(event))) =
@@ -237,9 +254,7 @@ async fn keys_change_hands() {
     {
         tags.push(event.tag.clone());
     }
-    assert!(tags.contains(&"salt/key".to_owned()) && tags.contains(&"key".to_owned()), "{tags:?}");
-    let other = master.signed_in("web3", 1).await;
-    assert!(other.shared != before, "the shared key was changed");
+    assert!(tags.contains(&"salt/key".to_owned()), "{tags:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -273,4 +288,61 @@ async fn scheduled_returns_get_a_job() {
     })
     .await;
     assert!(matches!(error, ClientError::Refused { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_waits_for_who_is_away() {
+    let mut master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut minion = master.halite_minion("web1", key(0));
+    minion.sign_in().await.unwrap();
+    minion.subscribe();
+    minion.prove().await;
+    until("it is connected", || master.master().hub.is_connected("web1")).await;
+    minion.link.close();
+    until("it is gone", || !master.master().hub.is_connected("web1")).await;
+    let give = |ttl: i64| {
+        move |client: &mut Client| {
+            let mut job = Job::new("*", "glob", "test.ping");
+            job.kwargs.insert("ttl", ttl);
+            job.follow = false;
+            client.publish(&job).unwrap().0
+        }
+    };
+    let first = with_client(&master, give(100)).await;
+    let in_vain = with_client(&master, give(1)).await;
+    let second = with_client(&master, give(100)).await;
+    assert_eq!(first.absent, ["web1"]);
+    // The queue is on disk.
+    master.stop();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    master.start().await;
+    let mut back = master.halite_minion("web1", key(0));
+    back.sign_in().await.unwrap();
+    back.subscribe();
+    back.prove().await;
+    let got = [back.next_job().await, back.next_job().await];
+    let jids: Vec<_> = got.iter().map(|job| job.get("jid").unwrap().to_str()).collect();
+    assert_eq!(jids, [first.jid.as_str(), second.jid.as_str()], "in order, and not the expired one");
+    for jid in &jids {
+        back.give_back(jid, true).await.unwrap();
+    }
+    let look = in_vain.jid.clone();
+    with_client(&master, move |client| {
+        let state = |client: &mut Client, jid: &str| {
+            let job = client.call(&Request::Job { jid: jid.into() }).unwrap();
+            job.get("states").unwrap().get_str("web1").unwrap().to_string()
+        };
+        assert_eq!(state(client, &first.jid), "returned");
+        assert_eq!(state(client, &look), "lost");
+    })
+    .await;
+    back.link.close();
+    until("it is gone", || !master.master().hub.is_connected("web1")).await;
+    let mut again = master.halite_minion("web1", key(0));
+    again.sign_in().await.unwrap();
+    again.subscribe();
+    again.prove().await;
+    until("it is back", || master.master().hub.is_connected("web1")).await;
+    let more = tokio::time::timeout(Duration::from_millis(300), again.next_job()).await;
+    assert!(more.is_err(), "each job once");
 }

@@ -6,6 +6,7 @@ use std::fs;
 
 use bytes::Bytes;
 use common::{Minion, TestMaster, key, pack};
+use halite_client::{Client, Error as ClientError, Job, Request};
 use halite_crypt::{Crypticle, Nonce, SessionKey};
 use halite_value::{Dict, Value, dict, entries, list};
 use halite_wire::{Envelope, MinionId, Sealed};
@@ -487,4 +488,173 @@ async fn the_mine_is_read_by_whom_it_is_for() {
         get(&one, "public,for_web1,private".into()).await,
         dict! { "public" => dict! { "web2" => 1 }, "for_web1" => dict! { "web2" => "hush" } }
     );
+}
+
+/// Everything our own programs can ask.
+fn every_control_request() -> Vec<Request> {
+    let any = || ("*".into(), "glob".into());
+    let call = |fun: &str| (fun.into(), Vec::new(), Dict::new());
+    let ((tgt, tgt_type), (fun, arg, kwarg)) = (any(), call("jobs.active"));
+    let mut all = vec![
+        Request::Publish(Box::new(Job::new("*", "glob", "cmd.run"))),
+        Request::Follow { jid: "20261115224046354303".into() },
+        Request::Events { tag: "".into(), after: None },
+        Request::Fire { tag: "salt/key".into(), data: Dict::new() },
+        Request::Jobs { limit: None, filter: Dict::new() },
+        Request::Job { jid: "20261115224046354303".into() },
+        Request::ActiveJobs,
+        Request::Minions,
+        Request::MinionData { tgt, tgt_type },
+        Request::EndToken { token: "x".into() },
+        Request::Statistics,
+        Request::Runner { fun, arg, kwarg, asynchronous: false },
+    ];
+    let ((tgt, tgt_type), (fun, arg, kwarg)) = (any(), call("key.accept"));
+    all.push(Request::Wheel { fun, arg, kwarg });
+    all.push(Request::Mine { tgt, tgt_type, functions: Vec::new() });
+    let (tgt, tgt_type) = any();
+    let (what, function) = ("mine".into(), "".into());
+    all.push(Request::Forget { tgt, tgt_type, what, function });
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_programs_have_the_rights_they_bring() {
+    let master = TestMaster::new(entries! {
+        "external_auth" => dict! { "sharedsecret" => dict! { "ann" => list!["test.ping"] } },
+        "sharedsecret" => "s3cret",
+    })
+    .await;
+    let _minion = master.signed_in("web1", 0).await;
+    let dir = master.sock_dir();
+    let worked = tokio::task::spawn_blocking(move || {
+        let user = |eauth: &str, name: &str, password: &str| {
+            entries! { "eauth" => eauth, "username" => name, "password" => password }
+        };
+        let ann = || user("sharedsecret", "ann", "s3cret");
+        let nobody = [
+            Dict::new(),
+            entries! { "token" => "" },
+            entries! { "token" => "a".repeat(64) },
+            entries! { "key" => "", "user" => "root" },
+            user("sharedsecret", "ann", ""),
+            user("sharedsecret", "ann", "wrong"),
+            user("sharedsecret", "", "s3cret"),
+            user("auto", "ann", "x"),
+            user("nosuch", "ann", "s3cret"),
+            entries! { "eauth" => "sharedsecret", "username" => "ann" },
+        ];
+        // The socket itself would give root's rights; what was brought counts.
+        for (number, credentials) in nobody.into_iter().enumerate() {
+            for request in every_control_request() {
+                let mut client = Client::connect(&dir).unwrap();
+                client.sign_in(credentials.shallow_copy());
+                let refused = client.call(&request);
+                assert!(
+                    matches!(refused, Err(ClientError::Refused { .. })),
+                    "credentials {number}: {request:?}"
+                );
+            }
+            let mut client = Client::connect(&dir).unwrap();
+            assert!(client.call(&Request::MakeToken { load: credentials }).is_err());
+        }
+        // Who may ping may do nothing else.
+        for request in every_control_request() {
+            let mut client = Client::connect(&dir).unwrap();
+            client.sign_in(ann());
+            assert!(matches!(client.call(&request), Err(ClientError::Refused { .. })), "{request:?}");
+        }
+        let mut client = Client::connect(&dir).unwrap();
+        let made = client.call(&Request::MakeToken { load: ann() }).unwrap();
+        let token = made.get("token").unwrap();
+        client.sign_in(entries! { "token" => token.clone() });
+        let mut ping = Job::new("*", "glob", "test.ping");
+        ping.follow = false;
+        let (published, _) = client.publish(&ping).unwrap();
+        assert_eq!(published.minions, ["web1"]);
+        // And nobody wraps one request into another to get rid of the check.
+        let inner = Box::new(Request::As {
+            credentials: ann(),
+            request: Box::new(Request::Statistics),
+        });
+        let mut client = Client::connect(&dir).unwrap();
+        assert!(client.call(&Request::As { credentials: ann(), request: inner }).is_err());
+        token.to_str()
+    })
+    .await
+    .unwrap();
+    master.master().revoke_token(&worked);
+    let dir = master.sock_dir();
+    tokio::task::spawn_blocking(move || {
+        let mut client = Client::connect(&dir).unwrap();
+        client.sign_in(entries! { "token" => worked });
+        assert!(client.publish(&Job::new("*", "glob", "test.ping")).is_err(), "it was ended");
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_takes_nobodys_place() {
+    let master = TestMaster::new(Dict::new()).await;
+    master.accept("victim", &key(0));
+    // Mallory sends the victim's public key, which is no secret, over a connection of her own.
+    let mut mallory = master.halite_minion("victim", key(1));
+    let load = mallory.auth_load("00112233445566778899aabbccddeeff");
+    load.insert("pub", key(0).public().text());
+    let body = Envelope::Clear { load, version: 3 }.encode().unwrap();
+    let reply = mallory.link.request(body.into(), common::PATIENCE).await.unwrap();
+    assert!(!reply.is_empty(), "answered like anybody");
+    mallory.publish_port = i64::from(master.running.as_ref().unwrap().publish_addr().port());
+    mallory.subscribe();
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    assert!(!master.master().hub.is_connected("victim"), "she cannot read the answer");
+    // Nor does the victim's own request help her, sent again.
+    let mut victim = master.halite_minion("victim", key(0));
+    victim.sign_in().await.unwrap();
+    let nonce = Nonce::generate();
+    let body =
+        victim.sealed(&victim.dressed(&entries! { "cmd" => "_file_envs" }, nonce.as_str()));
+    assert!(victim.ask_raw(body.clone(), &nonce).await.is_ok());
+    victim.link.close();
+    common::until("it is gone", || master.master().hub.peers_of("victim").is_empty()).await;
+    let replayed = mallory.link.request(body, common::PATIENCE).await.unwrap();
+    assert_eq!(common::unpack(&replayed), Value::from("bad load"));
+    assert!(!master.master().hub.is_connected("victim"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_are_signed_where_that_is_asked() {
+    let master = TestMaster::new(entries! {
+        "require_minion_sign_messages" => true, "drop_messages_signature_fail" => true,
+    })
+    .await;
+    let minion = master.signed_in("web1", 0).await;
+    let signed = |signer: usize, with_ts: bool| {
+        let nonce = Nonce::generate();
+        let load = minion.dressed(
+            &entries! { "cmd" => "_return", "jid" => "req", "fun" => "test.ping", "return" => true },
+            nonce.as_str(),
+        );
+        let token = load.remove("tok").unwrap();
+        load.remove("nonce");
+        let ts = load.get("ts").unwrap();
+        if !with_ts {
+            load.remove("ts");
+        }
+        let packed =
+            halite_value::msgpack::to_vec(&load.shallow_copy().into(), halite_value::msgpack::Dialect::Modern);
+        let sig = key(signer).sign(halite_crypt::SigAlgo::Pkcs1v15Sha1, &packed.unwrap()).unwrap();
+        load.insert("ts", ts);
+        load.insert("sig", Value::bytes(sig));
+        load.insert("nonce", nonce.as_str());
+        load.insert("tok", token);
+        (minion.sealed(&load), nonce)
+    };
+    for (signer, with_ts, good) in [(0, true, true), (0, false, true), (1, true, false)] {
+        let (body, nonce) = signed(signer, with_ts);
+        assert_eq!(minion.ask_raw(body, &nonce).await.is_ok(), good, "{signer} {with_ts}");
+    }
+    assert_eq!(minion.give_back("req", true).await, bad_load("bad load"), "not signed at all");
+    assert!(minion.ask(&entries! { "cmd" => "_file_envs" }).await.is_ok(), "only returns are");
 }

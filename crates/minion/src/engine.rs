@@ -116,7 +116,14 @@ impl Runtime for Engine {
     }
 
     fn render(&self, cx: &Cx, template: &Template) -> Result<String> {
-        self.parts.rendering.render(cx, template)
+        // The caller puts the error into a comment, in Salt's words; the place would be lost.
+        self.parts.rendering.render(cx, template).inspect_err(|error| {
+            if let Error::Source { place: Some(place), help, .. } = error {
+                let help = help.as_ref().map(|help| format!("\n   = help: {help}"));
+                let help = help.unwrap_or_default();
+                tracing::error!("a template does not render\n  --> {place}{help}");
+            }
+        })
     }
 
     fn compile(&self, cx: &Cx, template: &Template) -> Result<Value> {

@@ -18,13 +18,17 @@ impl StateRuns for Engine {
         let gathered = match self.gather(&cx, request)? {
             Source::High(gathered) => gathered,
             Source::Low(chunks) => return Ok(self.run_low(&cx, request, &chunks)),
-            Source::Nothing(comment) => return Ok(no_states(&comment)),
+            Source::Nothing(comment) => {
+                cx.job.set_retcode(STATE_FAILURE);
+                return Ok(no_states(&comment));
+            }
         };
         let graph = match self.graph(&cx, &gathered, request) {
             Ok(graph) => graph,
             Err(problems) => return Ok(shown(&problems)),
         };
         if graph.chunks().is_empty() && matches!(request.what, What::Highstate) {
+            cx.job.set_retcode(STATE_FAILURE);
             return Ok(no_states("No states found for this minion"));
         }
         let returns = self.run(&cx, request, &graph, &gathered.places);
@@ -116,7 +120,9 @@ impl Engine {
         let env = cx.saltenv();
         let gathered = match &request.what {
             What::Highstate => match self.top_matches(cx, request)? {
-                Top::Matches(matches) => halite_highstate::gather(cx, &matches),
+                Top::Matches(matches, named) => {
+                    halite_highstate::gather_named(cx, &matches, &named)
+                }
                 Top::Nothing(comment) => return Ok(Source::Nothing(comment)),
                 Top::Problems(problems) => Gathered { problems, ..Gathered::default() },
             },
@@ -277,8 +283,16 @@ impl Engine {
     }
 
     fn render_top(&self, cx: &Cx, path: &str, env: &str) -> Result<Option<Value>, Problem> {
-        let problem =
-            |error: halite_spec::Error| Problem::new(format!("Unable to render top file: {error}"));
+        let problem = |error: halite_spec::Error| {
+            let problem = Problem::new(format!("Unable to render top file: {error}"));
+            match &error {
+                halite_spec::Error::Source { place, help, .. } => {
+                    let problem = problem.at(place.as_ref());
+                    help.iter().fold(problem, |problem, help| problem.help(help.clone()))
+                }
+                _ => problem,
+            }
+        };
         let Some(file) = cx.files.cache(&format!("salt://{path}"), env).map_err(problem)? else {
             return Ok(None);
         };
@@ -361,10 +375,11 @@ impl Engine {
                     .into(),
             ));
         }
-        Ok(Top::Matches(match request.extra.get("whitelist") {
+        let wanted = match request.extra.get("whitelist") {
             Some(list) => whitelisted(wanted, &list),
             None => wanted,
-        }))
+        };
+        Ok(Top::Matches(wanted, named(&merged)))
     }
 
     fn top(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
@@ -382,7 +397,7 @@ impl Engine {
     /// The SLS a minion gets, includes and all.
     fn state_list(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
         let matches = match self.top_matches(cx, request)? {
-            Top::Matches(matches) => matches,
+            Top::Matches(matches, _) => matches,
             Top::Nothing(_) => return Ok(Value::from(List::new())),
             Top::Problems(problems) => return Ok(shown(&problems)),
         };
@@ -404,7 +419,7 @@ impl Engine {
 
 /// What the top file says for this minion.
 enum Top {
-    Matches(Vec<(String, Vec<String>)>),
+    Matches(Vec<(String, Vec<String>)>, halite_highstate::Named),
     Nothing(String),
     Problems(Vec<Problem>),
 }
@@ -468,6 +483,23 @@ fn pillar_errors(cx: &Cx, request: &StateRequest) -> Option<Value> {
 
 fn shown(problems: &[Problem]) -> Value {
     Value::list(problems.iter().map(ToString::to_string))
+}
+
+/// Where the top file names each SLS.
+fn named(top: &Dict) -> halite_highstate::Named {
+    let mut named = halite_highstate::Named::new();
+    for (env, targets) in top {
+        let Value::Dict(targets) = targets else { continue };
+        for list in targets.values() {
+            let Value::List(list) = list else { continue };
+            for (index, sls) in list.into_iter().enumerate() {
+                if let (Some(sls), Some(place)) = (sls.as_str(), list.place_of(index)) {
+                    named.entry((env.to_string(), sls.to_owned())).or_insert(place.clone());
+                }
+            }
+        }
+    }
+    named
 }
 
 fn no_states(comment: &str) -> Value {

@@ -247,7 +247,12 @@ impl Run<'_> {
 
     pub(crate) fn failed(&mut self, sls: &str, saltenv: &str, error: Error) -> String {
         let text = error.to_string();
-        tracing::error!("Rendering SLS '{sls}' failed, render error:\n{text}");
+        let (mut place, mut hint) = (String::new(), String::new());
+        if let Error::Source { place: at, help, .. } = &error {
+            place = at.as_ref().map(|at| format!("\n  --> {at}")).unwrap_or_default();
+            hint = help.as_ref().map(|help| format!("\n   = help: {help}")).unwrap_or_default();
+        }
+        tracing::error!("Rendering SLS '{sls}' failed, render error:\n{text}{place}{hint}");
         self.failures.push(Failure { sls: sls.into(), saltenv: saltenv.into(), error });
         text
     }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use halite_target::fnmatch::Glob;
-use halite_value::{Dict, SmolStr, Value};
+use halite_value::{Dict, SmolStr, Value, suggest};
 
 use crate::compile::Run;
 
@@ -117,6 +117,11 @@ impl Run<'_> {
             return None;
         }
         if self.files.roots(saltenv).is_some_and(|roots| !roots.is_empty()) {
+            let known = self.files.states(saltenv);
+            let known = known.iter().flat_map(|names| names.iter()).map(String::as_str);
+            if let Some(near) = suggest::nearest(sls, known) {
+                tracing::error!("there is no pillar file `{sls}`; did you mean `{near}`?");
+            }
             return Some(format!(
                 "Specified SLS '{sls}' in environment '{saltenv}' is not available on the salt \
                  master"

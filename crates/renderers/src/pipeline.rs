@@ -355,7 +355,7 @@ impl Renderers {
             "The renderer \"{name}\" is not available{shown}; available: {names}"
         ));
         match suggest::nearest(name, self.names()) {
-            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+            Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error,
         }
     }
@@ -369,7 +369,10 @@ impl Renderers {
             };
             return Ok(Rendered { data: Data::Value(Value::dict()), warnings });
         }
-        let pipe = self.pipe_for(text.as_str(), default)?;
+        let pipe = self.pipe_for(text.as_str(), default).map_err(|error| {
+            let place = Place { file: Arc::clone(text.file()), line: 1, column: 0 };
+            if shebang(text.as_str()).is_some() { error.at(place, &text) } else { error }
+        })?;
         Self::run(pipe, text, cx)
     }
 
@@ -506,7 +509,7 @@ mod tests {
         let expected =
             "The renderer \"yml\" is not available; available: double, json, text, toml, yaml";
         assert_eq!(error.to_string(), expected);
-        assert_eq!(error.hint(), Some("did you mean \"yaml\"?"));
+        assert_eq!(error.hint(), Some("did you mean `yaml`?"));
         check(
             "#!\na: 1\n",
             "yaml",

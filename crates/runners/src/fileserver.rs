@@ -1,11 +1,12 @@
 //! `fileserver`: what the master serves.
 
 use halite_spec::{Cx, Rest, Result, function, module};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, dict};
 
 module! {
     /// What the master serves.
     "fileserver": envs, file_list, dir_list, empty_dir_list, symlink_list, update, clear_cache,
+    clear_file_list_cache, clear_lock, lock,
 }
 
 /// Return the environments.
@@ -14,10 +15,20 @@ module! {
 /// $ salt-run fileserver.envs
 /// ```
 #[function]
-pub fn envs(cx: &Cx) -> Result<Value> {
+pub fn envs(
+    cx: &Cx,
+    /// Only these back ends.
+    backend: Option<Value>,
+    /// Tell which back end has which.
+    #[default(false)]
+    sources: bool,
+) -> Result<Value> {
+    if !has_roots(backend.as_ref()) {
+        return Ok(if sources { Value::dict() } else { Value::list(Vec::<Value>::new()) });
+    }
     let mut envs = cx.files.envs()?;
     envs.sort();
-    Ok(envs.into())
+    Ok(if sources { dict! { "roots" => envs } } else { envs.into() })
 }
 
 /// Return the files of an environment.
@@ -31,7 +42,12 @@ pub fn file_list(
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
+    /// Only these back ends.
+    backend: Option<Value>,
 ) -> Result<Value> {
+    if !has_roots(backend.as_ref()) {
+        return Ok(Value::list(Vec::<Value>::new()));
+    }
     Ok(cx.files.list(&saltenv, "")?.into())
 }
 
@@ -46,7 +62,12 @@ pub fn dir_list(
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
+    /// Only these back ends.
+    backend: Option<Value>,
 ) -> Result<Value> {
+    if !has_roots(backend.as_ref()) {
+        return Ok(Value::list(Vec::<Value>::new()));
+    }
     Ok(cx.files.list_dirs(&saltenv, "")?.into())
 }
 
@@ -61,7 +82,12 @@ pub fn empty_dir_list(
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
+    /// Only these back ends.
+    backend: Option<Value>,
 ) -> Result<Value> {
+    if !has_roots(backend.as_ref()) {
+        return Ok(Value::list(Vec::<Value>::new()));
+    }
     Ok(cx.files.list_empty_dirs(&saltenv, "")?.into())
 }
 
@@ -76,7 +102,12 @@ pub fn symlink_list(
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
+    /// Only these back ends.
+    backend: Option<Value>,
 ) -> Result<Dict> {
+    if !has_roots(backend.as_ref()) {
+        return Ok(Dict::new());
+    }
     Ok(cx.files.list_links(&saltenv, "")?.into_iter().collect())
 }
 
@@ -86,16 +117,104 @@ pub fn symlink_list(
 /// $ salt-run fileserver.update
 /// ```
 #[function]
-pub fn update(_: &Cx, _rest: Rest) -> Result<bool> {
+pub fn update(
+    _: &Cx,
+    /// Only these back ends.
+    backend: Option<Value>,
+    _rest: Rest,
+) -> Result<bool> {
+    let _ = backend;
     Ok(true)
 }
 
-/// Empty the caches of the back ends. `roots` has none.
+/// Empty the caches of the back ends. `roots` has none that could be emptied.
 ///
 /// ```console
 /// $ salt-run fileserver.clear_cache
 /// ```
 #[function]
-pub fn clear_cache(_: &Cx, _rest: Rest) -> Result<Value> {
+pub fn clear_cache(
+    _: &Cx,
+    /// Only these back ends.
+    backend: Option<Value>,
+) -> Result<Value> {
+    let _ = backend;
     Ok("No cache was cleared".into())
+}
+
+/// Forget the lists of files that are kept. They are compared with the folders whenever they are
+/// used, so there is nothing that could be out of date.
+///
+/// ```console
+/// $ salt-run fileserver.clear_file_list_cache saltenv=base
+/// ```
+#[function]
+pub fn clear_file_list_cache(
+    _: &Cx,
+    /// The environments, with commas.
+    saltenv: Option<Value>,
+    /// Only these back ends.
+    backend: Option<Value>,
+) -> Result<Dict> {
+    let _ = (saltenv, backend);
+    Ok(Dict::new())
+}
+
+/// Remove the locks of remotes. `roots` has none.
+///
+/// ```console
+/// $ salt-run fileserver.clear_lock
+/// ```
+#[function]
+pub fn clear_lock(
+    _: &Cx,
+    /// Only these back ends.
+    backend: Option<Value>,
+    /// Only remotes that match this glob.
+    remote: Option<String>,
+) -> Result<Value> {
+    let _ = (backend, remote);
+    Ok("No locks were removed".into())
+}
+
+/// Lock remotes. `roots` has none.
+///
+/// ```console
+/// $ salt-run fileserver.lock
+/// ```
+#[function]
+pub fn lock(
+    _: &Cx,
+    /// Only these back ends.
+    backend: Option<Value>,
+    /// Only remotes that match this glob.
+    remote: Option<String>,
+) -> Result<Value> {
+    let _ = (backend, remote);
+    Ok("No locks were set".into())
+}
+
+/// Tells whether `roots` is among the back ends that were asked for; `-roots` leaves it out.
+fn has_roots(backend: Option<&Value>) -> bool {
+    let Some(backend) = backend.filter(|backend| backend.truthy()) else { return true };
+    let names: Vec<String> = match backend.items_of_sequence() {
+        Some(names) => names.iter().map(|name| name.to_str().to_string()).collect(),
+        None => backend.to_str().split(',').map(|name| name.trim().to_owned()).collect(),
+    };
+    if names.iter().all(|name| name.starts_with('-')) {
+        return !names.iter().any(|name| name == "-roots");
+    }
+    names.iter().any(|name| name == "roots" || name == "file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn back_ends() {
+        assert!(has_roots(None) && has_roots(Some(&"git,roots".into())));
+        assert!(!has_roots(Some(&"git".into())) && !has_roots(Some(&"-roots".into())));
+        assert!(has_roots(Some(&"-git".into())));
+    }
 }

@@ -1,7 +1,7 @@
 //! `jobs`: jobs that run and jobs that have run.
 
 use halite_client::{Job, Request};
-use halite_spec::{Cx, Result, Strings, function, module};
+use halite_spec::{Cx, Error, Result, Strings, function, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries};
 
@@ -10,7 +10,7 @@ use crate::master;
 module! {
     /// Jobs that run and jobs that have run.
     "jobs": active, lookup_jid, list_job, list_jobs, list_jobs_filter, print_job, exit_success,
-    last_run,
+    last_run, on_master,
 }
 
 /// Returns a job as the master remembers it.
@@ -83,10 +83,24 @@ fn start_time(jid: &str) -> String {
 /// $ salt-run jobs.active
 /// ```
 #[function]
-pub fn active(cx: &Cx) -> Result<Dict> {
+pub fn active(
+    cx: &Cx,
+    /// Tell whom it asks and who answers.
+    #[default(false)]
+    display_progress: bool,
+) -> Result<Dict> {
     let outcome = master::run(cx, &Job::new("*", "glob", "saltutil.running"), None)?;
     let jobs = Dict::new();
+    if display_progress {
+        let asked = Value::list(&outcome.published.minions).repr();
+        let message = format!("Attempting to contact minions: {asked}");
+        master::progress(cx, entries! { "message" => message })?;
+    }
     for (minion, load) in outcome.returned {
+        if display_progress {
+            let message = format!("Received reply from minion {minion}");
+            master::progress(cx, entries! { "message" => message })?;
+        }
         let running = load.get("return").and_then(|ret| ret.items_of_sequence());
         for job in running.unwrap_or_default() {
             let (Some(jid), Some(data)) = (job.get_str("jid"), job.as_dict()) else { continue };
@@ -122,6 +136,8 @@ pub fn lookup_jid(
     cx: &Cx,
     /// The job.
     jid: String,
+    /// The returner to ask; the master's own cache if absent.
+    ext_source: Option<String>,
     /// Show who returned.
     #[default(true)]
     returned: bool,
@@ -132,8 +148,7 @@ pub fn lookup_jid(
     #[default(false)]
     display_progress: bool,
 ) -> Result<Value> {
-    let _ = display_progress;
-    let job = list_job(cx, jid)?;
+    let job = list_job(cx, jid, ext_source, display_progress)?;
     let returns = job.get("Result").and_then(|all| all.as_dict().cloned()).unwrap_or_default();
     let shown = Dict::new();
     if returned {
@@ -166,7 +181,17 @@ pub fn list_job(
     cx: &Cx,
     /// The job.
     jid: String,
+    /// The returner to ask; the master's own cache if absent.
+    ext_source: Option<String>,
+    /// Tell what it asks.
+    #[default(false)]
+    display_progress: bool,
 ) -> Result<Dict> {
+    let source = own_source(ext_source)?;
+    if display_progress {
+        let message = format!("Querying returner: {source}");
+        master::progress(cx, entries! { "message" => message })?;
+    }
     let job = stored(cx, &jid)?;
     let load = job.get("load").and_then(|load| load.as_dict().cloned());
     let shown = entries! { "jid" => &jid };
@@ -189,8 +214,11 @@ pub fn list_job(
 /// $ salt-run jobs.list_jobs search_function='test.*,pkg.install' search_target='db*'
 /// ```
 #[function]
+#[expect(clippy::too_many_arguments, reason = "Salt's own signature")]
 pub fn list_jobs(
     cx: &Cx,
+    /// The returner to ask; the master's own cache if absent.
+    ext_source: Option<String>,
     /// The outputter to show them with.
     outputter: Option<String>,
     /// One of these must be in the job's metadata.
@@ -199,11 +227,31 @@ pub fn list_jobs(
     search_function: Option<Strings>,
     /// Globs for the target.
     search_target: Option<Strings>,
+    /// Only jobs that began after this.
+    start_time: Option<String>,
+    /// Only jobs that began before this.
+    end_time: Option<String>,
+    /// Tell what it asks.
+    #[default(false)]
+    display_progress: bool,
 ) -> Result<Value> {
+    let source = own_source(ext_source)?;
+    if display_progress {
+        let message = format!("Querying returner {source} for jobs.");
+        master::progress(cx, entries! { "message" => message })?;
+    }
+    let start = start_time.as_deref().map(|text| time(cx, text)).transpose()?;
+    let end = end_time.as_deref().map(|text| time(cx, text)).transpose()?;
     let jobs = master::ask(cx, &Request::Jobs { limit: None, filter: Dict::new() })?;
     let mut found: Vec<(String, Dict)> = Vec::new();
     for job in jobs.items_of_sequence().unwrap_or_default() {
         let (Some(jid), Some(load)) = (job.get_str("jid"), job.as_dict()) else { continue };
+        // Job ids are times, and compare as such.
+        if start.as_deref().is_some_and(|start| *jid < *start)
+            || end.as_deref().is_some_and(|end| *jid > *end)
+        {
+            continue;
+        }
         let shown = described(&jid, Some(load));
         let fits = |globs: &Option<Strings>, name: &str| {
             let Some(globs) = globs else { return true };
@@ -230,7 +278,7 @@ pub fn list_jobs(
     })
 }
 
-/// Return the last few jobs, by job id.
+/// Return the last few jobs.
 ///
 /// ```console
 /// $ salt-run jobs.list_jobs_filter 50
@@ -243,15 +291,32 @@ pub fn list_jobs_filter(
     /// Leave out questions about other jobs.
     #[default(true)]
     filter_find_job: bool,
-) -> Result<Dict> {
-    let all = list_jobs(cx, None, None, None, None)?;
+    /// The returner to ask; the master's own cache if absent.
+    ext_source: Option<String>,
+    /// The outputter to show them with.
+    outputter: Option<String>,
+    /// Tell what it asks.
+    #[default(false)]
+    display_progress: bool,
+) -> Result<Value> {
+    let all = list_jobs(cx, ext_source, None, None, None, None, None, None, display_progress)?;
     let entries = all.as_dict().map(Dict::entries).unwrap_or_default();
     let wanted = entries.into_iter().rev().filter(|(_, job)| {
         !filter_find_job || job.get_str("Function").as_deref() != Some("saltutil.find_job")
     });
     let mut last: Vec<_> = wanted.take(usize::try_from(count).unwrap_or(usize::MAX)).collect();
     last.reverse();
-    Ok(last.into_iter().collect())
+    let named = |(jid, job): (halite_value::Key, Value)| {
+        if let Value::Dict(job) = &job {
+            job.insert("JID", jid.to_str());
+        }
+        job
+    };
+    let last = Value::list(last.into_iter().map(named));
+    Ok(match outputter {
+        Some(outputter) => dict! { "outputter" => outputter, "data" => last },
+        None => last,
+    })
 }
 
 /// Return everything about a job, under its id.
@@ -264,8 +329,10 @@ pub fn print_job(
     cx: &Cx,
     /// The job.
     jid: String,
+    /// The returner to ask; the master's own cache if absent.
+    ext_source: Option<String>,
 ) -> Result<Dict> {
-    let job = list_job(cx, jid.clone())?;
+    let job = list_job(cx, jid.clone(), ext_source, false)?;
     job.remove("jid");
     Ok(entries! { jid.as_str() => job })
 }
@@ -280,8 +347,10 @@ pub fn exit_success(
     cx: &Cx,
     /// The job.
     jid: String,
+    /// The returner to ask; the master's own cache if absent.
+    ext_source: Option<String>,
 ) -> Result<Dict> {
-    let job = list_job(cx, jid)?;
+    let job = list_job(cx, jid, ext_source, false)?;
     let results = Dict::new();
     for id in job.get("Minions").and_then(|ids| ids.items_of_sequence()).unwrap_or_default() {
         results.insert(id.to_str(), false);
@@ -301,19 +370,97 @@ pub fn exit_success(
 #[function]
 pub fn last_run(
     cx: &Cx,
+    /// The returner to ask; the master's own cache if absent.
+    ext_source: Option<String>,
+    /// The outputter to show it with.
+    outputter: Option<String>,
     /// One of these must be in the job's metadata.
     metadata: Option<Dict>,
     /// Globs for the function.
     function: Option<Strings>,
     /// Globs for the target.
     target: Option<Strings>,
+    /// Tell what it asks.
+    #[default(false)]
+    display_progress: bool,
 ) -> Result<Value> {
-    let jobs = list_jobs(cx, None, metadata, function, target)?;
+    let jobs = list_jobs(
+        cx,
+        ext_source,
+        outputter,
+        metadata,
+        function,
+        target,
+        None,
+        None,
+        display_progress,
+    )?;
+    let jobs = jobs.get("data").filter(|_| jobs.get("outputter").is_some()).unwrap_or(jobs);
     let last = jobs.as_dict().and_then(|jobs| jobs.keys().pop());
     match last {
-        Some(jid) => Ok(print_job(cx, jid.to_str().into())?.into()),
+        Some(jid) => Ok(print_job(cx, jid.to_str().into(), None)?.into()),
         None => Ok(false.into()),
     }
+}
+
+/// Return the runner jobs that run now.
+///
+/// ```console
+/// $ salt-run jobs.master
+/// ```
+#[function(name = "master")]
+pub fn on_master(cx: &Cx) -> Result<Value> {
+    Ok(Value::list(cx.runtime.running()))
+}
+
+/// The only source there is: the master's store.
+fn own_source(ext_source: Option<String>) -> Result<&'static str> {
+    match ext_source.as_deref() {
+        None | Some("" | "local_cache") => Ok("local_cache"),
+        Some(other) => {
+            let text = format!("jobs cannot be read back from the returner `{other}` yet");
+            Err(Error::failed(text))
+        }
+    }
+}
+
+/// Reads a time people write, and returns the job id of that moment.
+fn time(cx: &Cx, text: &str) -> Result<String> {
+    if text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(text.to_owned());
+    }
+    let _ = cx;
+    moment(text).ok_or_else(|| Error::invalid(format!("`{text}` is not a time")))
+}
+
+/// `2024, Jan 31`, `2024-01-31 12:00`, `2024 Jan 31 12:00:01` → `20240131…`
+fn moment(text: &str) -> Option<String> {
+    const MONTHS: [&str; 12] =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let cleaned = text.replace([',', '-', '/', 'T'], " ");
+    let (mut date, mut clock) = (Vec::new(), vec![0u32; 3]);
+    for word in cleaned.split_whitespace() {
+        if word.contains(':') {
+            for (at, part) in word.split(':').take(3).enumerate() {
+                clock[at] = part.split('.').next()?.parse().ok()?;
+            }
+        } else if let Ok(number) = word.parse::<u32>() {
+            date.push(number);
+        } else {
+            let lower = word.to_lowercase();
+            let month = MONTHS.iter().position(|name| lower.starts_with(name))?;
+            date.push(u32::try_from(month + 1).ok()?);
+        }
+    }
+    let [year, month, day] = match date.as_slice() {
+        [year, month, day] if *year > 31 => [*year, *month, *day],
+        [day, month, year] => [*year, *month, *day],
+        _ => return None,
+    };
+    let valid = (1..=12).contains(&month) && (1..=31).contains(&day);
+    valid.then(|| {
+        format!("{year:04}{month:02}{day:02}{:02}{:02}{:02}000000", clock[0], clock[1], clock[2])
+    })
 }
 
 #[cfg(test)]
@@ -327,6 +474,14 @@ mod tests {
         assert_eq!(start_time("20240131120001123456"), "2024, Jan 31 12:00:01.123456");
         assert_eq!(start_time("20240131120001123456_77"), "2024, Jan 31 12:00:01.123456");
         assert_eq!(start_time("soon"), "");
+    }
+
+    #[test]
+    fn times_become_job_ids() {
+        assert_eq!(moment("2024, Jan 31").unwrap(), "20240131000000000000");
+        assert_eq!(moment("2024-01-31 12:05").unwrap(), "20240131120500000000");
+        assert_eq!(moment("31 January 2024 12:05:09").unwrap(), "20240131120509000000");
+        assert!(moment("soon").is_none() && moment("2024 13 1").is_none());
     }
 
     #[test]

@@ -7,34 +7,48 @@
 use halite_spec::{Function, Module};
 
 // gen:begin
+pub mod auth;
 pub mod cache;
 pub mod config;
 pub mod doc;
 pub mod error;
 pub mod event;
 pub mod fileserver;
+pub mod git_pillar;
+pub mod http;
 pub mod jobs;
 pub mod manage;
 mod master;
+pub mod r#match;
+pub mod mine;
 pub mod pillar;
 pub mod salt;
+pub mod saltutil;
 pub mod state;
+pub mod survey;
 pub mod test;
 pub mod wheel;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &auth::MODULE,
     &cache::MODULE,
     &config::MODULE,
     &doc::MODULE,
     &error::MODULE,
     &event::MODULE,
     &fileserver::MODULE,
+    &git_pillar::MODULE,
+    &http::MODULE,
     &jobs::MODULE,
     &manage::MODULE,
+    &r#match::MODULE,
+    &mine::MODULE,
     &pillar::MODULE,
     &salt::MODULE,
+    &saltutil::MODULE,
     &state::MODULE,
+    &survey::MODULE,
     &test::MODULE,
 ];
 // gen:end

@@ -3,29 +3,39 @@
 use std::time::Duration;
 
 use halite_client::{Job, Patience, Request};
-use halite_spec::{Cx, Result, function, module};
+use halite_spec::{Call, Cx, Error, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict, entries};
 
-use crate::master;
+use crate::{master, wheel};
 
 module! {
     /// Who is up, who is down, who runs which version.
-    "manage": status, up, down, present, not_present, alived, not_alived, joined, not_joined,
-    list_state, list_not_state, versions,
+    "manage": status, up, down, present, not_present, alived, not_alived, reaped, not_reaped,
+    joined, not_joined, allowed, not_allowed, list_state, list_not_state, versions, safe_accept,
+    key_regen, bootstrap, bootstrap_psexec,
 }
 
 /// Pings, and returns who answers and who does not, each sorted.
-fn ping(cx: &Cx, tgt: &str, tgt_type: &str, timeout: Option<f64>) -> Result<[Value; 2]> {
+fn ping(
+    cx: &Cx,
+    tgt: Value,
+    tgt_type: &str,
+    timeout: Option<f64>,
+    gather: Option<f64>,
+) -> Result<[Vec<String>; 2]> {
     let mut patience = Patience::from_opts(&cx.opts);
-    if let Some(timeout) = timeout.filter(|seconds| *seconds > 0.0 && *seconds < 1e9) {
-        patience.timeout = Duration::from_secs_f64(timeout);
-    }
+    let seconds = |given: Option<f64>, usual| {
+        let given = given.filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
+        given.map_or(usual, Duration::from_secs_f64)
+    };
+    patience.timeout = seconds(timeout, patience.timeout);
+    patience.gather_job_timeout = seconds(gather, patience.gather_job_timeout);
     let outcome = master::run(cx, &Job::new(tgt, tgt_type, "test.ping"), Some(patience))?;
     let mut up: Vec<String> = outcome.returned.iter().map(|(id, _)| id.to_string()).collect();
     let mut down: Vec<String> = outcome.missing.iter().map(|(id, _)| id.to_string()).collect();
     up.sort();
     down.sort();
-    Ok([up.into(), down.into()])
+    Ok([up, down])
 }
 
 /// Return who is up and who is down, by asking everybody.
@@ -36,16 +46,22 @@ fn ping(cx: &Cx, tgt: &str, tgt_type: &str, timeout: Option<f64>) -> Result<[Val
 #[function]
 pub fn status(
     cx: &Cx,
+    /// Not used any more.
+    #[default(true)]
+    output: bool,
     /// Whom to ask.
-    #[default("*".to_owned())]
-    tgt: String,
+    #[default(Value::from("*"))]
+    tgt: Value,
     /// How the target is read.
     #[default("glob".to_owned())]
     tgt_type: String,
     /// Seconds to wait.
     timeout: Option<f64>,
+    /// Seconds to wait for those who were asked again.
+    gather_job_timeout: Option<f64>,
 ) -> Result<Value> {
-    let [up, down] = ping(cx, &tgt, &tgt_type, timeout)?;
+    let _ = output;
+    let [up, down] = ping(cx, tgt, &tgt_type, timeout, gather_job_timeout)?;
     Ok(dict! { "up" => up, "down" => down })
 }
 
@@ -58,46 +74,59 @@ pub fn status(
 pub fn up(
     cx: &Cx,
     /// Whom to ask.
-    #[default("*".to_owned())]
-    tgt: String,
+    #[default(Value::from("*"))]
+    tgt: Value,
     /// How the target is read.
     #[default("glob".to_owned())]
     tgt_type: String,
     /// Seconds to wait.
     timeout: Option<f64>,
+    /// Seconds to wait for those who were asked again.
+    gather_job_timeout: Option<f64>,
 ) -> Result<Value> {
-    let [up, _] = ping(cx, &tgt, &tgt_type, timeout)?;
-    Ok(up)
+    let [up, _] = ping(cx, tgt, &tgt_type, timeout, gather_job_timeout)?;
+    Ok(up.into())
 }
 
 /// Return who is down, by asking everybody.
 ///
 /// ```console
 /// $ salt-run manage.down
+/// $ salt-run manage.down removekeys=True
 /// ```
 #[function]
 pub fn down(
     cx: &Cx,
+    /// Delete their keys.
+    #[default(false)]
+    removekeys: bool,
     /// Whom to ask.
-    #[default("*".to_owned())]
-    tgt: String,
+    #[default(Value::from("*"))]
+    tgt: Value,
     /// How the target is read.
     #[default("glob".to_owned())]
     tgt_type: String,
     /// Seconds to wait.
     timeout: Option<f64>,
+    /// Seconds to wait for those who were asked again.
+    gather_job_timeout: Option<f64>,
 ) -> Result<Value> {
-    let [_, down] = ping(cx, &tgt, &tgt_type, timeout)?;
-    Ok(down)
+    let [_, down] = ping(cx, tgt, &tgt_type, timeout, gather_job_timeout)?;
+    if removekeys && !down.is_empty() {
+        wheel::key::delete_dict(cx, entries! { "minions" => down.clone() })?;
+    }
+    Ok(down.into())
 }
 
-/// Returns who is connected (or known and not connected), without asking minions.
-fn connected(cx: &Cx, subset: &[String], wanted: bool) -> Result<Value> {
+/// Returns who is connected (or known and not connected), without asking minions; with their
+/// addresses if `show_ip`.
+fn connected(cx: &Cx, subset: Option<Vec<String>>, show_ip: bool, wanted: bool) -> Result<Value> {
     let minions = master::ask(cx, &Request::Minions)?;
     let ids =
         |name: &str| minions.get(name).and_then(|ids| ids.items_of_sequence()).unwrap_or_default();
     let connected = ids("connected");
     let from = if wanted { connected.clone() } else { ids("known") };
+    let subset = subset.unwrap_or_default();
     let mut found: Vec<String> = from
         .iter()
         .filter(|id| wanted || !connected.contains(id))
@@ -105,7 +134,18 @@ fn connected(cx: &Cx, subset: &[String], wanted: bool) -> Result<Value> {
         .filter(|id| subset.is_empty() || subset.contains(id))
         .collect();
     found.sort();
-    Ok(found.into())
+    if !show_ip || !wanted {
+        return Ok(found.into());
+    }
+    let addresses = minions.get("addresses").unwrap_or_default();
+    let with: Dict = found
+        .into_iter()
+        .map(|id| {
+            let address = addresses.get(&id).unwrap_or_default();
+            (id, address)
+        })
+        .collect();
+    Ok(with.into())
 }
 
 /// Return who is connected, without asking minions.
@@ -118,8 +158,11 @@ pub fn present(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    connected(cx, &subset.unwrap_or_default(), true)
+    connected(cx, subset, show_ip, true)
 }
 
 /// Return who is not connected, without asking minions.
@@ -132,8 +175,11 @@ pub fn not_present(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    connected(cx, &subset.unwrap_or_default(), false)
+    connected(cx, subset, show_ip, false)
 }
 
 /// Return who is connected, without asking minions.
@@ -146,8 +192,11 @@ pub fn alived(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    present(cx, subset)
+    connected(cx, subset, show_ip, true)
 }
 
 /// Return who is not connected, without asking minions.
@@ -160,8 +209,45 @@ pub fn not_alived(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    not_present(cx, subset)
+    connected(cx, subset, show_ip, false)
+}
+
+/// Return who is connected, without asking minions.
+///
+/// ```console
+/// $ salt-run manage.reaped
+/// ```
+#[function]
+pub fn reaped(
+    cx: &Cx,
+    /// Only among these.
+    subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
+) -> Result<Value> {
+    connected(cx, subset, show_ip, true)
+}
+
+/// Return who is not connected, without asking minions.
+///
+/// ```console
+/// $ salt-run manage.not_reaped
+/// ```
+#[function]
+pub fn not_reaped(
+    cx: &Cx,
+    /// Only among these.
+    subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
+) -> Result<Value> {
+    connected(cx, subset, show_ip, false)
 }
 
 /// Return who is connected, without asking minions.
@@ -174,8 +260,11 @@ pub fn joined(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    present(cx, subset)
+    connected(cx, subset, show_ip, true)
 }
 
 /// Return who is not connected, without asking minions.
@@ -188,8 +277,45 @@ pub fn not_joined(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    not_present(cx, subset)
+    connected(cx, subset, show_ip, false)
+}
+
+/// Return who is connected, without asking minions.
+///
+/// ```console
+/// $ salt-run manage.allowed
+/// ```
+#[function]
+pub fn allowed(
+    cx: &Cx,
+    /// Only among these.
+    subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
+) -> Result<Value> {
+    connected(cx, subset, show_ip, true)
+}
+
+/// Return who is not connected, without asking minions.
+///
+/// ```console
+/// $ salt-run manage.not_allowed
+/// ```
+#[function]
+pub fn not_allowed(
+    cx: &Cx,
+    /// Only among these.
+    subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
+) -> Result<Value> {
+    connected(cx, subset, show_ip, false)
 }
 
 /// Return who is connected, without asking minions.
@@ -202,8 +328,11 @@ pub fn list_state(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    present(cx, subset)
+    connected(cx, subset, show_ip, true)
 }
 
 /// Return who is not connected, without asking minions.
@@ -216,8 +345,11 @@ pub fn list_not_state(
     cx: &Cx,
     /// Only among these.
     subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
 ) -> Result<Value> {
-    not_present(cx, subset)
+    connected(cx, subset, show_ip, false)
 }
 
 /// Return the versions of the minions, compared with the master's.
@@ -227,8 +359,7 @@ pub fn list_not_state(
 /// ```
 #[function]
 pub fn versions(cx: &Cx) -> Result<Dict> {
-    let hello = master::ask(cx, &Request::Hello)?;
-    let own = hello.get_str("version").unwrap_or_default();
+    let own = cx.call("test.version", Call::default())?.to_str();
     let outcome = master::run(cx, &Job::new("*", "glob", "test.version"), None)?;
     let versions = entries! { "Master" => &own };
     let file = |label: &str, id: &str, version: Value| {
@@ -251,6 +382,60 @@ pub fn versions(cx: &Cx) -> Result<Dict> {
         file("Minion offline", &id, false.into());
     }
     Ok(versions)
+}
+
+/// Accept the keys of minions whose fingerprint, asked by ssh, is the one that waits here.
+///
+/// ```console
+/// $ salt-run manage.safe_accept web1,web2 tgt_type=list
+/// ```
+#[function]
+pub fn safe_accept(
+    _: &Cx,
+    /// Whose.
+    target: String,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+) -> Result<Value> {
+    let _ = (target, tgt_type);
+    Err(Error::failed("manage.safe_accept needs salt-ssh, which Halite does not have yet"))
+}
+
+/// Have all minions make new keys: theirs are deleted here, and they are asked to start anew.
+///
+/// ```console
+/// $ salt-run manage.key_regen
+/// ```
+#[function]
+pub fn key_regen(cx: &Cx) -> Result<Value> {
+    // Asked before the keys go; who has no key is not heard.
+    master::run(cx, &Job::new("*", "glob", "saltutil.regen_keys"), None)?;
+    wheel::key::delete(cx, "*".into())?;
+    Ok("The keys of all minions were deleted, and the minions were asked to make new ones. Those \
+        will wait to be accepted (salt-key -A). Minions that are not connected now need \
+        `salt-call saltutil.regen_keys` on their own machine."
+        .into())
+}
+
+/// Install Salt on hosts by ssh.
+///
+/// ```console
+/// $ salt-run manage.bootstrap hosts='web1,web2'
+/// ```
+#[function]
+pub fn bootstrap(_: &Cx, _rest: Rest) -> Result<Value> {
+    Err(Error::failed("manage.bootstrap needs salt-ssh, which Halite does not have yet"))
+}
+
+/// Install Salt on Windows hosts.
+///
+/// ```console
+/// $ salt-run manage.bootstrap_psexec hosts='win1'
+/// ```
+#[function]
+pub fn bootstrap_psexec(_: &Cx, _rest: Rest) -> Result<Value> {
+    Err(Error::failed("manage.bootstrap_psexec is not part of Halite"))
 }
 
 /// `3008.3` → 3008, 3

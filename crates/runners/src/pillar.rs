@@ -1,13 +1,97 @@
 //! `pillar`: what a minion's pillar would be now.
 
-use halite_spec::{Cx, Rest, Result, function, module};
+use std::sync::Arc;
+
+use halite_spec::{Call, Cx, Rest, Result, function, module};
 use halite_value::{Dict, Value, entries};
 
 use crate::cache;
 
 module! {
     /// What a minion's pillar would be now.
-    "pillar": show_pillar,
+    "pillar": show_pillar, show_top, show_pillar_cache, clear_pillar_cache,
+}
+
+/// Return the top file of the pillar, as it is rendered for a minion.
+///
+/// ```console
+/// $ salt-run pillar.show_top
+/// $ salt-run pillar.show_top minion=web1
+/// ```
+#[function]
+pub fn show_top(
+    cx: &Cx,
+    /// The minion.
+    minion: Option<String>,
+    /// The environment.
+    #[default("base".to_owned())]
+    saltenv: String,
+) -> Result<Value> {
+    // A top file of pillar is one like any other, in other roots.
+    let opts = cx.opts.shallow_copy();
+    opts.insert("file_roots", cx.opt("pillar_roots").unwrap_or_else(Value::dict));
+    let grains = match &minion {
+        Some(minion) => {
+            let known = cache::data(cx, minion.as_str().into(), "glob", "grains")?;
+            let grains = known.get(minion.as_str()).and_then(|own| own.as_dict().cloned());
+            opts.insert("id", minion.as_str());
+            grains.unwrap_or_default().shallow_copy()
+        }
+        None => Dict::new(),
+    };
+    grains.insert("id", minion.as_deref().unwrap_or_default());
+    opts.insert("grains", &grains);
+    let files = Arc::new(halite_fileserver::Local::new(Arc::clone(&cx.host), &opts));
+    let cx = Cx { opts, grains, files, pillar: Dict::new(), ..cx.clone() };
+    let top = Dict::new();
+    for env in cx.files.envs()? {
+        if saltenv != "base" && env != saltenv {
+            continue;
+        }
+        let Some(path) = cx.files.cache("salt://top.sls", &env)? else { continue };
+        let rendered = cx.call(
+            "slsutil.renderer",
+            Call { args: vec![path.to_string_lossy().into_owned().into()], kwargs: Dict::new() },
+        )?;
+        if let Value::Dict(rendered) = rendered {
+            top.update(&rendered);
+        }
+    }
+    Ok(top.into())
+}
+
+/// Return the pillar that is kept for minions (`pillar_cache`). Halite keeps it in memory, and
+/// compares its sources before each use.
+///
+/// ```console
+/// $ salt-run pillar.show_pillar_cache
+/// ```
+#[function]
+pub fn show_pillar_cache(
+    cx: &Cx,
+    /// Whose.
+    #[default("*".to_owned())]
+    minion: String,
+    _rest: Rest,
+) -> Result<Dict> {
+    cache::data(cx, minion.as_str().into(), "glob", "pillar")
+}
+
+/// Forget the pillar that is kept for minions, and return what is left of it.
+///
+/// ```console
+/// $ salt-run pillar.clear_pillar_cache minion=web1
+/// ```
+#[function]
+pub fn clear_pillar_cache(
+    cx: &Cx,
+    /// Whose.
+    #[default("*".to_owned())]
+    minion: String,
+    _rest: Rest,
+) -> Result<Dict> {
+    cache::clear_pillar(cx, Some(minion.as_str().into()), "glob".into())?;
+    Ok(Dict::new())
 }
 
 /// Return the pillar of a minion, compiled now. Further arguments stand for grains.

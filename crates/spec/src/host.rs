@@ -342,6 +342,72 @@ pub trait FileWatch: Send {
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
+/// A question to an HTTP server.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Vec<u8>>,
+    /// User and password.
+    pub basic_auth: Option<(String, String)>,
+    pub verify: bool,
+    /// Takes the place of the system's certificates.
+    pub ca_bundle: Option<PathBuf>,
+    /// PEM files that say who we are: certificate and key, in one or more files.
+    pub client_cert: Vec<PathBuf>,
+    /// `http://user:password@host:port`
+    pub proxy: Option<String>,
+    pub connect_timeout: Duration,
+    pub timeout: Duration,
+    pub follow_redirects: bool,
+    /// A longer body is an error.
+    pub max_body: u64,
+}
+
+impl HttpRequest {
+    pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            method: method.into(),
+            url: url.into(),
+            headers: Vec::new(),
+            body: None,
+            basic_auth: None,
+            verify: true,
+            ca_bundle: None,
+            client_cert: Vec::new(),
+            proxy: None,
+            connect_timeout: Duration::from_secs(20),
+            timeout: Duration::from_secs(3600),
+            follow_redirects: true,
+            max_body: 100 << 30,
+        }
+    }
+
+    /// It asks only, as far as the protocol can say.
+    pub fn is_query(&self) -> bool {
+        matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+    }
+}
+
+/// What an HTTP server said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpResponse {
+    pub status: u16,
+    pub reason: String,
+    /// In the server's order.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl HttpResponse {
+    /// Returns a header, whatever the case of its name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut own = self.headers.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        own.next().map(|(_, value)| value.as_str())
+    }
+}
+
 /// A machine.
 pub trait Host: Send + Sync {
     // Looking.
@@ -438,9 +504,21 @@ pub trait Host: Send + Sync {
         Err(Error::Other("files cannot be watched here".into()))
     }
 
+    /// Opens a connection and closes it again; an error in the system's words when nobody answers.
+    /// Datagrams are sent into the dark: they fail only when the address cannot be.
+    fn connect(&self, host: &str, port: u16, _udp: bool, _timeout: Duration) -> Result<()> {
+        Err(Error::Other(format!("cannot connect to {host}:{port} here")))
+    }
+
     // Both: it depends on the command.
 
     fn run(&self, command: &Command) -> Result<Output>;
+
+    /// Asks an HTTP server. What it says is an answer whatever the status; an error means that it
+    /// said nothing.
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
+        Err(Error::Other(format!("cannot ask {} here", request.url)))
+    }
 
     // Changing.
 
@@ -677,6 +755,13 @@ impl Host for ReadOnly {
     }
     fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
         self.0.watch_files()
+    }
+
+    fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
+        self.0.connect(host, port, udp, timeout)
+    }
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
+        if request.is_query() { self.0.http(request) } else { refuse("ask", &request.url) }
     }
     fn run(&self, command: &Command) -> Result<Output> {
         if command.query { self.0.run(command) } else { refuse("run", command.shown()) }

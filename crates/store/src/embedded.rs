@@ -63,8 +63,8 @@ pub struct Options {
 /// The store. Dropping it writes what waits, and closes the file.
 pub struct Embedded {
     shared: Arc<Shared>,
-    queue: Option<mpsc::Sender<Batch>>,
-    writer: Option<JoinHandle<()>>,
+    queue: Mutex<Option<mpsc::Sender<Batch>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Shared {
@@ -198,6 +198,10 @@ impl Place for Folder {
     }
 }
 
+fn closed() -> Error {
+    Error::Broken("it is closed".into())
+}
+
 fn seconds_now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
@@ -244,7 +248,7 @@ impl Embedded {
             .name("store".into())
             .spawn(move || writer.run(&batches))
             .map_err(broken)?;
-        Ok(Self { shared, queue: Some(queue), writer: Some(writer) })
+        Ok(Self { shared, queue: Some(queue).into(), writer: Some(writer).into() })
     }
 
     fn read<T>(
@@ -252,7 +256,7 @@ impl Embedded {
         look: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, Error> {
         let database = self.shared.database.read();
-        let database = database.as_ref().ok_or_else(|| Error::Broken("it is closed".into()))?;
+        let database = database.as_ref().ok_or_else(closed)?;
         let transaction = database.begin_read().map_err(broken)?;
         look(&transaction).map_err(broken)
     }
@@ -260,12 +264,7 @@ impl Embedded {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(writer) = self.writer.take() {
-            // A writer that panicked has said so; its waiters were told.
-            let _ = writer.join();
-        }
-        *self.shared.database.write() = None;
+        self.close();
     }
 }
 
@@ -647,13 +646,26 @@ impl Store for Embedded {
             let _ = done.send(Err(Error::Busy));
             return written;
         }
+        let queue = self.queue.lock();
+        let Some(queue) = &*queue else {
+            let _ = done.send(Err(closed()));
+            return written;
+        };
         self.shared.waiting.fetch_add(bytes, Ordering::AcqRel);
-        if let Some(queue) = &self.queue {
-            // What is lazy is not waited for by the writer; a caller may all the same.
-            let batch = Batch { ops: ready, bytes, done: Some(done).filter(|_| !is_lazy) };
-            let _ = queue.send(batch);
-        }
+        // What is lazy is not waited for by the writer; a caller may all the same.
+        let batch = Batch { ops: ready, bytes, done: Some(done).filter(|_| !is_lazy) };
+        let _ = queue.send(batch);
         written
+    }
+
+    fn close(&self) {
+        // The writer ends when it has written what was sent before.
+        *self.queue.lock() = None;
+        if let Some(writer) = self.writer.lock().take() {
+            // A writer that panicked has said so; its waiters were told.
+            let _ = writer.join();
+        }
+        *self.shared.database.write() = None;
     }
 
     fn job(&self, jid: &str) -> Result<Option<StoredJob>, Error> {

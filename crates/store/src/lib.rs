@@ -234,4 +234,8 @@ pub trait Store: Send + Sync {
     fn last_event(&self) -> Result<u64, Error>;
 
     fn sizes(&self) -> Sizes;
+
+    /// Writes what waits and lets go of the files, whoever else still holds the store. What comes
+    /// later is refused.
+    fn close(&self) {}
 }

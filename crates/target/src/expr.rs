@@ -138,6 +138,30 @@ impl Expr {
         Ok(Self { node, problems: parser.problems })
     }
 
+    /// Returns a target as minions understand it: they know no nodegroups, so the groups' own words
+    /// stand in their place. `None` if it names none.
+    pub fn without_nodegroups(
+        target: &Value,
+        target_type: TargetType,
+        options: &Options<'_>,
+    ) -> Result<Option<String>, Error> {
+        let parser = Parser { options, pillar_exact: false, problems: Vec::new() };
+        let text = target.to_str();
+        let words = match target_type {
+            TargetType::Nodegroup => parser.nodegroup(&text, None)?,
+            TargetType::Compound => {
+                let words = split(&text);
+                if !words.iter().any(|word| matches!(engine(&word.text), Some(('N', ..)))) {
+                    return Ok(None);
+                }
+                parser.expanded(words)?
+            }
+            _ => return Ok(None),
+        };
+        let texts: Vec<String> = words.into_iter().map(|word| word.text).collect();
+        Ok(Some(texts.join(" ")))
+    }
+
     /// Parses a text.
     pub fn of(target: &str, target_type: TargetType) -> Result<Self, Error> {
         Self::parse(&Value::str(target), target_type, &Options::default())
@@ -501,6 +525,25 @@ mod tests {
     fn check(target: &str, expected: &str) {
         let error = Expr::of(target, TargetType::Compound).expect_err("invalid");
         assert_eq!(error.pointed(), expected);
+    }
+
+    #[test]
+    fn minions_are_told_no_nodegroups() {
+        let groups = halite_value::entries! {
+            "web" => "L@w1,w2 or N@edge", "edge" => halite_value::list!["E@e.*", "and", "G@os:Debian"],
+        };
+        let options = Options { nodegroups: Some(&groups), delimiter: None };
+        let wire = |text: &str, kind| {
+            Expr::without_nodegroups(&text.into(), kind, &options).map_err(|error| error.to_string())
+        };
+        let expanded = wire("web", TargetType::Nodegroup).unwrap().unwrap();
+        assert!(!expanded.contains("N@") && expanded.contains("G@os:Debian"), "{expanded}");
+        assert!(Expr::of(&expanded, TargetType::Compound).is_ok(), "{expanded}");
+        let expanded = wire("x and not N@edge", TargetType::Compound).unwrap().unwrap();
+        assert!(expanded.starts_with("x and not ") && !expanded.contains("N@"), "{expanded}");
+        assert_eq!(wire("a or b", TargetType::Compound).unwrap(), None);
+        assert_eq!(wire("a", TargetType::Glob).unwrap(), None);
+        assert!(wire("nosuch", TargetType::Nodegroup).is_err());
     }
 
     #[test]

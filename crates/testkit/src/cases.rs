@@ -12,6 +12,8 @@
 //!   programs: [/usr/bin/git]    # exist and are executable
 //!   commands:                   # what commands print; the first that begins so answers
 //!     - {run: "dpkg-query -W", stdout: "x", stderr: "", code: 0}
+//!   http:                       # what servers say; the last that begins so answers
+//!     - {url: "http://db1/x", status: 200, reason: OK, headers: {Content-Type: a/b}, body: "x"}
 //! serve: {web/x.conf: "text"}   # salt:// files
 //! grains: {os: Debian}
 //! pillar: {}
@@ -357,6 +359,22 @@ fn machine(case: &Dict) -> Kit {
             Output { code, stdout: text("stdout"), stderr: text("stderr"), ..Output::default() };
         kit.fake
             .on_if(move |run| run.shown().starts_with(begin.as_str()), move |_, _| output.clone());
+    }
+    for answer in found.get("http").and_then(|list| list.items_of_sequence()).unwrap_or_default() {
+        let text = |key: &str| answer.get_str(key).unwrap_or_default().to_string();
+        let status = answer.get("status").and_then(|status| status.as_int()).unwrap_or(200);
+        let headers = answer.get("headers");
+        let headers = headers.as_ref().and_then(Value::as_dict).map(Dict::entries);
+        let headers = headers.into_iter().flatten().map(|(k, v)| (k.to_string(), v.to_string()));
+        let reason = answer.get_str("reason").map_or("OK".into(), |reason| reason.to_string());
+        let url = text("url");
+        let answer = halite_spec::host::HttpResponse {
+            status: status as u16,
+            reason,
+            headers: headers.collect(),
+            body: text("body").into_bytes(),
+        };
+        kit.fake.serves(&url, answer);
     }
     kit.cx.grains.update(&dict_of(case, "grains"));
     kit.cx.pillar.update(&dict_of(case, "pillar"));

@@ -4,7 +4,8 @@
 //! the *pull* side programs write theirs ([`Puller`], [`Pusher`]). Always this framing, whatever `transport` is.
 //!
 //! Releases differ in whether four bytes of length stand before each element. What comes in is recognised by its first
-//! byte: an element is a map (0x80 and up), a length below 2 GiB begins below 0x80. What goes out must be told.
+//! byte: an element is a map (0x80 and up), a length below 2 GiB begins below 0x80. What a listener wants must be known
+//! beforehand: [`Prefix`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::dialect;
 use crate::drive::{Protocol, drive};
 use crate::msgpack::{self, Scan, Scanner};
 use crate::outlet::{Keep, Outlet, Sent, Socket};
@@ -53,13 +55,23 @@ impl std::fmt::Display for Address {
     }
 }
 
+/// Whether four bytes of length go before each event to a listener.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Prefix {
+    /// As the listener's own release of Salt has it, as far as that can be seen.
+    #[default]
+    Recognise,
+    Never,
+    /// As 3006.26 and later 3006 releases expect it.
+    Always,
+}
+
 /// How events go out to listeners.
 #[derive(Debug, Clone, Copy)]
 pub struct PublisherOptions {
     /// The socket file's permissions.
     pub mode: u32,
-    /// Put a length before each element, as 3006.26 and 3006.27 expect it.
-    pub prefix: bool,
+    pub prefix: Prefix,
     /// Events waiting for one slow listener; further ones are dropped for it, and counted.
     pub queue: usize,
     /// Bytes waiting for one slow listener.
@@ -68,7 +80,7 @@ pub struct PublisherOptions {
 
 impl Default for PublisherOptions {
     fn default() -> Self {
-        Self { mode: 0o660, prefix: false, queue: 10_000, queue_bytes: 64 << 20 }
+        Self { mode: 0o660, prefix: Prefix::default(), queue: 10_000, queue_bytes: 64 << 20 }
     }
 }
 
@@ -76,14 +88,14 @@ impl Default for PublisherOptions {
 #[derive(Debug)]
 pub struct Publisher {
     shared: Arc<Listeners>,
-    prefix: bool,
     door: Door,
 }
 
 #[derive(Debug)]
 struct Listeners {
     options: PublisherOptions,
-    outlets: Mutex<BTreeMap<u64, Arc<Outlet>>>,
+    /// Each with whether it wants lengths.
+    outlets: Mutex<BTreeMap<u64, (Arc<Outlet>, bool)>>,
     next: AtomicU64,
     dropped: AtomicU64,
 }
@@ -114,7 +126,7 @@ impl Publisher {
             tokio::spawn(serve_listener(listeners.clone(), socket));
         })
         .await?;
-        Ok(Self { shared, prefix: options.prefix, door })
+        Ok(Self { shared, door })
     }
 
     /// Hands one event (tag, two line feeds, packed data) to every listener; never waits.
@@ -123,10 +135,11 @@ impl Publisher {
         if outlets.is_empty() {
             return Published::default();
         }
-        let piece = [element(event, self.prefix)];
+        let mut pieces: [Option<[Bytes; 1]>; 2] = [None, None];
         let mut published = Published::default();
-        for outlet in outlets {
-            match outlet.send(&piece, Keep::UpTo(self.shared.options.queue)) {
+        for (outlet, prefix) in outlets {
+            let piece = pieces[usize::from(prefix)].get_or_insert_with(|| [element(event, prefix)]);
+            match outlet.send(piece, Keep::UpTo(self.shared.options.queue)) {
                 Sent::Written | Sent::Queued => published.listeners += 1,
                 Sent::Dropped => published.dropped += 1,
                 Sent::Gone => {}
@@ -154,17 +167,24 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        for outlet in self.shared.outlets.lock().values() {
+        for (outlet, _) in self.shared.outlets.lock().values() {
             outlet.close(Ended::Closed);
         }
     }
 }
 
 async fn serve_listener(shared: Arc<Listeners>, socket: Socket) {
+    let prefix = match (shared.options.prefix, &socket) {
+        (Prefix::Always, _) => true,
+        (Prefix::Never, _) | (_, Socket::Tcp(_)) => false,
+        (Prefix::Recognise, Socket::Unix(stream)) => {
+            stream.peer_cred().ok().and_then(|peer| peer.pid()).is_some_and(dialect::wants_prefix)
+        }
+    };
     let socket = Arc::new(socket);
     let outlet = Arc::new(Outlet::new(Some(socket.clone()), shared.options.queue_bytes));
     let number = shared.next.fetch_add(1, Ordering::Relaxed);
-    shared.outlets.lock().insert(number, outlet.clone());
+    shared.outlets.lock().insert(number, (outlet.clone(), prefix));
     // A listener has nothing to say; what it says anyway is thrown away.
     drive(&socket, &outlet, &mut Deaf, None).await;
     shared.outlets.lock().remove(&number);

@@ -68,6 +68,7 @@
 
 mod client;
 mod dial;
+mod dialect;
 mod drive;
 mod events;
 mod hub;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use halite_transport::ipc::{Address, Listener, Publisher, PublisherOptions, Puller, Pusher};
+use halite_transport::ipc::{Address, Listener, Prefix, Publisher, PublisherOptions, Puller, Pusher};
 use tokio::time::timeout;
 
 struct Folder(PathBuf);
@@ -35,7 +35,7 @@ async fn listeners(publisher: &Publisher, count: usize) {
 #[tokio::test]
 async fn every_listener_gets_every_event() {
     let folder = Folder::new("pub");
-    for (name, prefix) in [("bare", false), ("prefixed", true)] {
+    for (name, prefix) in [("bare", Prefix::Never), ("prefixed", Prefix::Always), ("seen", Prefix::Recognise)] {
         let options = PublisherOptions { prefix, ..PublisherOptions::default() };
         let address = folder.socket(name);
         let publisher = Publisher::bind(&address, options).await.expect("bound");

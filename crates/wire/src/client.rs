@@ -44,7 +44,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    fn read(load: &Dict) -> Self {
+    /// Reads what a request carries; the first kind found counts.
+    pub fn read(load: &Dict) -> Self {
         let text = |name: &str| load.get(name).and_then(|value| value.as_str().map(SmolStr::from));
         if let Some(token) = text("token") {
             return Self::Token(token);

@@ -1,3 +1,7 @@
 base:
   '*':
+    - common
+  'web*':
     - web
+  'db*':
+    - db

@@ -1,3 +1,7 @@
 base:
   '*':
+    - hello
+  'web*':
     - web
+  'db*':
+    - db

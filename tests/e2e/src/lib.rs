@@ -4,7 +4,10 @@
 //! A [`Machine`] is a scratch folder that stands for `/`: configuration in `etc/salt`, a state tree
 //! in `srv/salt`, everything the program writes below it. Commands get no environment but `PATH`, so
 //! that the developer's machine does not leak in. The tests prove wiring; details belong to the
-//! crates.
+//! crates. A [`site::Site`] is a master with minions, ours or [`genuine`].
+
+pub mod genuine;
+pub mod site;
 
 pub mod fleet;
 
@@ -99,21 +102,26 @@ impl Machine {
 
     /// Runs a command in the machine's folder, with nothing but `PATH` in its environment.
     pub fn run(&self, command: &mut Command) -> Ran {
-        let shown = format!("{command:?}");
-        let output = command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", self.folder.path())
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap_or_else(|error| panic!("{shown}: {error}"));
-        Ran {
-            shown,
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        run_in(self.folder.path(), command)
+    }
+}
+
+/// Runs a command in a folder, with nothing but `PATH` in its environment.
+pub fn run_in(folder: &Path, command: &mut Command) -> Ran {
+    let shown = format!("{command:?}");
+    let output = command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", folder)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("{shown}: {error}"));
+    Ran {
+        shown,
+        code: output.status.code(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 

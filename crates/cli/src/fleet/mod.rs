@@ -2,11 +2,13 @@
 //!
 //! - [`connect`] finds the master's control socket; [`job`] makes a job from the command line;
 //! - `batch.rs` runs a job on a few minions at a time;
+//! - `sign_in.rs` is `-a`: the rights of somebody else;
 //! - `interrupt.rs` says how to find a job again when the user presses Ctrl-C;
 //! - `ticker.rs` is the line that tells people on a terminal how far things are.
 
 pub mod batch;
 pub mod interrupt;
+pub mod sign_in;
 pub mod ticker;
 
 use std::path::Path;
@@ -17,39 +19,44 @@ use halite_value::{Dict, SmolStr, Value};
 use crate::{
     args::yamlify,
     diagnostics::Report,
-    programs::{Context, not_built},
+    programs::Context,
     terminal,
 };
 
 /// Connects to the master, or says why not and returns the exit code.
 pub fn connect(cx: &Context) -> Result<Client, u8> {
-    if cx.parsed.str("eauth").is_some_and(|eauth| !eauth.is_empty()) {
-        return Err(cx.report(&not_built("external authentication on the command line")));
-    }
-    Client::connect(Path::new(&*cx.opts.str("sock_dir"))).map_err(|error| unreachable(cx, &error))
+    let mut client = Client::connect(Path::new(&*cx.opts.str("sock_dir")))
+        .map_err(|error| unreachable(cx, &error))?;
+    sign_in::sign_in(cx, &mut client)?;
+    Ok(client)
 }
 
 fn unreachable(cx: &Context, error: &Error) -> u8 {
-    let report = Report::error(error.to_string()).exit(2);
     cx.report(&match error {
+        // differs: Salt says this on standard output, and ends with 0.
         Error::NotRunning { .. } => {
-            report.help("is the salt-master running, with this configuration?")
+            Report::error("The salt master could not be contacted. Is master running?")
+                .help(error.to_string())
+                .exit(2)
         }
-        _ => report,
+        _ => Report::error(error.to_string()).exit(2),
     })
 }
 
 /// Shows why the master did not do it, in Salt's way: its words on standard output.
 pub fn refused(cx: &Context, error: &Error) -> u8 {
     match error {
-        // differs: Salt ends with 0 here.
         Error::Refused { message, .. } => {
             terminal::out(&format!("{message}\n"));
-            1
+            0
         }
         other => cx.report(&Report::error(other.to_string()).exit(2)),
     }
 }
+
+/// What is said when a target means nobody.
+pub const NOBODY: &str =
+    "No minions matched the target. No command was sent, no jid was assigned.\n";
 
 /// Returns the way of targeting that was chosen.
 pub fn target_type(cx: &Context) -> SmolStr {
@@ -96,6 +103,9 @@ pub fn job(cx: &Context) -> Job {
             }
             _ => {}
         }
+    }
+    if let Some(seconds) = cx.parsed.int("queue_offline").filter(|seconds| *seconds > 0) {
+        kwargs.insert("ttl", seconds);
     }
     if cx.parsed.bool("start_event") {
         kwargs.insert("start_event", true);

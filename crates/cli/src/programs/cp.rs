@@ -100,6 +100,9 @@ fn ask(cx: &Context, client: &mut Client, fun: &str, arg: Vec<Value>) -> Result<
     let job = Job { arg, user: fleet::user(), ..Job::new(tgt, &fleet::target_type(cx), fun) };
     let outcome =
         client.run(&job, fleet::patience(cx)).map_err(|error| fleet::refused(cx, &error))?;
+    if outcome.published.jid.is_empty() {
+        terminal::out(fleet::NOBODY);
+    }
     Ok(outcome.returns())
 }
 

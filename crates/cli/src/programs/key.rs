@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use halite_client::{Client, Request};
 use halite_crypt::KeyOptions;
 use halite_keys::{Include, Keys, Match, Signature};
-use halite_value::{Dict, Value, dict};
+use halite_value::{Dict, Value, dict, entries};
 
 use crate::{
     diagnostics::Report,
     display,
+    fleet::{self, sign_in},
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_output, shared},
     terminal,
@@ -247,12 +248,12 @@ fn command(cx: &Context) -> Command {
 /// Does what was asked with the keys. A failure is shown and ends with 1; everything else, also
 /// «no such key», ends with 0 as in Salt.
 pub fn run(cx: &mut Context) -> u8 {
-    if cx.parsed.str("eauth").is_some_and(|eauth| !eauth.is_empty()) {
-        return cx.missing("external authentication for salt-key");
-    }
     if cx.parsed.bool("delete_all") && !cx.parsed.args.is_empty() {
         terminal::err("Error: Delete all takes no arguments. Use -d to delete specified keys\n");
         return 0;
+    }
+    if sign_in::is_asked(cx) {
+        return by_wheel(cx);
     }
     let keys = Keys::from_opts(cx.opts.values());
     let done = match command(cx) {
@@ -273,6 +274,52 @@ pub fn run(cx: &mut Context) -> u8 {
     match done {
         Ok(()) => 0,
         Err(error) => cx.report(&Report::error(error.to_string()).exit(1)),
+    }
+}
+
+/// Has the running master do it, under the rights of who signs in.
+fn by_wheel(cx: &Context) -> u8 {
+    let mut client = match fleet::connect(cx) {
+        Ok(client) => client,
+        Err(code) => return code,
+    };
+    let flag = |name: &str| cx.parsed.bool(name);
+    let (fun, what, kwarg) = match command(cx) {
+        Command::List(status) if status == "all" => ("key.list_all", None, Dict::new()),
+        Command::List(status) => ("key.list", Some(status), Dict::new()),
+        Command::Print(globs) => ("key.print", Some(globs), Dict::new()),
+        Command::Finger(globs) => ("key.finger", Some(globs), Dict::new()),
+        Command::Change(Verb::Accept, globs) => {
+            let rejected = flag("include_all") || flag("include_rejected");
+            let denied = flag("include_denied");
+            let kwarg = entries! { "include_rejected" => rejected, "include_denied" => denied };
+            ("key.accept", Some(globs), kwarg)
+        }
+        Command::Change(Verb::Reject, globs) => {
+            let accepted = flag("include_all") || flag("include_accepted");
+            let denied = flag("include_denied");
+            let kwarg = entries! { "include_accepted" => accepted, "include_denied" => denied };
+            ("key.reject", Some(globs), kwarg)
+        }
+        Command::Change(Verb::Delete, globs) => ("key.delete", Some(globs), Dict::new()),
+        Command::MakeKeys | Command::MakeSignature => {
+            let why = "keys are made on this machine, by its own user: leave out --eauth";
+            return cx.report(&Report::error(why.to_owned()).exit(1));
+        }
+    };
+    let arg = what.into_iter().map(Value::from).collect();
+    match client.call(&Request::Wheel { fun: fun.into(), arg, kwarg }) {
+        Ok(answer) => {
+            let ret = answer.get("return").unwrap_or_default();
+            if let Value::Dict(lists) = &ret
+                && fun.starts_with("key.list")
+            {
+                lists.remove("local");
+            }
+            show(cx, &ret);
+            0
+        }
+        Err(error) => fleet::refused(cx, &error),
     }
 }
 
@@ -377,8 +424,13 @@ fn tell_master(cx: &Context, events: &[Dict]) {
         return;
     }
     let Ok(mut master) = Client::connect(Path::new(&*cx.opts.str("sock_dir"))) else { return };
+    let keep = cx.parsed.bool("preserve_minions");
     for event in events {
-        let fire = Request::Fire { tag: "salt/key".into(), data: event.clone() };
+        let data = event.shallow_copy();
+        if keep {
+            data.insert(halite_client::PRESERVE, true);
+        }
+        let fire = Request::Fire { tag: "salt/key".into(), data };
         if let Err(error) = master.call(&fire) {
             tracing::warn!("the master did not take an event: {error}");
             return;

@@ -14,7 +14,9 @@ use halite_value::{Dict, Value};
 use parking_lot::Mutex;
 
 use crate::{
+    daemon,
     diagnostics::Report,
+    logging,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
 };
@@ -43,14 +45,18 @@ pub static PROGRAM: Program = Program {
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
     let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
-    if cx.parsed.bool("daemon")
-        && let Err(error) = nix::unistd::daemon(true, false)
-    {
-        return failed(cx, format!("cannot go to the background: {error}"));
+    if let Err(error) = daemon::begin(cx, &["pki_dir", "cachedir", "sock_dir", "token_dir"]) {
+        return failed(cx, error);
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
-    let parts = Parts { pillar: Some(pillar), ..Parts::default() };
-    match halite_master::run(&cx.opts, parts, &|| tracing::info!("SIGHUP: nothing to reload")) {
+    let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values()));
+    let parts = Parts { pillar: Some(pillar), wheel: Some(wheel), ..Parts::default() };
+    let told = halite_master::Told {
+        ready: &|| daemon::notify("READY=1\nSTATUS=serving"),
+        hangup: &logging::reopen,
+        ending: &|| daemon::notify("STOPPING=1"),
+    };
+    match halite_master::run(&cx.opts, parts, told) {
         Ok(()) => 0,
         Err(error) => failed(cx, error.to_string()),
     }
@@ -73,30 +79,36 @@ struct Kept {
     pillar: Dict,
 }
 
+/// Builds what functions on the master's machine work with.
+pub(crate) fn own_context(opts: &Dict) -> (Cx, Arc<Pipes>) {
+    let opts = opts.shallow_copy();
+    // Files come from this machine's own roots.
+    opts.insert("file_client", "local");
+    let host: Arc<dyn Host> = Arc::new(Os::new());
+    let pipes = Arc::new(Pipes::new(&opts));
+    let parts = EngineParts {
+        rendering: Arc::clone(&pipes) as _,
+        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
+        link: Arc::new(Alone::new(Arc::clone(&host), &opts)),
+        states: Arc::new(registry::Native),
+    };
+    let cx = Cx {
+        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
+        host,
+        opts,
+        grains: Dict::new(),
+        pillar: Dict::new(),
+        context: Dict::new(),
+        low: Dict::new(),
+        job: Arc::new(Job::new("", "", "")),
+        runtime: Arc::new(Engine::new(parts)),
+    };
+    (cx, pipes)
+}
+
 impl MasterPillar {
     fn new(opts: &Dict) -> Self {
-        let opts = opts.shallow_copy();
-        // Files come from this machine's own roots.
-        opts.insert("file_client", "local");
-        let host: Arc<dyn Host> = Arc::new(Os::new());
-        let pipes = Arc::new(Pipes::new(&opts));
-        let parts = EngineParts {
-            rendering: Arc::clone(&pipes) as _,
-            sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
-            link: Arc::new(Alone::new(Arc::clone(&host), &opts)),
-            states: Arc::new(registry::Native),
-        };
-        let cx = Cx {
-            files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
-            host,
-            opts,
-            grains: Dict::new(),
-            pillar: Dict::new(),
-            context: Dict::new(),
-            low: Dict::new(),
-            job: Arc::new(Job::new("", "", "")),
-            runtime: Arc::new(Engine::new(parts)),
-        };
+        let (cx, pipes) = own_context(opts);
         Self { cx, pipes, kept: Mutex::default() }
     }
 

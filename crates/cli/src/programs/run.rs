@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use halite_client::{Client, Request};
 use halite_host::Os;
 use halite_minion::{Alone, Engine, Link, Masterless, Parts, Pipes};
+use halite_output::{Colors, Style};
 use halite_spec::{Call, Cx, Error, Event, Host, Job, Refresh, Result};
 use halite_value::{Dict, Value};
 
@@ -93,10 +94,13 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.parsed.bool("doc") {
         return documentation(cx);
     }
-    let name = cx.parsed.args.first().cloned().unwrap_or_default();
+    let Some(name) = cx.parsed.args.first().cloned() else { return documentation(cx) };
+    if fleet::sign_in::is_asked(cx) {
+        return on_master(cx, &name);
+    }
     let Some(function) = halite_runners::runner(&name) else {
         terminal::out(&format!("'{name}' is not available.\n"));
-        return 1;
+        return 0;
     };
     let jid = cx.parsed.str("jid").unwrap_or_else(|| halite_wire::Jid::now().as_str().to_owned());
     let Args { args, kwargs } = arguments(cx);
@@ -118,17 +122,49 @@ pub fn run(cx: &mut Context) -> u8 {
             code
         }
         Err(Error::Args(wrong)) => {
-            terminal::err(&format!(
-                "Passed invalid arguments: {name}: {wrong}.\n\nUsage:\n{}\n",
+            terminal::out(&format!(
+                "\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{}\n",
                 function.doc
             ));
-            1
+            0
         }
         Err(error) => {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
             1
         }
     }
+}
+
+/// Has the running master do it under somebody's rights, and prints the result.
+fn on_master(cx: &Context, fun: &str) -> u8 {
+    let mut client = match fleet::connect(cx) {
+        Ok(client) => client,
+        Err(code) => return code,
+    };
+    let Args { args: arg, kwargs: kwarg } = arguments(cx);
+    let asynchronous = cx.opts.bool("async");
+    match client.call(&Request::Runner { fun: fun.into(), arg, kwarg, asynchronous }) {
+        Ok(answer) if asynchronous => {
+            told_tag(&answer);
+            0
+        }
+        Ok(answer) => {
+            let ret = answer.get("return").unwrap_or_default();
+            if !cx.parsed.bool("quiet") {
+                let (data, outputter) = halite_output::select::unwrap_runner(&ret);
+                let _ = display::show(cx, &data, "", outputter.as_deref(), 0);
+            }
+            retcode(&ret)
+        }
+        Err(error) => fleet::refused(cx, &error),
+    }
+}
+
+fn told_tag(answer: &Value) {
+    let jid = answer.get_str("jid").unwrap_or_default();
+    terminal::err(&format!(
+        "[WARNING ] Running in asynchronous mode. Results of this execution may be collected by attaching to the master event bus or by examining the master job cache, if configured. This execution is running under tag salt/run/{jid}\n"
+    ));
 }
 
 /// The exit code a runner asks for, in its return or one level below.
@@ -147,10 +183,7 @@ fn asynchronous(cx: &Context, fun: &str, arg: Vec<Value>, kwarg: Dict) -> u8 {
     let request = Request::Runner { fun: fun.into(), arg, kwarg, asynchronous: true };
     match client.call(&request) {
         Ok(answer) => {
-            let jid = answer.get_str("jid").unwrap_or_default();
-            terminal::out(&format!(
-                "[WARNING ] Running in asynchronous mode. Results of this execution may be collected by attaching to the master event bus or by examining the master job cache, if configured. This execution is running under tag salt/run/{jid}\n"
-            ));
+            told_tag(&answer);
             0
         }
         Err(error) => fleet::refused(cx, &error),
@@ -207,7 +240,13 @@ impl Link for Terminal {
             return Ok(true);
         }
         if event.tag == "progress" {
-            terminal::out(&format!("{}\n", event.data.get("message").unwrap_or_default()));
+            // As Salt prints it: the event, and the end of its tag.
+            let shown = event.data.as_dict().map(Dict::shallow_copy).unwrap_or_default();
+            let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string();
+            shown.get_or_insert_with("_stamp", || now.as_str().into());
+            let shown = halite_value::dict! { "suffix" => "progress", "event" => shown };
+            let style = Style { colors: Colors::off(), ..Style::default() };
+            terminal::out(&format!("{}\n", halite_output::format("nested", &shown, &style)));
         }
         let tag = format!("salt/run/{}/{}", self.jid, event.tag);
         let data = event.data.as_dict().cloned().unwrap_or_default();

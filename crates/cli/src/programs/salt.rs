@@ -118,6 +118,14 @@ static OWN: &[Flag] = &[
         Action::True,
         "Ask minions for a salt/job/<jid>/start/<minion_id> event when they begin.",
     ),
+    flag(
+        &["--queue-offline"],
+        "queue_offline",
+        Action::Int,
+        "Have the job wait this many seconds for minions that are not connected; each runs it once, when it connects in time.",
+    )
+    .dflt(Default::Int(0))
+    .meta("SECONDS"),
     flag(&["--output-diff"], "state_output_diff", Action::True, "Print only states with changes."),
     flag(&["--config-dump"], "config_dump", Action::True, "Print the configuration of the master and stop."),
     flag(
@@ -258,6 +266,14 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.parsed.bool("config_dump") {
         return dump_config(cx);
     }
+    let group = cx.opts.opt_str("tgt").unwrap_or_default();
+    if fleet::target_type(cx) == "nodegroup"
+        && !cx.opts.dict("nodegroups").contains(group.as_str())
+    {
+        let file = cx.opts.str("conf_file");
+        terminal::out(&format!("Node group {group} unavailable in {file}\n"));
+        return 0;
+    }
     let mut client = match fleet::connect(cx) {
         Ok(client) => client,
         Err(code) => return code,
@@ -322,8 +338,10 @@ fn shown(cx: &Context, ret: &Value, out: Option<&str>, retcode: i64, all_at_once
 fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     let size = cx.parsed.str("batch").filter(|size| !size.is_empty());
     if let Some(size) = size.as_deref().filter(|size| !batch::is_size(size)) {
-        let message = "Data must be in the form of %10, 10% or 3";
-        terminal::out(&format!("Invalid batch data sent: {size}\n{message}\n"));
+        let why = format!(
+            "Invalid batch specification '{size}': must be an integer or percentage string like '10' or '25%'."
+        );
+        return Ok(cx.report(&Report::error(why).exit(1)));
     }
     if cx.parsed.bool("static") {
         let mut screen = batch::Silent::default();
@@ -347,7 +365,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
         job.follow = false;
         let (published, _) = client.publish(&job)?;
         if published.jid.is_empty() {
-            nobody(&published);
+            terminal::out(fleet::NOBODY);
         }
         let jid = if published.jid.is_empty() { "0" } else { published.jid.as_str() };
         terminal::out(&format!("Executed command with job ID: {jid}\n"));
@@ -360,7 +378,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     let (published, stream) = client.publish(&job)?;
     if published.jid.is_empty() || (published.minions.is_empty() && !cx.opts.bool("order_masters"))
     {
-        nobody(&published);
+        terminal::out(fleet::NOBODY);
         return Ok(no_return());
     }
     interrupt::names(&published.jid);
@@ -384,13 +402,11 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
         }
     }
     ticker.clear();
+    // Named by the user, and without an accepted key: the master knows nothing of them.
+    for id in &published.missing {
+        book.missing(cx, id, Silence::NoResponse, &published.jid);
+    }
     Ok(book.close(cx))
-}
-
-/// Says that nobody is meant.
-fn nobody(published: &halite_client::Published) {
-    let usual = "No minions matched the target. No command was sent, no jid was assigned.";
-    terminal::out(&format!("{}\n", published.error.as_deref().unwrap_or(usual)));
 }
 
 /// Chooses at random among the minions that have the function.
@@ -474,6 +490,12 @@ impl Book {
         match silence {
             Silence::NotConnected => self.not_connected.push(id.clone()),
             Silence::NoResponse => self.no_response.push(id.clone()),
+        }
+        let waits = cx.parsed.int("queue_offline").unwrap_or(0);
+        if waits > 0 && silence == Silence::NotConnected {
+            let text = format!("Minion is not connected. The job waits for it for {waits} seconds.");
+            shown(cx, &dict! { id.as_str() => text }, Some("no_return"), 0, false);
+            return;
         }
         // differs: 3008.3 prints them in spite of --hide-timeout.
         if cx.parsed.is_explicit("show_timeout") && !cx.parsed.bool("show_timeout") {

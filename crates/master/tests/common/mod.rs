@@ -59,7 +59,16 @@ impl TestMaster {
         master
     }
 
+    pub(crate) async fn restart_with(&mut self, parts: Parts) {
+        self.stop();
+        self.start_with(parts).await;
+    }
+
     pub(crate) async fn start(&mut self) {
+        self.start_with(Parts::default()).await;
+    }
+
+    async fn start_with(&mut self, parts: Parts) {
         let path = |name: &str| self.dir.path().join(name).to_str().expect("text").to_owned();
         let opts = entries! {
             "id" => "test_master", "user" => "root", "interface" => "127.0.0.1",
@@ -76,15 +85,7 @@ impl TestMaster {
         };
         opts.update(&self.opts);
         let settings = Settings::from_opts(&Opts::new(Role::Master, opts)).expect("settings");
-        // After a stop the store is freed when the last task of the old master has ended.
-        let deadline = std::time::Instant::now() + PATIENCE;
-        self.running = Some(loop {
-            match start(settings.clone(), Parts::default()).await {
-                Ok(running) => break running,
-                Err(error) if std::time::Instant::now() > deadline => panic!("a master: {error:?}"),
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-            }
-        });
+        self.running = Some(start(settings, parts).await.expect("a master"));
     }
 
     pub(crate) fn stop(&mut self) {
@@ -245,6 +246,11 @@ impl Minion {
         .encode()
         .expect("plain data")
         .into()
+    }
+
+    /// Shows the master that we could read its welcome.
+    pub(crate) async fn prove(&self) {
+        self.ask(&entries! { "cmd" => "_file_envs" }).await.expect("an answer under the session");
     }
 
     /// Asks; `Err` is what came in clear.

@@ -158,7 +158,7 @@ async fn sign_in(tie: &Tie, tries: Option<u32>) -> Result<(), SignInError> {
         }
         sleep(wait.max(Duration::from_millis(100))).await;
         if wait < settings.acceptance_wait_max {
-            wait *= 2;
+            wait += settings.acceptance_wait;
         }
     }
 }

@@ -168,7 +168,10 @@ impl Tie {
 
     /// Takes a publication: runs it, if it is for us and new.
     pub(crate) fn receive(self: &Arc<Self>, load: &Dict) {
-        let publication = match Publication::read(load) {
+        // The serial belongs to the sealing; functions that are told what was published do not get it.
+        let shown = load.shallow_copy();
+        shown.remove("serial");
+        let publication = match Publication::read(&shown) {
             Ok(publication) => publication,
             Err(error) => {
                 tracing::debug!("a publication that is none: {error}");
@@ -188,8 +191,6 @@ impl Tie {
             publication.fun,
             publication.jid
         );
-        let shown = load.shallow_copy();
-        shown.remove("serial");
         // In the journal before anybody is told that we have it; the job's thread waits for the disk.
         let master = &self.master.address.name;
         if let Err(error) = self.node.journal.start(&publication.jid, master, &shown, false) {

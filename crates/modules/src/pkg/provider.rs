@@ -283,6 +283,12 @@ pub trait Provider: Sync {
         unavailable("del_repo")
     }
 
+    /// What there is of a repository now, and what [`Provider::get_repo`] will answer once
+    /// [`Provider::mod_repo`] has been called with these options.
+    fn repo_change(&self, cx: &Cx, repo: &str, options: &Dict) -> Result<(Dict, Dict)> {
+        unavailable("mod_repo")
+    }
+
     fn info_installed(&self, cx: &Cx, names: &[String], extra: &Dict) -> Result<Value> {
         unavailable("info_installed")
     }

@@ -405,6 +405,13 @@ impl Provider for Yum {
         yum_repos::modify(cx, repo, options)
     }
 
+    fn repo_change(&self, cx: &Cx, repo: &str, options: &Dict) -> Result<(Dict, Dict)> {
+        let before = yum_repos::get(cx, repo, options)?;
+        let after = yum_repos::given(options);
+        let before = if before.is_empty() { before } else { yum_repos::only(&before, &after) };
+        Ok((before, after))
+    }
+
     fn del_repo(&self, cx: &Cx, repo: &str, extra: &Dict) -> Result<String> {
         yum_repos::delete(cx, repo, extra)
     }

@@ -160,6 +160,35 @@ pub(super) fn delete(cx: &Cx, repo: &str, extra: &Dict) -> Result<String> {
     Ok(format!("Repo {repo} has been removed from {path}"))
 }
 
+/// The settings as they will stand in the file.
+pub(super) fn given(settings: &Dict) -> Dict {
+    let given = Dict::new();
+    for (key, value) in settings {
+        let name = key.to_str();
+        let ours = name.starts_with("__")
+            || matches!(name.as_str(), "saltenv" | "basedir" | "strict_config");
+        match value {
+            _ if ours => {}
+            Value::Bool(flag) => {
+                given.insert(key, if flag { "1" } else { "0" });
+            }
+            Value::Int(_) | Value::Float(_) => {
+                given.insert(key, value.to_str());
+            }
+            value if value.truthy() => {
+                given.insert(key, value);
+            }
+            _ => {}
+        }
+    }
+    given
+}
+
+/// The parts of one dict the other has, too.
+pub(super) fn only(dict: &Dict, other: &Dict) -> Dict {
+    other.keys().into_iter().map(|key| (key.clone(), dict.get(&key).unwrap_or_default())).collect()
+}
+
 pub(super) fn modify(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
     let repo = full_name(repo);
     let given = Dict::new();

@@ -498,6 +498,34 @@ impl Provider for Zypper {
         Ok(found)
     }
 
+    fn repo_change(&self, cx: &Cx, repo: &str, options: &Dict) -> Result<(Dict, Dict)> {
+        let after = Dict::new();
+        for (key, value) in options {
+            let name = match key.to_str().as_str() {
+                "refresh" => "autorefresh",
+                "cache" => "keeppackages",
+                "humanname" => "name",
+                "baseurl" | "mirrorlist" | "enabled" | "gpgcheck" | "priority" | "name" => {
+                    after.insert(key, value);
+                    continue;
+                }
+                _ => continue,
+            };
+            after.insert(name, value);
+        }
+        for name in ["enabled", "autorefresh", "keeppackages", "gpgcheck"] {
+            if let Some(flag) = after.get(name) {
+                after.insert(name, super::is_true(&flag));
+            }
+        }
+        if let Some(priority) = after.get("priority") {
+            after.insert("priority", priority.to_str());
+        }
+        let before = self.get_repo(cx, repo, &Dict::new())?;
+        let before = if before.is_empty() { before } else { yum_repos::only(&before, &after) };
+        Ok((before, after))
+    }
+
     fn del_repo(&self, cx: &Cx, repo: &str, extra: &Dict) -> Result<String> {
         if self.get_repo(cx, repo, extra)?.is_empty() {
             return Err(Error::failed(format!("Repository '{repo}' not found.")));

@@ -17,7 +17,7 @@ use halite_value::{
     msgpack::{self, Text},
 };
 pub use sync::{
-    sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors, sync_grains,
+    copy_modules, sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors, sync_grains,
     sync_log_handlers, sync_matchers, sync_modules, sync_output, sync_outputters, sync_pillar,
     sync_proxymodules, sync_renderers, sync_resources, sync_returners, sync_sdb, sync_serializers,
     sync_states, sync_thorium, sync_tops, sync_utils, sync_wrapper,

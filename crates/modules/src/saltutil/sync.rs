@@ -61,6 +61,19 @@ fn is_module(path: &str) -> bool {
     [".py", ".pyx", ".so", ".zip"].iter().any(|end| path.ends_with(end))
 }
 
+/// Copies the modules of one form, for whoever keeps them: a minion, or a master.
+pub fn copy_modules(
+    cx: &Cx,
+    form: &str,
+    saltenv: Option<&Value>,
+    only: Option<&Value>,
+    without: Option<&Value>,
+) -> Result<Vec<String>> {
+    let wanted =
+        Wanted { saltenv: saltenv.cloned(), only: only.cloned(), without: without.cloned() };
+    sync(cx, form, &wanted)
+}
+
 fn sync(cx: &Cx, form: &str, wanted: &Wanted) -> Result<Vec<String>> {
     let folder = module_dir(cx, form)?;
     let only = names_of(wanted.only.as_ref(), cx.opt("extmod_whitelist"), form);

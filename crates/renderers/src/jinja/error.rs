@@ -106,6 +106,7 @@ pub enum Subject {
     Filter(String),
     Test(String),
     Template(String),
+    Tag(String),
 }
 
 #[derive(Clone, Debug)]
@@ -165,7 +166,8 @@ impl Error {
             | Subject::Key { key: word, .. }
             | Subject::Filter(word)
             | Subject::Test(word)
-            | Subject::Template(word) => word,
+            | Subject::Template(word)
+            | Subject::Tag(word) => word,
         };
         self.0.suggestion = suggest::nearest(word, known).map(str::to_owned);
         self.0.subject = Some(subject);

@@ -61,6 +61,8 @@ pub(crate) enum Missing {
     /// The object and what it does not have.
     Of(Value, Value),
     Hint(String),
+    /// A name that an imported module does not have, and what to say of it.
+    Export { module: Value, name: SmolStr, hint: String },
 }
 
 impl Undefined {
@@ -71,7 +73,7 @@ impl Undefined {
     pub(crate) fn message(&self) -> String {
         match &self.what {
             Missing::Name(name) => format!("{} is undefined", str_repr(name)),
-            Missing::Hint(hint) => hint.clone(),
+            Missing::Hint(hint) | Missing::Export { hint, .. } => hint.clone(),
             Missing::Of(object, Value::Str(name)) => {
                 format!("{} has no attribute {}", str_repr(&type_repr(object)), str_repr(name))
             }

@@ -11,7 +11,7 @@ use halite_value::{SmolStr, Value, str_repr};
 
 use super::{
     ast::*,
-    error::{Class, Error},
+    error::{Class, Error, Subject},
     lexer::{Syntax, Tok, Token, lex},
 };
 
@@ -37,6 +37,34 @@ pub(crate) fn parse(source: &str, syntax: &Syntax) -> Result<Vec<Stmt>> {
     parser.check()?;
     parser.body(None)
 }
+
+/// The tags there are.
+const TAGS: [&str; 24] = [
+    "for",
+    "if",
+    "block",
+    "extends",
+    "print",
+    "macro",
+    "include",
+    "from",
+    "import",
+    "set",
+    "with",
+    "autoescape",
+    "call",
+    "filter",
+    "do",
+    "break",
+    "continue",
+    "load_yaml",
+    "load_json",
+    "load_text",
+    "import_yaml",
+    "import_json",
+    "import_text",
+    "profile",
+];
 
 struct Parser {
     tokens: Vec<Token>,
@@ -275,7 +303,11 @@ impl Parser {
             let tag = str_repr(tag);
             message.push(format!("The innermost block that needs to be closed is {tag}."));
         }
-        self.fail(message.join(" "), line)
+        let error = Error::syntax(Class::TemplateSyntaxError, message.join(" "), line);
+        Err(match name {
+            Some(name) => error.about(Subject::Tag(name.to_owned()), TAGS),
+            None => error,
+        })
     }
 
     fn statement(&mut self, body: &mut Vec<Stmt>) -> Result<()> {
@@ -291,34 +323,7 @@ impl Parser {
     }
 
     fn tag(&mut self, tag: &str, line: u32, body: &mut Vec<Stmt>) -> Result<()> {
-        let known = matches!(
-            tag,
-            "for"
-                | "if"
-                | "block"
-                | "extends"
-                | "print"
-                | "macro"
-                | "include"
-                | "from"
-                | "import"
-                | "set"
-                | "with"
-                | "autoescape"
-                | "call"
-                | "filter"
-                | "do"
-                | "break"
-                | "continue"
-                | "load_yaml"
-                | "load_json"
-                | "load_text"
-                | "import_yaml"
-                | "import_json"
-                | "import_text"
-                | "profile"
-        );
-        if !known {
+        if !TAGS.contains(&tag) {
             self.tags.pop();
             let error = self.unknown_tag(Some(tag), line);
             self.tags.push(SmolStr::default());

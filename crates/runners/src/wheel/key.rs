@@ -14,7 +14,8 @@ use crate::master;
 module! {
     /// The keys of minions.
     "key": list, list_all, glob_match, name_match, accept, accept_dict, reject, reject_dict,
-    delete, delete_dict, print, finger, finger_master, gen_pair, gen_accept,
+    delete, delete_dict, print, finger, finger_master, master_key_str, gen_pair, gen_accept, gen_keys,
+    gen_signature,
 }
 
 fn failed(error: halite_keys::Error) -> Error {
@@ -256,6 +257,93 @@ pub fn finger_master(
     let text = cx.host.read(&path)?;
     let finger = halite_crypt::fingerprint(&text, hash);
     Ok(dict! { "local" => dict! { "master.pub" => finger } })
+}
+
+/// Return the text of the master's public key.
+///
+/// ```console
+/// $ curl … -d client=wheel -d fun=key.master_key_str
+/// ```
+#[function]
+pub fn master_key_str(cx: &Cx) -> Result<Value> {
+    let id = cx.id();
+    let name = format!("{}.pub", id.strip_suffix("_master").unwrap_or(&id));
+    let folder = cx.opt_str("pki_dir").unwrap_or_default();
+    let own = Path::new(folder.as_str()).join(&name);
+    let path = if cx.host.is_file(&own) { own } else { own.with_file_name("master.pub") };
+    let text = String::from_utf8_lossy(&cx.host.read(&path)?).into_owned();
+    Ok(dict! { "local" => dict! { name.as_str() => text } })
+}
+
+/// Make a pair of keys in a folder, and return its fingerprint.
+///
+/// ```console
+/// $ curl … -d client=wheel -d fun=key.gen_keys -d keydir=/root/keys -d keyname=web1
+/// ```
+#[function]
+pub fn gen_keys(
+    cx: &Cx,
+    /// The folder; the master's own if absent.
+    keydir: Option<String>,
+    /// The name of the pair.
+    keyname: Option<String>,
+    /// Its size in bits.
+    keysize: Option<u64>,
+    /// Whom the files belong to; not used.
+    user: Option<String>,
+) -> Result<String> {
+    let _ = user;
+    let name = keyname.ok_or_else(|| Error::invalid("keyname must be given"))?;
+    if name.is_empty() || name.contains(['/', '\\', '\0']) || name.starts_with('.') {
+        return Err(Error::invalid(format!("`{name}` cannot be the name of a pair of keys")));
+    }
+    let bits = keysize.and_then(|bits| u32::try_from(bits).ok()).unwrap_or(2048);
+    let options = halite_crypt::KeyOptions { bits, ..halite_crypt::KeyOptions::default() };
+    keys(cx).make_pair(keydir.as_deref().map(Path::new), &name, &options).map_err(failed)
+}
+
+/// Sign the master's public key, so that minions can check it.
+///
+/// ```console
+/// $ curl … -d client=wheel -d fun=key.gen_signature -d priv= -d pub= -d signature_path= -d auto_create=True
+/// ```
+#[function]
+pub fn gen_signature(
+    cx: &Cx,
+    /// The private key that signs; `master_sign.pem` if empty.
+    r#priv: String,
+    /// The public key to sign; the master's if empty.
+    r#pub: String,
+    /// The folder for the signature; the master's if empty.
+    signature_path: String,
+    /// Make the pair that signs, if it is missing.
+    #[default(false)]
+    auto_create: bool,
+    /// The size of that pair in bits.
+    keysize: Option<u64>,
+) -> Result<Value> {
+    let given = |text: &str| (!text.is_empty()).then(|| Path::new(text).to_owned());
+    let (private, public, folder) = (given(&r#priv), given(&r#pub), given(&signature_path));
+    let id = cx.id();
+    let file_name = format!("{}_pubkey_signature", id.strip_suffix("_master").unwrap_or(&id));
+    let sign_name = cx.opt_str("master_sign_key_name").unwrap_or_else(|| "master_sign".into());
+    let passphrase = cx.opt_str("signing_key_pass").filter(|pass| !pass.is_empty());
+    let algo = cx.opt_str("signing_algorithm").and_then(|algo| algo.parse().ok());
+    let signed = keys(cx).sign(&halite_keys::Signature {
+        private: private.as_deref(),
+        public: public.as_deref(),
+        folder: folder.as_deref(),
+        auto_create,
+        sign_name: &sign_name,
+        passphrase: passphrase.as_deref(),
+        bits: keysize.and_then(|bits| u32::try_from(bits).ok()).unwrap_or(2048),
+        algo: algo.unwrap_or_default(),
+        file_name: &file_name,
+    });
+    Ok(match signed.map_err(failed)? {
+        Ok(new) => new.into(),
+        Err(why) => why.into(),
+    })
 }
 
 /// Make a pair of keys and return it; nothing is stored.

@@ -15,5 +15,5 @@ module! {
 /// ```
 #[function]
 pub fn connected(cx: &Cx) -> Result<Value> {
-    crate::manage::present(cx, None)
+    crate::manage::present(cx, None, false)
 }

@@ -116,7 +116,10 @@ impl Error {
 
     pub(super) fn named(mut self, options: &LoadOptions<'_>) -> Self {
         options.name.clone_into(&mut self.0.name);
-        self.0.place = self.0.problem_mark.map(|mark| match options.place_map {
+        // Of a quote that is never closed, its beginning is what the author wants to see.
+        let unclosed = self.0.problem.starts_with("found unexpected end of stream");
+        let mark = self.0.context_mark.filter(|_| unclosed).or(self.0.problem_mark);
+        self.0.place = mark.map(|mark| match options.place_map {
             Some(map) => map(mark.line + 1, mark.column + 1),
             None => Place::new(options.name, mark.line + 1, mark.column + 1),
         });

@@ -5,7 +5,7 @@
 //! each time.
 
 pub(crate) mod keys;
-pub mod repos;
+mod repos;
 pub(crate) mod sources;
 mod status;
 
@@ -59,6 +59,11 @@ pub(super) fn options(extra: &Dict) -> Options {
         env.insert(name, value);
     }
     Options { env: env.into(), output_loglevel: Some("trace".into()), ..Options::default() }
+}
+
+/// Removes a key apt trusts; returns its id, or False if it is not there.
+pub fn delete_key(cx: &Cx, id: &str, aptkey: bool, folder: Option<&Path>) -> Result<Value> {
+    keys::delete(cx, id, aptkey, folder)
 }
 
 /// The options of a command that only looks.
@@ -395,6 +400,23 @@ impl Provider for Apt {
 
     fn mod_repo(&self, cx: &Cx, repo: &str, options: &Dict) -> Result<Dict> {
         repos::modify(cx, repo, options)
+    }
+
+    fn repo_change(&self, cx: &Cx, repo: &str, options: &Dict) -> Result<(Dict, Dict)> {
+        let before = repos::before(cx, repo, options)?;
+        if before.is_empty() {
+            return Ok((before, Dict::new()));
+        }
+        let after = repos::after(cx, repo, options)?;
+        for side in [&before, &after] {
+            // Salt compares the file only where one is named; `enabled` is the other side of
+            // `disabled`.
+            side.remove("enabled");
+            if options.get("file").is_none() {
+                side.remove("file");
+            }
+        }
+        Ok((before, after))
     }
 
     fn del_repo(&self, cx: &Cx, repo: &str, extra: &Dict) -> Result<String> {

@@ -71,8 +71,12 @@ fn described(source: &Source, uri: &str, suite: &str, kind: &str) -> Dict {
 
 /// URI → list of sources.
 pub(super) fn list(cx: &Cx) -> Result<Dict> {
+    Ok(listed(&sources::load(cx)?))
+}
+
+fn listed(sources: &[Source]) -> Dict {
     let repos = Dict::new();
-    for source in sources::load(cx)?.iter().filter(|source| !source.invalid()) {
+    for source in sources.iter().filter(|source| !source.invalid()) {
         for uri in source.uris() {
             for suite in source.suites() {
                 for kind in source.types() {
@@ -84,7 +88,7 @@ pub(super) fn list(cx: &Cx) -> Result<Dict> {
             }
         }
     }
-    Ok(repos)
+    repos
 }
 
 fn same_uri(one: &str, other: &str) -> bool {
@@ -94,8 +98,11 @@ fn same_uri(one: &str, other: &str) -> bool {
 /// The source a line describes, as it is now; empty if there is none.
 pub(super) fn get(cx: &Cx, repo: &str, options: &Dict) -> Result<Dict> {
     let repo = line_of(cx, repo, options)?;
-    let wanted = Line::parse(&repo, MAIN)?;
-    for (_, list) in &list(cx)? {
+    found(&sources::load(cx)?, &Line::parse(&repo, MAIN)?)
+}
+
+fn found(sources: &[Source], wanted: &Line) -> Result<Dict> {
+    for (_, list) in &listed(sources) {
         for found in list.items_of_sequence().unwrap_or_default() {
             let Value::Dict(found) = found else { continue };
             let text = |key: &str| found.get(key).unwrap_or_default().to_str();
@@ -238,183 +245,246 @@ fn bring_key(cx: &Cx, settings: &Dict, signedby: Option<&Path>, aptkey: bool) ->
     Ok(())
 }
 
+/// A request to add or change a source, understood.
+struct Change {
+    line: String,
+    wanted: Line,
+    settings: Dict,
+    aptkey: bool,
+}
+
+impl Change {
+    fn new(cx: &Cx, repo: &str, settings: &Dict) -> Result<Self> {
+        let settings = settings.shallow_copy();
+        let aptkey = settings.get("aptkey").is_none_or(|flag| flag.truthy())
+            && cx.host.which("apt-key").is_some();
+        let mut line = repo.to_owned();
+        if let Some(ppa) = repo.strip_prefix("ppa:") {
+            if !is_ubuntu(cx) {
+                return Err(Error::failed(format!(
+                    "cannot parse \"ppa:\" style repo definitions: {repo}"
+                )));
+            }
+            let (owner, name) = split_ppa(ppa)?;
+            let dist = cx.grain_str("oscodename");
+            settings.insert("dist", dist.as_str());
+            settings.get_or_insert_with("file", || {
+                format!("/etc/apt/sources.list.d/{owner}-{name}-{dist}.list").into()
+            });
+            if !settings.contains("keyid") {
+                // differs: Salt asks Launchpad for the fingerprint.
+                return Err(Error::failed(format!(
+                    "`apt-add-repository` is needed to add {repo} (or give its `keyid`)"
+                )));
+            }
+            settings.get_or_insert_with("keyserver", || "keyserver.ubuntu.com".into());
+            line = line_of(cx, repo, &settings)?;
+        }
+        let wanted = Line::parse(&line, MAIN)?;
+        if wanted.invalid {
+            return Err(Error::invalid(format!(
+                "Name {line} is not valid. This must be the complete repo entry as seen in the \
+                 sources file"
+            )));
+        }
+        Ok(Self { line, wanted, settings, aptkey })
+    }
+
+    fn signedby(&self) -> Option<PathBuf> {
+        (!self.wanted.signedby.is_empty()).then(|| PathBuf::from(&self.wanted.signedby))
+    }
+
+    /// The entry to look for once the change is made: `dist` and `comps` may say otherwise than
+    /// the line.
+    // differs: Salt looks for the line as given, and does not find what it has just written.
+    fn outcome(&self) -> Line {
+        let mut line = self.wanted.clone();
+        if let Some(dist) = text_of(&self.settings, "dist") {
+            line.dist = dist;
+        }
+        if let Some(comps) = self.settings.get("comps").filter(Value::truthy) {
+            line.comps = cmd::split_input(&comps);
+        }
+        line
+    }
+
+    /// The sources with this one among them.
+    fn edited(&self, mut all: Vec<Source>) -> Result<Vec<Source>> {
+        let Self { wanted, settings, aptkey, .. } = self;
+        let comps_given =
+            settings.get("comps").filter(Value::truthy).map(|comps| cmd::split_input(&comps));
+        let mut full_comps = wanted.comps.clone();
+        for comp in comps_given.iter().flatten() {
+            if !full_comps.contains(comp) {
+                full_comps.push(comp.clone());
+            }
+        }
+        let comps = comps_given.unwrap_or_else(|| full_comps.clone());
+        let architectures = match settings.get("architectures").filter(Value::truthy) {
+            Some(given) => cmd::split_input(&given),
+            None => wanted.architectures.clone(),
+        };
+        let disabled = match (settings.get("disabled"), settings.get("enabled")) {
+            (Some(disabled), _) => Some(disabled.truthy()),
+            (None, Some(enabled)) => Some(!enabled.truthy()),
+            _ => None,
+        };
+        let trusted = settings.get("trusted").map(|flag| match &flag {
+            Value::Str(text) => truth(text).unwrap_or(false),
+            other => other.truthy(),
+        });
+        let dist = text_of(settings, "dist");
+        let found = all.iter().position(|source| {
+            let repo_fits = source.types().contains(&wanted.kind)
+                && source.uris().iter().any(|uri| same_uri(uri, &wanted.uri))
+                && (source.suites().contains(&wanted.dist)
+                    || dist.as_ref().is_some_and(|dist| source.suites().contains(dist)));
+            let given_fits = dist.as_ref().is_some_and(|dist| source.suites().contains(dist))
+                && text_of(settings, "type").is_some_and(|kind| source.types().contains(&kind));
+            !source.invalid()
+                && (repo_fits || given_fits)
+                && (source.comps().is_empty()
+                    || full_comps.iter().any(|comp| source.comps().contains(comp))
+                    || architectures != source.architectures())
+        });
+        let comments = settings.get("comments").map(|comments| {
+            let texts = comments.items_of_sequence().unwrap_or_else(|| vec![comments.clone()]);
+            texts.iter().map(Value::to_string).collect::<Vec<_>>().join(" ").trim().to_owned()
+        });
+        let file = text_of(settings, "file");
+        let at = match found {
+            Some(at) => at,
+            None => {
+                if !aptkey && wanted.signedby.is_empty() && trusted != Some(true) {
+                    return Err(Error::invalid(
+                        "missing 'signedby' or 'trusted' option when apt-key is missing",
+                    ));
+                }
+                let file = file.clone().unwrap_or_else(|| MAIN.to_owned());
+                all.push(if file.ends_with(".sources") {
+                    let mut section = Section { file, ..Section::default() };
+                    section.set("Types", wanted.kind.as_str());
+                    section.set("URIs", wanted.uri.as_str());
+                    section.set("Suites", wanted.dist.as_str());
+                    section.set("Components", wanted.comps.join(" "));
+                    if trusted == Some(true) || (trusted.is_none() && wanted.trusted == Some(true))
+                    {
+                        section.set("Trusted", "yes");
+                    }
+                    Source::Section(section)
+                } else {
+                    Source::Line(Line { file, ..wanted.clone() })
+                });
+                all.len() - 1
+            }
+        };
+        let Some(source) = all.get_mut(at) else { return Ok(all) };
+        match source {
+            Source::Line(line) => {
+                line.text.clone_from(&wanted.text);
+                line.others_from(wanted);
+                line.comps = comps;
+                line.signedby.clone_from(&wanted.signedby);
+                line.uri.clone_from(&wanted.uri);
+                if !architectures.is_empty() || !line.architectures.is_empty() {
+                    line.architectures = architectures;
+                }
+                if let Some(disabled) = disabled {
+                    line.disabled = disabled;
+                }
+                line.trusted = trusted.or(wanted.trusted).or(line.trusted);
+                if let Some(dist) = dist {
+                    line.dist = dist;
+                }
+                // An entry in another file stays there: a `.list` line must not get among the
+                // sections of a `.sources` file.
+                if let Some(file) = file.filter(|file| !file.ends_with(".sources")) {
+                    line.file = file;
+                }
+                if let Some(comments) = comments {
+                    line.comment = comments;
+                }
+            }
+            Source::Section(section) => {
+                section.set("Components", comps.join(" "));
+                if !wanted.signedby.is_empty() {
+                    section.set("Signed-By", wanted.signedby.as_str());
+                }
+                if !architectures.is_empty() || section.get("Architectures").is_some() {
+                    section.set("Architectures", architectures.join(" "));
+                }
+                match disabled {
+                    Some(true) => section.set("Enabled", "no"),
+                    Some(false) => section.unset("Enabled"),
+                    None => {}
+                }
+                if let Some(trusted) = trusted {
+                    section.set("Trusted", if trusted { "yes" } else { "no" });
+                }
+                if let Some(dist) = dist {
+                    section.set("Suites", dist);
+                }
+                for (name, field) in [("suites", "Suites"), ("types", "Types"), ("uris", "URIs")] {
+                    if let Some(given) = settings.get(name).filter(Value::truthy) {
+                        section.set(field, cmd::split_input(&given).join(" "));
+                    }
+                }
+                if let Some(comments) = comments {
+                    let mark = |line: &str| {
+                        if line.starts_with('#') { line.to_owned() } else { format!("#{line}") }
+                    };
+                    section.header = comments.lines().map(mark).collect();
+                }
+                // differs: Salt writes the section into a `.list` file, where apt cannot read it.
+                if let Some(file) = file.filter(|file| file.ends_with(".sources")) {
+                    section.file = file;
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
 /// Adds a source, or changes the one there is.
 pub(super) fn modify(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
-    let settings = settings.shallow_copy();
     let refresh = settings
         .get("refresh_db")
         .or_else(|| settings.get("refresh"))
         .is_none_or(|refresh| refresh.truthy());
-    let aptkey = settings.get("aptkey").is_none_or(|flag| flag.truthy())
-        && cx.host.which("apt-key").is_some();
-    let mut line = repo.to_owned();
-    if let Some(ppa) = repo.strip_prefix("ppa:") {
-        if !is_ubuntu(cx) {
-            return Err(Error::failed(format!(
-                "cannot parse \"ppa:\" style repo definitions: {repo}"
-            )));
-        }
-        if cx.host.which("apt-add-repository").is_some() && !settings.contains("ppa_auth") {
-            return add_ppa(cx, repo, ppa, refresh);
-        }
-        let (owner, name) = split_ppa(ppa)?;
-        let dist = cx.grain_str("oscodename");
-        settings.insert("dist", dist.as_str());
-        settings.get_or_insert_with("file", || {
-            format!("/etc/apt/sources.list.d/{owner}-{name}-{dist}.list").into()
-        });
-        if !settings.contains("keyid") {
-            // differs: Salt asks Launchpad for the fingerprint.
-            return Err(Error::failed(format!(
-                "`apt-add-repository` is needed to add {repo} (or give its `keyid`)"
-            )));
-        }
-        settings.get_or_insert_with("keyserver", || "keyserver.ubuntu.com".into());
-        line = line_of(cx, repo, &settings)?;
+    if let Some(ppa) = repo.strip_prefix("ppa:")
+        && is_ubuntu(cx)
+        && cx.host.which("apt-add-repository").is_some()
+        && !settings.contains("ppa_auth")
+    {
+        return add_ppa(cx, repo, ppa, refresh);
     }
-    let wanted = Line::parse(&line, MAIN)?;
-    if wanted.invalid {
-        return Err(Error::invalid(format!(
-            "Name {line} is not valid. This must be the complete repo entry as seen in the \
-             sources file"
-        )));
-    }
-    let signedby = (!wanted.signedby.is_empty()).then(|| PathBuf::from(&wanted.signedby));
-    bring_key(cx, &settings, signedby.as_deref(), aptkey)?;
-
-    let comps_given =
-        settings.get("comps").filter(Value::truthy).map(|comps| cmd::split_input(&comps));
-    let mut full_comps = wanted.comps.clone();
-    for comp in comps_given.iter().flatten() {
-        if !full_comps.contains(comp) {
-            full_comps.push(comp.clone());
-        }
-    }
-    let comps = comps_given.unwrap_or_else(|| full_comps.clone());
-    let architectures = match settings.get("architectures").filter(Value::truthy) {
-        Some(given) => cmd::split_input(&given),
-        None => wanted.architectures.clone(),
-    };
-    let disabled = match (settings.get("disabled"), settings.get("enabled")) {
-        (Some(disabled), _) => Some(disabled.truthy()),
-        (None, Some(enabled)) => Some(!enabled.truthy()),
-        _ => None,
-    };
-    let trusted = settings.get("trusted").map(|flag| match &flag {
-        Value::Str(text) => truth(text).unwrap_or(false),
-        other => other.truthy(),
-    });
-
-    let mut all = sources::load(cx)?;
-    let found = all.iter().position(|source| {
-        let repo_fits = source.types().contains(&wanted.kind)
-            && source.uris().iter().any(|uri| same_uri(uri, &wanted.uri))
-            && source.suites().contains(&wanted.dist);
-        let given_fits = text_of(&settings, "dist")
-            .is_some_and(|dist| source.suites().contains(&dist))
-            && text_of(&settings, "type").is_some_and(|kind| source.types().contains(&kind));
-        !source.invalid()
-            && (repo_fits || given_fits)
-            && (source.comps().is_empty()
-                || full_comps.iter().any(|comp| source.comps().contains(comp))
-                || architectures != source.architectures())
-    });
-    let comments = settings.get("comments").map(|comments| {
-        let texts = comments.items_of_sequence().unwrap_or_else(|| vec![comments.clone()]);
-        texts.iter().map(Value::to_string).collect::<Vec<_>>().join(" ").trim().to_owned()
-    });
-    let file = text_of(&settings, "file");
-    let at = match found {
-        Some(at) => at,
-        None => {
-            if !aptkey && signedby.is_none() && trusted != Some(true) {
-                return Err(Error::invalid(
-                    "missing 'signedby' or 'trusted' option when apt-key is missing",
-                ));
-            }
-            let file = file.clone().unwrap_or_else(|| MAIN.to_owned());
-            all.push(if file.ends_with(".sources") {
-                let mut section = Section { file, ..Section::default() };
-                section.set("Types", wanted.kind.as_str());
-                section.set("URIs", wanted.uri.as_str());
-                section.set("Suites", wanted.dist.as_str());
-                section.set("Components", wanted.comps.join(" "));
-                if trusted == Some(true) || (trusted.is_none() && wanted.trusted == Some(true)) {
-                    section.set("Trusted", "yes");
-                }
-                Source::Section(section)
-            } else {
-                Source::Line(Line { file, ..wanted.clone() })
-            });
-            all.len() - 1
-        }
-    };
-    let dist = text_of(&settings, "dist");
-    let Some(source) = all.get_mut(at) else { return Ok(Dict::new()) };
-    match source {
-        Source::Line(line) => {
-            line.text.clone_from(&wanted.text);
-            line.others_from(&wanted);
-            line.comps = comps;
-            line.signedby.clone_from(&wanted.signedby);
-            line.uri.clone_from(&wanted.uri);
-            if !architectures.is_empty() || !line.architectures.is_empty() {
-                line.architectures = architectures;
-            }
-            if let Some(disabled) = disabled {
-                line.disabled = disabled;
-            }
-            line.trusted = trusted.or(wanted.trusted).or(line.trusted);
-            if let Some(dist) = dist {
-                line.dist = dist;
-            }
-            if let Some(file) = file {
-                line.file = file;
-            }
-            if let Some(comments) = comments {
-                line.comment = comments;
-            }
-        }
-        Source::Section(section) => {
-            section.set("Components", comps.join(" "));
-            if !wanted.signedby.is_empty() {
-                section.set("Signed-By", wanted.signedby.as_str());
-            }
-            if !architectures.is_empty() || section.get("Architectures").is_some() {
-                section.set("Architectures", architectures.join(" "));
-            }
-            match disabled {
-                Some(true) => section.set("Enabled", "no"),
-                Some(false) => section.unset("Enabled"),
-                None => {}
-            }
-            if let Some(trusted) = trusted {
-                section.set("Trusted", if trusted { "yes" } else { "no" });
-            }
-            if let Some(dist) = dist {
-                section.set("Suites", dist);
-            }
-            for (name, field) in [("suites", "Suites"), ("types", "Types"), ("uris", "URIs")] {
-                if let Some(given) = settings.get(name).filter(Value::truthy) {
-                    section.set(field, cmd::split_input(&given).join(" "));
-                }
-            }
-            if let Some(comments) = comments {
-                let mark = |line: &str| {
-                    if line.starts_with('#') { line.to_owned() } else { format!("#{line}") }
-                };
-                section.header = comments.lines().map(mark).collect();
-            }
-            if let Some(file) = file {
-                section.file = file;
-            }
-        }
-    }
-    sources::save(cx, &all)?;
+    let change = Change::new(cx, repo, settings)?;
+    bring_key(cx, &change.settings, change.signedby().as_deref(), change.aptkey)?;
+    sources::save(cx, &change.edited(sources::load(cx)?)?)?;
     if refresh {
         super::Apt.refresh_db(cx, &Dict::new())?;
     }
-    Ok(entries! { line.as_str() => get(cx, &line, &settings)? })
+    let found = found(&sources::load(cx)?, &change.outcome())?;
+    Ok(entries! { change.line.as_str() => found })
+}
+
+/// What [`get`] will answer once [`modify`] has been called with these settings.
+pub(super) fn after(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
+    let change = Change::new(cx, repo, settings)?;
+    found(&change.edited(sources::load(cx)?)?, &change.outcome())
+}
+
+/// What there is of a source, looked for as [`after`] does.
+pub(super) fn before(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
+    let line = line_of(cx, repo, settings)?;
+    let wanted = Line::parse(&line, MAIN)?;
+    let sources = sources::load(cx)?;
+    let seen = found(&sources, &wanted)?;
+    if !seen.is_empty() {
+        return Ok(seen);
+    }
+    let change = Change { line, wanted, settings: settings.shallow_copy(), aptkey: true };
+    found(&sources, &change.outcome())
 }
 
 fn add_ppa(cx: &Cx, repo: &str, ppa: &str, refresh: bool) -> Result<Dict> {
@@ -436,82 +506,4 @@ fn add_ppa(cx: &Cx, repo: &str, ppa: &str, refresh: bool) -> Result<Dict> {
         super::Apt.refresh_db(cx, &Dict::new())?;
     }
     Ok(entries! { repo => ran.to_value() })
-}
-
-/// What a state compares: the source a line and its options describe, as it would be written.
-pub fn expand(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
-    let line = line_of(cx, repo, settings)?;
-    let mut file = text_of(settings, "file");
-    if let Some(ppa) = repo.strip_prefix("ppa:").filter(|_| is_ubuntu(cx))
-        && file.is_none()
-    {
-        let (owner, name) = split_ppa(ppa)?;
-        let dist = cx.grain_str("oscodename");
-        file = Some(format!("/etc/apt/sources.list.d/{owner}-{name}-{dist}.list"));
-    }
-    let mut wanted = Line::parse(&line, MAIN)?;
-    for (name, field) in
-        [("architectures", &mut wanted.architectures), ("comps", &mut wanted.comps)]
-    {
-        if let Some(given) = settings.get(name).filter(Value::truthy) {
-            *field = cmd::split_input(&given);
-        }
-    }
-    if let Some(uri) = text_of(settings, "uri") {
-        wanted.uri = uri;
-    }
-    if let Some(dist) = text_of(settings, "dist") {
-        wanted.dist = dist;
-    }
-    if let Some(disabled) = settings.get("disabled") {
-        wanted.disabled = disabled.truthy();
-    }
-    if let Some(signedby) = text_of(settings, "signedby") {
-        wanted.signedby = signedby;
-    }
-    // Only what Salt writes anew stands in the line: no other options.
-    wanted.text.clear();
-    wanted.trusted = settings.get("trusted").map(|flag| flag.truthy());
-    wanted.comment.clear();
-    wanted.file = file.unwrap_or_else(|| MAIN.to_owned());
-    let in_section = wanted.file.ends_with(".sources");
-    let words = |name: &str, one: &str| -> Vec<String> {
-        let given = settings.get(name).and_then(|list| list.items_of_sequence());
-        match given.filter(|_| in_section) {
-            Some(list) => list.iter().map(Value::to_string).collect(),
-            None => vec![one.to_owned()],
-        }
-    };
-    let (types, uris) = (words("types", &wanted.kind), words("uris", &wanted.uri));
-    let suites = words("suites", &wanted.dist);
-    let shown = if in_section {
-        let mut section = Section::default();
-        section.set("Types", types.join(" "));
-        section.set("URIs", uris.join(" "));
-        section.set("Suites", suites.join(" "));
-        section.set("Components", wanted.comps.join(" "));
-        if !wanted.architectures.is_empty() {
-            section.set("Architectures", wanted.architectures.join(" "));
-        }
-        if wanted.disabled {
-            section.set("Enabled", "no");
-        }
-        if !wanted.signedby.is_empty() {
-            section.set("Signed-By", wanted.signedby.as_str());
-        }
-        if let Some(trusted) = wanted.trusted {
-            section.set("Trusted", if trusted { "yes" } else { "no" });
-        }
-        section.written()
-    } else {
-        wanted.written()
-    };
-    Ok(entries! {
-        "file" => wanted.file.as_str(), "comps" => Value::list(wanted.comps.clone()),
-        "disabled" => wanted.disabled, "dist" => suites.join(" "), "suites" => Value::list(suites),
-        "type" => types.join(" "), "types" => Value::list(types), "uri" => uris.join(" "),
-        "uris" => Value::list(uris), "line" => shown,
-        "architectures" => Value::list(wanted.architectures.clone()),
-        "signedby" => wanted.signedby.as_str(),
-    })
 }

@@ -758,7 +758,15 @@ impl<'e> Interp<'e> {
                     Value::Dict(dict) => dict.keys().iter().map(ToString::to_string).collect(),
                     Value::Object(_) => object
                         .as_object::<HostLookup>()
-                        .map(|lookup| lookup.0.keys())
+                        .map(|lookup| {
+                            // `salt.grains.get` and `salt['grains.get']`: modules are names too.
+                            let mut names = lookup.0.keys();
+                            let modules: std::collections::BTreeSet<String> = (names.iter())
+                                .filter_map(|name| Some(name.split_once('.')?.0.to_owned()))
+                                .collect();
+                            names.extend(modules);
+                            names
+                        })
                         .or_else(|| {
                             let module = object.as_object::<Module>()?.exported.get()?;
                             Some(module.iter().map(|(name, _)| name.to_string()).collect())
@@ -768,6 +776,13 @@ impl<'e> Interp<'e> {
                 };
                 let subject = Subject::Key { of: type_repr(object), key: key.to_string() };
                 error.about(subject, known.iter().map(String::as_str))
+            }
+            Missing::Export { module, name, .. } => {
+                let module = module.as_object::<Module>();
+                let exported = module.and_then(|module| module.exported.get()).cloned();
+                let known = exported.unwrap_or_default();
+                let known = known.iter().map(|(name, _)| name.as_str());
+                error.about(Subject::Name(name.to_string()), known)
             }
             Missing::Hint(_) => error,
         }

@@ -405,8 +405,8 @@ impl Interp<'_> {
         line: u32,
         frame: &mut Frame,
     ) -> Result<()> {
-        let module = self.import(&node.template, node.with_context, &node.visible, frame)?;
-        let Some(module) = module.as_object::<Module>() else { return Ok(()) };
+        let imported = self.import(&node.template, node.with_context, &node.visible, frame)?;
+        let Some(module) = imported.as_object::<Module>() else { return Ok(()) };
         for (name, alias, var) in &node.names {
             let value = module.get(name).unwrap_or_else(|| {
                 let own = module.name.as_deref().unwrap_or_default();
@@ -421,7 +421,8 @@ impl Interp<'_> {
                     halite_value::str_repr(own),
                     halite_value::str_repr(name)
                 );
-                Undefined::value(self.strict(), Missing::Hint(hint))
+                let (module, name) = (imported.clone(), name.clone());
+                Undefined::value(self.strict(), Missing::Export { module, name, hint })
             });
             if node.toplevel {
                 frame.context.set(alias, value.clone(), false);

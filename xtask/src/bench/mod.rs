@@ -4,6 +4,8 @@
 //! build folder; `SALT_PYTHON` names an interpreter that has it already. Every engine must make the
 //! same text from a workload, or the comparison would be worth nothing.
 
+mod fleet;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -38,6 +40,10 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     }
     if names.is_empty() || names.contains(&"startup") {
         startup(root, &folder, &python)?;
+    }
+    if names.is_empty() || names.contains(&"fleet") {
+        let genuine = python.parent().context("an interpreter lies in a folder")?;
+        fleet::run(root, &folder, genuine)?;
     }
     Ok(())
 }

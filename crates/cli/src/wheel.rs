@@ -1,0 +1,43 @@
+//! Wheel functions inside the master: the crate `runners` has them, the master calls them.
+
+use std::sync::Arc;
+
+use halite_master::{
+    Master,
+    runners::{Call, Outcome, Runners},
+};
+use halite_spec::{Call as Arguments, Cx, Error, Job};
+use halite_value::Dict;
+
+use crate::programs::master::own_context;
+
+/// The wheel functions of a master.
+pub struct Wheel {
+    cx: Cx,
+}
+
+impl Wheel {
+    pub fn new(opts: &Dict) -> Self {
+        Self { cx: own_context(opts).0 }
+    }
+}
+
+impl Runners for Wheel {
+    fn run(&self, _: &Arc<Master>, call: &Call) -> Option<Outcome> {
+        let function = halite_runners::wheel_function(&call.function)?;
+        let job = Job::new(call.jid.as_str(), call.function.clone(), call.user.clone());
+        let cx = Cx { job: Arc::new(job), context: Dict::new(), ..self.cx.clone() };
+        let given = Arguments { args: call.args.clone(), kwargs: call.kwargs.shallow_copy() };
+        Some(match (function.call)(&cx, given) {
+            Ok(value) => Outcome { value, success: true },
+            Err(Error::Args(wrong)) => Outcome {
+                value: format!("Passed invalid arguments: {}: {wrong}.", call.function).into(),
+                success: false,
+            },
+            Err(error) => Outcome {
+                value: format!("Exception occurred in wheel {}: {error}", call.function).into(),
+                success: false,
+            },
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! `auth`: tokens of users.
+
+use halite_client::Request;
+use halite_spec::{Cx, Rest, Result, function, module};
+use halite_value::{Dict, Value};
+
+use crate::master;
+
+module! {
+    /// Tokens of users.
+    "auth": mk_token, del_token,
+}
+
+/// Make a token from a user's name and password.
+///
+/// ```console
+/// $ salt-run auth.mk_token username=ann password=secret eauth=pam
+/// ```
+#[function]
+pub fn mk_token(cx: &Cx, rest: Rest) -> Result<Value> {
+    let given = rest.kwargs.entries().into_iter();
+    let load: Dict = given.filter(|(name, _)| !name.to_str().starts_with("__")).collect();
+    master::ask(cx, &Request::MakeToken { load })
+}
+
+/// End a token.
+///
+/// ```console
+/// $ salt-run auth.del_token 6556760736e4077daa601baec2b67c24
+/// ```
+#[function]
+pub fn del_token(
+    cx: &Cx,
+    /// The token.
+    token: String,
+) -> Result<bool> {
+    let request = Request::EndToken { token: token.into() };
+    Ok(master::ask(cx, &request)?.truthy())
+}

@@ -1,0 +1,33 @@
+//! `match`: whom a target means.
+
+use halite_client::Request;
+use halite_spec::{Cx, Result, function, module};
+use halite_value::{Dict, entries};
+
+use crate::master;
+
+module! {
+    /// Whom a target means.
+    "match": compound_matches,
+}
+
+/// Tell whether a minion matches a compound target, by what the master remembers of it.
+///
+/// ```console
+/// $ salt-run match.compound_matches 'G@os:Debian and web*' web1
+/// ```
+#[function]
+pub fn compound_matches(
+    cx: &Cx,
+    /// The target.
+    expr: String,
+    /// The minion.
+    minion_id: String,
+) -> Result<Dict> {
+    let request = Request::MinionData { tgt: expr.into(), tgt_type: "compound".into() };
+    let found = master::ask(cx, &request)?;
+    Ok(match found.get(&minion_id) {
+        Some(_) => entries! { "res" => minion_id },
+        None => Dict::new(),
+    })
+}

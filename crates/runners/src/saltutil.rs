@@ -1,0 +1,547 @@
+//! `saltutil`: users' own Python modules for the master, from the file server into
+//! `extension_modules`.
+
+use halite_modules::saltutil::copy_modules;
+use halite_spec::{Cx, Result, function, module};
+use halite_value::{Dict, Value};
+
+module! {
+    /// Users' own modules for the master.
+    "saltutil": sync_all,
+    sync_cache, sync_clouds, sync_eauth_tokens, sync_engines, sync_executors, sync_fileserver,
+    sync_grains, sync_modules, sync_output, sync_pillar, sync_proxymodules, sync_queues,
+    sync_renderers, sync_returners, sync_roster, sync_runners, sync_sdb, sync_serializers,
+    sync_states, sync_thorium, sync_tops, sync_utils, sync_wheel, sync_wrapper,
+}
+
+/// Every kind, by the name of its function, with its folder on the file server (without `_`).
+const KINDS: &[(&str, &str)] = &[
+    ("cache", "cache"),
+    ("clouds", "clouds"),
+    ("engines", "engines"),
+    ("executors", "executors"),
+    ("fileserver", "fileserver"),
+    ("grains", "grains"),
+    ("modules", "modules"),
+    ("output", "output"),
+    ("pillar", "pillar"),
+    ("proxymodules", "proxy"),
+    ("queues", "queues"),
+    ("renderers", "renderers"),
+    ("returners", "returners"),
+    ("roster", "roster"),
+    ("runners", "runners"),
+    ("sdb", "sdb"),
+    ("serializers", "serializers"),
+    ("states", "states"),
+    ("thorium", "thorium"),
+    ("tokens", "tokens"),
+    ("tops", "tops"),
+    ("utils", "utils"),
+    ("wheel", "wheel"),
+    ("wrapper", "wrapper"),
+];
+
+/// Copy all of the users' own modules from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_all
+/// ```
+#[function]
+pub fn sync_all(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Dict> {
+    let all = Dict::new();
+    for (kind, folder) in KINDS {
+        let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+        all.insert(*kind, copy_modules(cx, folder, Some(&saltenv), only, without)?);
+    }
+    Ok(all)
+}
+
+/// Copy the users' own cache from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_cache
+/// ```
+#[function]
+pub fn sync_cache(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "cache", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own clouds from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_clouds
+/// ```
+#[function]
+pub fn sync_clouds(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "clouds", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own eauth tokens from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_eauth_tokens
+/// ```
+#[function]
+pub fn sync_eauth_tokens(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "tokens", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own engines from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_engines
+/// ```
+#[function]
+pub fn sync_engines(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "engines", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own executors from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_executors
+/// ```
+#[function]
+pub fn sync_executors(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "executors", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own fileserver from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_fileserver
+/// ```
+#[function]
+pub fn sync_fileserver(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "fileserver", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own grains from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_grains
+/// ```
+#[function]
+pub fn sync_grains(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "grains", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own modules from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_modules
+/// ```
+#[function]
+pub fn sync_modules(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "modules", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own output from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_output
+/// ```
+#[function]
+pub fn sync_output(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "output", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own pillar from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_pillar
+/// ```
+#[function]
+pub fn sync_pillar(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "pillar", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own proxymodules from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_proxymodules
+/// ```
+#[function]
+pub fn sync_proxymodules(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "proxy", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own queues from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_queues
+/// ```
+#[function]
+pub fn sync_queues(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "queues", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own renderers from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_renderers
+/// ```
+#[function]
+pub fn sync_renderers(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "renderers", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own returners from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_returners
+/// ```
+#[function]
+pub fn sync_returners(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "returners", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own roster from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_roster
+/// ```
+#[function]
+pub fn sync_roster(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "roster", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own runners from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_runners
+/// ```
+#[function]
+pub fn sync_runners(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "runners", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own sdb from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_sdb
+/// ```
+#[function]
+pub fn sync_sdb(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "sdb", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own serializers from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_serializers
+/// ```
+#[function]
+pub fn sync_serializers(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "serializers", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own states from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_states
+/// ```
+#[function]
+pub fn sync_states(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "states", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own thorium from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_thorium
+/// ```
+#[function]
+pub fn sync_thorium(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "thorium", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own tops from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_tops
+/// ```
+#[function]
+pub fn sync_tops(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "tops", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own utils from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_utils
+/// ```
+#[function]
+pub fn sync_utils(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "utils", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own wheel from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_wheel
+/// ```
+#[function]
+pub fn sync_wheel(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "wheel", Some(&saltenv), only, without)
+}
+
+/// Copy the users' own wrapper from the file server to the master.
+///
+/// ```console
+/// $ salt-run saltutil.sync_wrapper
+/// ```
+#[function]
+pub fn sync_wrapper(
+    cx: &Cx,
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+) -> Result<Vec<String>> {
+    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
+    copy_modules(cx, "wrapper", Some(&saltenv), only, without)
+}

@@ -1,0 +1,2 @@
+company: Example Ltd
+role: {{ {'web': 'web server', 'db': 'database'}.get(grains['id'][:-1], 'machine') }}

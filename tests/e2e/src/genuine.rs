@@ -1,0 +1,79 @@
+//! Genuine Salt, installed by pip into virtual environments in the build folder when it is missing.
+//!
+//! The first use takes a minute or two and the network; later ones find `oracle/<version>` ready. A
+//! lock lets one process install while others wait. An environment counts as ready only when its
+//! stamp names the packages it was made from, so a half-made one is made anew.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::{Mutex, PoisonError},
+};
+
+/// The releases we must get along with.
+pub const VERSIONS: [&str; 3] = ["3006.28", "3007.15", "3008.3"];
+/// The one we are compatible with.
+pub const NEWEST: &str = VERSIONS[2];
+/// Where Python's own `venv` lacks pip, as on a bare Debian.
+const DEBIAN: [&str; 2] = ["python3", "python3-venv"];
+
+/// Returns the folder with the programs of a release, which is installed if need be.
+pub fn programs(version: &str) -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _here = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = build_folder().join("oracle");
+    fs::create_dir_all(&folder).expect("a folder for genuine Salt");
+    let lock = File::create(folder.join(".lock")).expect("a lock file");
+    lock.lock().expect("file locks work here");
+    let venv = folder.join(version);
+    let stamp = venv.join("halite-stamp");
+    let wanted = format!("salt=={version}");
+    if fs::read_to_string(&stamp).ok().as_deref() != Some(&wanted) {
+        install(&venv, &wanted);
+        fs::write(&stamp, &wanted).expect("a stamp");
+    }
+    venv.join("bin")
+}
+
+/// Returns an interpreter that has what Salt needs (zmq, msgpack, cryptography, aiohttp).
+pub fn python() -> PathBuf {
+    programs(NEWEST).join("python")
+}
+
+/// …/debug/deps/test-0123 → …
+fn build_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    test.ancestors().nth(3).expect("tests lie three folders deep").to_owned()
+}
+
+fn install(venv: &Path, package: &str) {
+    eprintln!("installing {package} into {}", venv.display());
+    if venv.exists() {
+        fs::remove_dir_all(venv).expect("a half-made environment can be removed");
+    }
+    let make = || run(Command::new("python3").args(["-m", "venv"]).arg(venv));
+    if make().is_err() {
+        let apt = |args: &[&str]| {
+            run(Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive"))
+        };
+        let installed = apt(&["update", "-qq"]).and_then(|_| {
+            apt(&[&["install", "-y", "-qq", "--no-install-recommends"], &DEBIAN[..]].concat())
+        });
+        installed.expect("Debian packages python3 and python3-venv are there or can be installed");
+        let _ = fs::remove_dir_all(venv);
+        make().expect("python3 makes a virtual environment");
+    }
+    let pip = venv.join("bin/pip");
+    let args = ["install", "--quiet", "--disable-pip-version-check", package];
+    run(Command::new(pip).args(args)).expect("pip installs genuine Salt");
+}
+
+fn run(command: &mut Command) -> Result<Output, String> {
+    let shown = format!("{command:?}");
+    let output = command.output().map_err(|error| format!("{shown}: {error}"))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(format!("{shown}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
