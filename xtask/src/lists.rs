@@ -58,9 +58,9 @@ const KINDS: [Kind; 6] = [
 ];
 
 /// Words that cannot name a module as they are, though Salt has a module of that name.
-const KEYWORDS: [&str; 12] = [
-    "async", "box", "const", "match", "mod", "move", "priv", "ref", "static", "type", "use",
-    "virtual",
+const KEYWORDS: [&str; 13] = [
+    "async", "box", "const", "loop", "match", "mod", "move", "priv", "ref", "static", "type",
+    "use", "virtual",
 ];
 
 /// Returns each list file as it should be.

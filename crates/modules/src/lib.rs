@@ -8,6 +8,9 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod aliases;
+pub mod alternatives;
+pub mod apache;
 pub mod beacons;
 pub mod cmd;
 pub mod config;
@@ -16,43 +19,59 @@ pub mod cron;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
+pub mod disk;
 pub mod environ;
 pub mod event;
 pub mod file;
+pub mod firewalld;
 pub mod git;
 pub mod grains;
 pub mod group;
 pub mod hashutil;
 pub mod hosts;
+pub mod http;
+pub mod iptables;
 pub mod kmod;
 pub mod locale;
 pub mod log;
 pub mod lowpkg;
+pub mod lvm;
 pub mod r#match;
 pub mod mine;
 pub mod minion;
 pub mod mount;
+pub mod network;
 pub mod pillar;
+pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod ps;
 pub mod publish;
+pub mod rabbitmq;
 pub mod random;
 pub mod saltutil;
 pub mod schedule;
+pub mod selinux;
 pub mod service;
 pub mod shadow;
 pub mod slsutil;
 pub mod ssh;
 pub mod state;
+pub mod status;
 pub mod sys;
 pub mod sysctl;
 pub mod temp;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
+pub mod xml;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &aliases::MODULE,
+    &alternatives::MODULE,
+    &apache::MODULE,
     &beacons::MODULE,
     &cmd::MODULE,
     &config::MODULE,
@@ -61,39 +80,52 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
+    &disk::MODULE,
     &environ::MODULE,
     &event::MODULE,
     &file::MODULE,
+    &firewalld::MODULE,
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
     &hashutil::MODULE,
     &hosts::MODULE,
+    &http::MODULE,
+    &iptables::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
     &log::MODULE,
     &lowpkg::MODULE,
+    &lvm::MODULE,
     &r#match::MODULE,
     &mine::MODULE,
     &minion::MODULE,
     &mount::MODULE,
+    &network::MODULE,
     &pillar::MODULE,
+    &pip::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
+    &ps::MODULE,
     &publish::MODULE,
+    &rabbitmq::MODULE,
     &random::MODULE,
     &saltutil::MODULE,
     &schedule::MODULE,
+    &selinux::MODULE,
     &service::MODULE,
     &shadow::MODULE,
     &slsutil::MODULE,
     &ssh::MODULE,
     &state::MODULE,
+    &status::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
     &temp::MODULE,
     &test::MODULE,
     &timezone::MODULE,
     &user::MODULE,
+    &virtualenv::MODULE,
+    &xml::MODULE,
 ];
 // gen:end

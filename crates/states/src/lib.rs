@@ -7,52 +7,106 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod alias;
+pub mod alternatives;
+pub mod apache;
+pub mod apache_conf;
+pub mod apache_module;
+pub mod apache_site;
 pub mod beacon;
 pub mod cmd;
 pub mod cron;
+pub mod debconf;
+pub mod disk;
 pub mod environ;
+pub mod event;
 pub mod file;
+pub mod firewalld;
 pub mod git;
 pub mod grains;
 pub mod group;
 pub mod host;
+pub mod http;
+pub mod iptables;
 pub mod kmod;
 pub mod locale;
+pub mod r#loop;
+pub mod lvm;
 pub mod module;
 pub mod mount;
+pub mod pip;
 pub mod pkg;
+pub mod pkgrepo;
+pub mod process;
+pub mod rabbitmq_cluster;
+pub mod rabbitmq_plugin;
+pub mod rabbitmq_policy;
+pub mod rabbitmq_user;
+pub mod rabbitmq_vhost;
+pub mod saltutil;
 pub mod schedule;
+pub mod selinux;
 pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
+pub mod stateconf;
+pub mod status;
 pub mod sysctl;
 pub mod test;
 pub mod timezone;
 pub mod user;
+pub mod virtualenv;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
+    &alias::STATES,
+    &alternatives::STATES,
+    &apache::STATES,
+    &apache_conf::STATES,
+    &apache_module::STATES,
+    &apache_site::STATES,
     &beacon::STATES,
     &cmd::STATES,
     &cron::STATES,
+    &debconf::STATES,
+    &disk::STATES,
     &environ::STATES,
+    &event::STATES,
     &file::STATES,
+    &firewalld::STATES,
     &git::STATES,
     &grains::STATES,
     &group::STATES,
     &host::STATES,
+    &http::STATES,
+    &iptables::STATES,
     &kmod::STATES,
     &locale::STATES,
+    &r#loop::STATES,
+    &lvm::STATES,
     &module::STATES,
     &mount::STATES,
+    &pip::STATES,
     &pkg::STATES,
+    &pkgrepo::STATES,
+    &process::STATES,
+    &rabbitmq_cluster::STATES,
+    &rabbitmq_plugin::STATES,
+    &rabbitmq_policy::STATES,
+    &rabbitmq_user::STATES,
+    &rabbitmq_vhost::STATES,
+    &saltutil::STATES,
     &schedule::STATES,
+    &selinux::STATES,
     &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
+    &stateconf::STATES,
+    &status::STATES,
     &sysctl::STATES,
     &test::STATES,
     &timezone::STATES,
     &user::STATES,
+    &virtualenv::STATES,
 ];
 // gen:end
