@@ -50,7 +50,11 @@ fn every_beacon_is_described_and_wants_a_list() {
 #[test]
 fn the_place_of_a_mistake_is_told() {
     let text = "load:\n  - averages:\n      1m: 5\n";
-    let options = yaml::LoadOptions { name: "/etc/salt/minion.d/b.conf", places: true, ..yaml::LoadOptions::default() };
+    let options = yaml::LoadOptions {
+        name: "/etc/salt/minion.d/b.conf",
+        places: true,
+        ..yaml::LoadOptions::default()
+    };
     let loaded = yaml::load(text, &options).unwrap();
     let config = Config::read("load", &loaded.get("load").unwrap());
     let problem = (beacon("load").unwrap().validate)(&config).unwrap_err();
@@ -107,8 +111,10 @@ fn load_tells_what_is_outside() {
 
 #[test]
 fn load_tells_changes_only() {
-    let mut bench =
-        Bench::new("load", "[{averages: {1m: [0, 2]}}, {onchangeonly: True}, {emitatstartup: False}]");
+    let mut bench = Bench::new(
+        "load",
+        "[{averages: {1m: [0, 2]}}, {onchangeonly: True}, {emitatstartup: False}]",
+    );
     bench.put("/proc/loadavg", "3.50 1.00 1.00 1/2 3\n");
     bench.tells("[]");
     bench.tells("[]");
@@ -130,17 +136,24 @@ fn memory_and_swap() {
 
 #[test]
 fn processes() {
-    let mut bench = Bench::new("ps", "[{processes: {nginx: running, sshd: stopped, cron: stopped, a-very-long-name-here: running}}]");
+    let mut bench = Bench::new(
+        "ps",
+        "[{processes: {nginx: running, sshd: stopped, cron: stopped, a-very-long-name-here: running}}]",
+    );
     bench.put("/proc/1/comm", "nginx\n");
     bench.put("/proc/2/comm", "cron\n");
     bench.put("/proc/3/comm", "a-very-long-nam\n");
     bench.put("/proc/3/cmdline", "/usr/bin/a-very-long-name-here\0-x\0");
-    bench.tells("[{'nginx': 'Running'}, {'sshd': 'Stopped'}, {'a-very-long-name-here': 'Running'}]");
+    bench
+        .tells("[{'nginx': 'Running'}, {'sshd': 'Stopped'}, {'a-very-long-name-here': 'Running'}]");
 }
 
 #[test]
 fn logs_are_read_as_they_grow() {
-    let mut bench = Bench::new("log", "[{file: /var/log/x}, {tags: {t1: {regex: '.*def.*'}, t2: {regex: 'no'}}}]");
+    let mut bench = Bench::new(
+        "log",
+        "[{file: /var/log/x}, {tags: {t1: {regex: '.*def.*'}, t2: {regex: 'no'}}}]",
+    );
     bench.put("/var/log/x", "def\n");
     bench.tells("[]");
     bench.add("/var/log/x", "xx def yy\nno\nhalf a def");
@@ -158,7 +171,10 @@ fn logs_are_read_as_they_grow() {
 
 #[test]
 fn counters_of_interfaces() {
-    let mut bench = Bench::new("network_info", "[{interfaces: {eth0: {type: greater, bytes_sent: 90}, lo: {type: equal, errin: 1}}}]");
+    let mut bench = Bench::new(
+        "network_info",
+        "[{interfaces: {eth0: {type: greater, bytes_sent: 90}, lo: {type: equal, errin: 1}}}]",
+    );
     bench.put("/proc/net/dev", "Inter-| x\n face | y\n  eth0: 1 2 3 4 0 0 0 0 100 5 6 7 0 0 0 0\n lo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
     bench.tells(
         "[{'interface': 'eth0', 'network_info': {'bytes_sent': 100, 'bytes_recv': 1, 'packets_sent': 5, \
@@ -168,7 +184,10 @@ fn counters_of_interfaces() {
 
 #[test]
 fn settings_of_interfaces() {
-    let mut bench = Bench::new("network_settings", "[{interfaces: {'eth*': {mtu: {}, promiscuity: {onvalue: 1}}}}]");
+    let mut bench = Bench::new(
+        "network_settings",
+        "[{interfaces: {'eth*': {mtu: {}, promiscuity: {onvalue: 1}}}}]",
+    );
     bench.put("/sys/class/net/eth0/mtu", "1500\n");
     bench.put("/sys/class/net/eth0/flags", "0x1103\n");
     bench.tells("[]");
@@ -181,7 +200,8 @@ fn settings_of_interfaces() {
 
 #[test]
 fn functions_are_called() {
-    let mut bench = Bench::new("salt_monitor", "[{salt_fun: [test.ping, {test.echo: [{args: [hi]}]}]}]");
+    let mut bench =
+        Bench::new("salt_monitor", "[{salt_fun: [test.ping, {test.echo: [{args: [hi]}]}]}]");
     bench.tells("[{'salt_fun': 'test.ping', 'ret': True}, {'salt_fun': 'test.echo', 'args': ['hi'], 'ret': 'hi'}]");
 }
 

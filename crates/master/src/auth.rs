@@ -120,7 +120,8 @@ pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<Vec<
 fn judged(master: &Master, request: &AuthRequest) -> Result<Verdict, Error> {
     let id = &request.id;
     let stored = master.keys.find(id);
-    let same = stored.as_ref().is_some_and(|(_, text)| halite_crypt::same_key(text, &request.public_key));
+    let same =
+        stored.as_ref().is_some_and(|(_, text)| halite_crypt::same_key(text, &request.public_key));
     let verdict = decide(
         master.settings.opts.bool("open_mode"),
         stored.as_ref().map(|(state, _)| *state),

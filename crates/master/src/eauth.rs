@@ -116,8 +116,7 @@ impl Authenticator for PasswordFile {
 struct Pam;
 
 /// Where the checker may be.
-const CHECKERS: [&str; 3] =
-    ["/usr/sbin/unix_chkpwd", "/sbin/unix_chkpwd", "/usr/bin/unix_chkpwd"];
+const CHECKERS: [&str; 3] = ["/usr/sbin/unix_chkpwd", "/sbin/unix_chkpwd", "/usr/bin/unix_chkpwd"];
 
 impl Pam {
     /// Runs the checker: `nonull` compares the password, `chkexpiry` looks at the account's dates.

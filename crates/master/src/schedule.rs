@@ -3,11 +3,7 @@
 //! Which are due is decided by the crate `schedule`. What a runner gave is told by an event
 //! `__schedule_return`, as Salt does, and kept with the jobs under the master's id.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use halite_schedule::{Fire, Table};
 use halite_store::Op;

@@ -196,11 +196,7 @@ async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option
     }
 }
 
-async fn clear(
-    master: &Arc<Master>,
-    load: Dict,
-    version: i64,
-) -> Result<Option<Vec<u8>>, Error> {
+async fn clear(master: &Arc<Master>, load: Dict, version: i64) -> Result<Option<Vec<u8>>, Error> {
     if let Some(id) = load.get("id") {
         match &id {
             Value::Str(text) if text.contains('\0') => {

@@ -76,12 +76,14 @@ async fn a_flood_of_bad_frames_hurts_nobody() {
         clear(mallory.auth_load(Nonce::generate().as_str())),
         clear(entries! { "cmd" => "ping" }),
         clear(entries! { "cmd" => "publish", "fun" => "test.ping", "tgt" => "*", "arg" => list![],
-            "user" => "root", "key" => "x", "kwargs" => dict! {} }),
+        "user" => "root", "key" => "x", "kwargs" => dict! {} }),
         clear(entries! { "cmd" => "wheel", "fun" => "key.list_all", "eauth" => "pam" }),
         clear(entries! { "cmd" => "get_token", "token" => "../../../etc/passwd" }),
         sealed(&entries! { "cmd" => "_file_envs" }),
         sealed(&entries! { "cmd" => "_return", "jid" => "req", "return" => dict! { "a" => 1 } }),
-        sealed(&entries! { "cmd" => "_file_recv", "path" => list!["x"], "loc" => 0, "data" => "x" }),
+        sealed(
+            &entries! { "cmd" => "_file_recv", "path" => list!["x"], "loc" => 0, "data" => "x" },
+        ),
         pack(&Value::list(vec![0; 2000])),
     ];
     let each = frames() / 8;

@@ -322,7 +322,11 @@ async fn a_job_waits_for_who_is_away() {
     back.prove().await;
     let got = [back.next_job().await, back.next_job().await];
     let jids: Vec<_> = got.iter().map(|job| job.get("jid").unwrap().to_str()).collect();
-    assert_eq!(jids, [first.jid.as_str(), second.jid.as_str()], "in order, and not the expired one");
+    assert_eq!(
+        jids,
+        [first.jid.as_str(), second.jid.as_str()],
+        "in order, and not the expired one"
+    );
     for jid in &jids {
         back.give_back(jid, true).await.unwrap();
     }

@@ -562,7 +562,10 @@ async fn local_programs_have_the_rights_they_bring() {
         for request in every_control_request() {
             let mut client = Client::connect(&dir).unwrap();
             client.sign_in(ann());
-            assert!(matches!(client.call(&request), Err(ClientError::Refused { .. })), "{request:?}");
+            assert!(
+                matches!(client.call(&request), Err(ClientError::Refused { .. })),
+                "{request:?}"
+            );
         }
         let mut client = Client::connect(&dir).unwrap();
         let made = client.call(&Request::MakeToken { load: ann() }).unwrap();
@@ -573,10 +576,8 @@ async fn local_programs_have_the_rights_they_bring() {
         let (published, _) = client.publish(&ping).unwrap();
         assert_eq!(published.minions, ["web1"]);
         // And nobody wraps one request into another to get rid of the check.
-        let inner = Box::new(Request::As {
-            credentials: ann(),
-            request: Box::new(Request::Statistics),
-        });
+        let inner =
+            Box::new(Request::As { credentials: ann(), request: Box::new(Request::Statistics) });
         let mut client = Client::connect(&dir).unwrap();
         assert!(client.call(&Request::As { credentials: ann(), request: inner }).is_err());
         token.to_str()
@@ -613,8 +614,7 @@ async fn a_sign_in_takes_nobodys_place() {
     let mut victim = master.halite_minion("victim", key(0));
     victim.sign_in().await.unwrap();
     let nonce = Nonce::generate();
-    let body =
-        victim.sealed(&victim.dressed(&entries! { "cmd" => "_file_envs" }, nonce.as_str()));
+    let body = victim.sealed(&victim.dressed(&entries! { "cmd" => "_file_envs" }, nonce.as_str()));
     assert!(victim.ask_raw(body.clone(), &nonce).await.is_ok());
     victim.link.close();
     common::until("it is gone", || master.master().hub.peers_of("victim").is_empty()).await;
@@ -642,8 +642,10 @@ async fn returns_are_signed_where_that_is_asked() {
         if !with_ts {
             load.remove("ts");
         }
-        let packed =
-            halite_value::msgpack::to_vec(&load.shallow_copy().into(), halite_value::msgpack::Dialect::Modern);
+        let packed = halite_value::msgpack::to_vec(
+            &load.shallow_copy().into(),
+            halite_value::msgpack::Dialect::Modern,
+        );
         let sig = key(signer).sign(halite_crypt::SigAlgo::Pkcs1v15Sha1, &packed.unwrap()).unwrap();
         load.insert("ts", ts);
         load.insert("sig", Value::bytes(sig));

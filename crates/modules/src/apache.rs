@@ -98,11 +98,14 @@ pub fn turn(cx: &Cx, switch: Switch, name: &str, on: bool) -> Result<Dict> {
     }
     let output = cx.host.run(&Command::line([program.as_str(), name]))?;
     let title = switch.title();
-    ret.insert("Status", match output.code {
-        0 => format!("{title} {name} {done}"),
-        1 => format!("{title} {name} Not found"),
-        code => code.to_string(),
-    });
+    ret.insert(
+        "Status",
+        match output.code {
+            0 => format!("{title} {name} {done}"),
+            1 => format!("{title} {name} Not found"),
+            code => code.to_string(),
+        },
+    );
     Ok(ret)
 }
 
@@ -356,10 +359,15 @@ pub fn server_status(
         let value = cx.grain(&format!("apache.server-status:{profile}:{name}"));
         let opts = Value::from(&cx.opts);
         value.or_else(|| {
-            halite_value::lookup::traverse(&opts, &format!("apache.server-status:{profile}:{name}"), ":")
+            halite_value::lookup::traverse(
+                &opts,
+                &format!("apache.server-status:{profile}:{name}"),
+                ":",
+            )
         })
     };
-    let url = setting("url").map_or("http://localhost/server-status".to_owned(), |url| url.to_string());
+    let url =
+        setting("url").map_or("http://localhost/server-status".to_owned(), |url| url.to_string());
     let mut request = HttpRequest::new("GET", format!("{url}?auto"));
     if let (Some(user), Some(password)) = (setting("user"), setting("pass")) {
         request.basic_auth = Some((user.to_string(), password.to_string()));
@@ -373,7 +381,10 @@ pub fn server_status(
     for line in String::from_utf8_lossy(&answer.body).lines() {
         let Some((name, value)) = line.split_once(": ") else { continue };
         let value = value.trim();
-        let number = value.parse::<i64>().map(Value::from).or_else(|_| value.parse::<f64>().map(Value::from));
+        let number = value
+            .parse::<i64>()
+            .map(Value::from)
+            .or_else(|_| value.parse::<f64>().map(Value::from));
         ret.insert(name.trim(), number.unwrap_or_else(|_| value.into()));
     }
     Ok(ret.into())

@@ -33,7 +33,9 @@ fn table(text: &str) -> Vec<Vec<String>> {
         .map(|line| {
             let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             while words.len() > 6
-                && words.get(1).is_some_and(|word| !word.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
+                && words
+                    .get(1)
+                    .is_some_and(|word| !word.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
             {
                 let more = words.remove(1);
                 if let Some(first) = words.first_mut() {
@@ -70,8 +72,13 @@ pub fn usage(
 ) -> Result<Dict> {
     let flags = flags(args.as_deref(), "disk.usage")?;
     let ret = Dict::new();
-    for words in table(&look(cx, &["df", &format!("-P{}{flags}", if flags.contains(['h', 'm', 'H']) { "" } else { "k" })])?) {
-        let [filesystem, blocks, used, available, capacity, mount] = words.as_slice() else { continue };
+    for words in table(&look(
+        cx,
+        &["df", &format!("-P{}{flags}", if flags.contains(['h', 'm', 'H']) { "" } else { "k" })],
+    )?) {
+        let [filesystem, blocks, used, available, capacity, mount] = words.as_slice() else {
+            continue;
+        };
         let own = dict! {
             "filesystem" => filesystem, "1K-blocks" => blocks, "used" => used,
             "available" => available, "capacity" => capacity,
@@ -217,8 +224,17 @@ pub fn dump(
     args: Option<Value>,
 ) -> Result<Value> {
     const ALL: [&str; 11] = [
-        "getro", "getdiscardzeroes", "getss", "getpbsz", "getiomin", "getioopt", "getalignoff",
-        "getmaxsect", "getsize", "getsize64", "getra",
+        "getro",
+        "getdiscardzeroes",
+        "getss",
+        "getpbsz",
+        "getiomin",
+        "getioopt",
+        "getalignoff",
+        "getmaxsect",
+        "getsize",
+        "getsize64",
+        "getra",
     ];
     let output = cx.host.run(
         &Command::line(["blockdev"])

@@ -933,6 +933,9 @@ mod tests {
     #[test]
     fn reads_forwards() {
         let forward = Forward::read("port=80:proto=tcp:toport=8080:toaddr=10.0.0.1");
-        assert_eq!(forward.option("add"), "--add-forward-port=port=80:proto=tcp:toport=8080:toaddr=10.0.0.1");
+        assert_eq!(
+            forward.option("add"),
+            "--add-forward-port=port=80:proto=tcp:toport=8080:toaddr=10.0.0.1"
+        );
     }
 }

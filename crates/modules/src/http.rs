@@ -158,9 +158,8 @@ fn proxy_for(cx: &Cx, url: &str) -> Option<String> {
         return None;
     }
     let user = cx.opt_str("proxy_username").filter(|user| !user.is_empty());
-    let login = user.map(|user| {
-        format!("{user}:{}@", cx.opt_str("proxy_password").unwrap_or_default())
-    });
+    let login =
+        user.map(|user| format!("{user}:{}@", cx.opt_str("proxy_password").unwrap_or_default()));
     Some(format!("http://{}{host}:{port}", login.unwrap_or_default()))
 }
 
@@ -256,16 +255,12 @@ fn decoded(answer: &HttpResponse, text: &str, kind: Option<&str>) -> Result<Opti
     };
     let failed = |error: String| Error::failed(error);
     Ok(match kind {
-        "json" => {
-            Some(json::from_str(text).map_err(|error| Error::failed(error.to_string()))?)
-        }
+        "json" => Some(json::from_str(text).map_err(|error| Error::failed(error.to_string()))?),
         "xml" => {
             let root = xml::parse(text).map_err(failed)?;
             Some(Value::list(root.children.iter().map(xml::Element::to_value)))
         }
-        "yaml" => {
-            Some(yaml::load_str(text).map_err(|error| Error::failed(error.to_string()))?)
-        }
+        "yaml" => Some(yaml::load_str(text).map_err(|error| Error::failed(error.to_string()))?),
         _ => None,
     })
 }
@@ -437,7 +432,6 @@ pub fn update_ca_bundle(
     cx.host.write(target, &bundle, &Write::default())?;
     Ok(Value::Null)
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -44,12 +44,8 @@ struct Net {
 impl Net {
     fn new(ip: IpAddr, prefix: u8) -> Self {
         let network = match ip {
-            IpAddr::V4(ip) => {
-                IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & mask4(prefix)))
-            }
-            IpAddr::V6(ip) => {
-                IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask6(prefix)))
-            }
+            IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & mask4(prefix))),
+            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask6(prefix))),
         };
         Self { network, prefix }
     }
@@ -72,9 +68,13 @@ impl Net {
                 _ => rest
                     .parse::<Ipv4Addr>()
                     .ok()
-                    .filter(|mask| mask.to_bits().leading_ones() + mask.to_bits().trailing_zeros() >= 32)
+                    .filter(|mask| {
+                        mask.to_bits().leading_ones() + mask.to_bits().trailing_zeros() >= 32
+                    })
                     .map(|mask| mask.to_bits().leading_ones() as u8)
-                    .ok_or_else(|| value_error(format!("{} is not a valid netmask", shown(rest))))?,
+                    .ok_or_else(|| {
+                        value_error(format!("{} is not a valid netmask", shown(rest)))
+                    })?,
             },
         };
         Ok(Self::new(ip, prefix))
@@ -249,9 +249,7 @@ fn is_own_loopback(ip: IpAddr) -> bool {
 /// Addresses of one or all interfaces, in numeric order.
 fn addresses(cx: &Cx, interface: Option<&str>, loopback: bool, v4: bool) -> Result<Vec<IpAddr>> {
     let all = cx.host.interfaces()?;
-    let wanted = |own: &&Interface| {
-        interface.is_none_or(|name| own.name == name)
-    };
+    let wanted = |own: &&Interface| interface.is_none_or(|name| own.name == name);
     let mut found: Vec<IpAddr> = all
         .iter()
         .filter(wanted)
@@ -487,13 +485,33 @@ pub fn convert_cidr(
 /// The ranges Python's `ipaddress` calls private.
 fn private(ip: IpAddr) -> bool {
     const V4: [&str; 15] = [
-        "0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-        "192.0.0.0/29", "192.0.0.170/31", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15",
-        "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32", "0.0.0.0/32",
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/29",
+        "192.0.0.170/31",
+        "192.0.2.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "240.0.0.0/4",
+        "255.255.255.255/32",
+        "0.0.0.0/32",
     ];
     const V6: [&str; 10] = [
-        "::1/128", "::/128", "::ffff:0:0/96", "100::/64", "2001::/23", "2001:2::/48",
-        "2001:db8::/32", "2001:10::/28", "fc00::/7", "fe80::/10",
+        "::1/128",
+        "::/128",
+        "::ffff:0:0/96",
+        "100::/64",
+        "2001::/23",
+        "2001:2::/48",
+        "2001:db8::/32",
+        "2001:10::/28",
+        "fc00::/7",
+        "fe80::/10",
     ];
     let ranges: &[&str] = if ip.is_ipv4() { &V4 } else { &V6 };
     ranges.iter().any(|range| Net::read(range, None).is_ok_and(|net| net.contains(ip)))
@@ -596,8 +614,13 @@ fn routes4(text: &str) -> Vec<Value> {
     let ip = |bits: u32| Ipv4Addr::from_bits(bits.swap_bytes()).to_string();
     let rows = text.lines().skip(1).filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let (iface, target, gateway, bits, mask) =
-            (*words.first()?, hex(words.get(1)?)?, hex(words.get(2)?)?, hex(words.get(3)?)?, hex(words.get(7)?)?);
+        let (iface, target, gateway, bits, mask) = (
+            *words.first()?,
+            hex(words.get(1)?)?,
+            hex(words.get(2)?)?,
+            hex(words.get(3)?)?,
+            hex(words.get(7)?)?,
+        );
         Some(dict! {
             "addr_family" => "inet", "destination" => ip(target), "gateway" => ip(gateway),
             "netmask" => ip(mask), "flags" => flags(bits), "interface" => iface,
@@ -706,7 +729,11 @@ pub fn get_route(
     let line = text.lines().next().unwrap_or_default();
     let words: Vec<&str> = line.split_whitespace().collect();
     let after = |name: &str| {
-        words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).map(|word| (*word).to_owned())
+        words
+            .iter()
+            .position(|word| *word == name)
+            .and_then(|at| words.get(at + 1))
+            .map(|word| (*word).to_owned())
     };
     let found = Dict::new();
     found.insert("destination", words.first().copied());
@@ -769,7 +796,8 @@ pub fn mod_hostname(
                 // differs: Salt joins the words of every line of the file with tabs.
                 return format!("{line}\n");
             }
-            let words = line.split_whitespace().map(|word| if word == old { &hostname } else { word });
+            let words =
+                line.split_whitespace().map(|word| if word == old { &hostname } else { word });
             words.collect::<Vec<_>>().join("\t") + "\n"
         };
         let new: String = text.lines().map(rename).collect();

@@ -183,7 +183,15 @@ fn memory(cx: &Cx) -> Result<impl Fn(&str) -> u64> {
 /// A line of processor times, in seconds.
 fn cpu_line(line: &str) -> Dict {
     let names = [
-        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest",
+        "user",
+        "nice",
+        "system",
+        "idle",
+        "iowait",
+        "irq",
+        "softirq",
+        "steal",
+        "guest",
         "guest_nice",
     ];
     let ret = Dict::new();
@@ -404,7 +412,10 @@ pub fn proc_info(
         let only = Dict::new();
         for name in attrs {
             let Some(value) = ret.get(name.as_str()) else {
-                return Err(Error::failed(format!("invalid attr name {}", Value::from(name).repr())));
+                return Err(Error::failed(format!(
+                    "invalid attr name {}",
+                    Value::from(name).repr()
+                )));
             };
             only.insert(name, value);
         }
@@ -693,8 +704,14 @@ pub fn network_io_counters(
     interface: Option<String>,
 ) -> Result<Value> {
     const FIELDS: [(&str, usize); 8] = [
-        ("bytes_sent", 8), ("bytes_recv", 0), ("packets_sent", 9), ("packets_recv", 1), ("errin", 2),
-        ("errout", 10), ("dropin", 3), ("dropout", 11),
+        ("bytes_sent", 8),
+        ("bytes_recv", 0),
+        ("packets_sent", 9),
+        ("packets_recv", 1),
+        ("errin", 2),
+        ("errout", 10),
+        ("dropin", 3),
+        ("dropout", 11),
     ];
     let text = proc_text(cx, "net/dev")?;
     let mut sums = [0u64; 8];
@@ -729,9 +746,15 @@ pub fn disk_io_counters(
 ) -> Result<Value> {
     // The place of each field after the name, and what a unit of it is.
     const FIELDS: [(&str, usize, u64); 9] = [
-        ("read_count", 0, 1), ("write_count", 4, 1), ("read_bytes", 2, 512), ("write_bytes", 6, 512),
-        ("read_time", 3, 1), ("write_time", 7, 1), ("read_merged_count", 1, 1),
-        ("write_merged_count", 5, 1), ("busy_time", 9, 1),
+        ("read_count", 0, 1),
+        ("write_count", 4, 1),
+        ("read_bytes", 2, 512),
+        ("write_bytes", 6, 512),
+        ("read_time", 3, 1),
+        ("write_time", 7, 1),
+        ("read_merged_count", 1, 1),
+        ("write_merged_count", 5, 1),
+        ("busy_time", 9, 1),
     ];
     let text = proc_text(cx, "diskstats")?;
     let mut sums = [0u64; 9];

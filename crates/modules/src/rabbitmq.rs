@@ -122,7 +122,9 @@ pub fn list_vhosts(
     runas: Option<String>,
 ) -> Result<Vec<String>> {
     let text = ctl(cx, runas.as_ref(), &["list_vhosts", "-q"], true)?;
-    let names = rows(&text, &["name"]).into_iter().filter_map(|row| row.first().map(|own| (*own).to_owned()));
+    let names = rows(&text, &["name"])
+        .into_iter()
+        .filter_map(|row| row.first().map(|own| (*own).to_owned()));
     Ok(names.collect())
 }
 
@@ -338,7 +340,8 @@ pub fn list_permissions(
     /// The user to run as.
     runas: Option<String>,
 ) -> Result<Dict> {
-    let text = ctl(cx, runas.as_ref(), &["list_permissions", "--formatter=json", "-p", &vhost], true)?;
+    let text =
+        ctl(cx, runas.as_ref(), &["list_permissions", "--formatter=json", "-p", &vhost], true)?;
     permissions(&text, "user")
 }
 
@@ -355,7 +358,8 @@ pub fn list_user_permissions(
     /// The user to run as.
     runas: Option<String>,
 ) -> Result<Dict> {
-    let text = ctl(cx, runas.as_ref(), &["list_user_permissions", &name, "--formatter=json"], true)?;
+    let text =
+        ctl(cx, runas.as_ref(), &["list_user_permissions", &name, "--formatter=json"], true)?;
     permissions(&text, "vhost")
 }
 

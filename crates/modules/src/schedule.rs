@@ -104,7 +104,7 @@ fn shown(job: &Dict) -> Dict {
     let is_note = |key: &Key| key.to_str().starts_with('_') || key.to_str() == "run";
     let entries = job.entries().into_iter();
     let shown: Dict = entries
-        .filter(|(key, value)| !is_note(key) && !(key.to_str() == "splay" && value.is_null()))
+        .filter(|(key, value)| !(is_note(key) || key.to_str() == "splay" && value.is_null()))
         .collect();
     if !shown.contains("enabled") {
         shown.insert("enabled", true);
@@ -175,8 +175,8 @@ pub fn list(
     for (name, job) in &listed {
         let Value::Dict(job) = job else { continue };
         let in_config = configured.as_ref().is_some_and(|all| all.get(&name.to_str()).is_some());
-        if saved.contains(&name) || in_config {
-            job.insert("saved", true);
+        if !is_hidden(&name.to_str()) {
+            job.insert("saved", saved.contains(&name) || in_config);
         }
     }
     Ok(conf_text(&listed).into())

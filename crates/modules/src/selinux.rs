@@ -93,9 +93,9 @@ pub fn relabelled(text: &str) -> Dict {
         let Some(rest) = rest else { continue };
         let parts = match rest.split_once(" from ") {
             Some((path, rest)) => rest.split_once(" to ").map(|(old, new)| (path, old, new)),
-            None => rest.split_once(" context ").and_then(|(path, rest)| {
-                rest.split_once("->").map(|(old, new)| (path, old, new))
-            }),
+            None => rest
+                .split_once(" context ")
+                .and_then(|(path, rest)| rest.split_once("->").map(|(old, new)| (path, old, new))),
         };
         let Some((path, old, new)) = parts else { continue };
         let (was, is) = (Dict::new(), Dict::new());
@@ -428,7 +428,9 @@ pub fn fcontext_get_policy(
     let text = look(cx, &["semanage", "fcontext", "--list"])?;
     let fits = |policy: &Dict| {
         let same = |key: &str, wanted: Option<&str>| {
-            wanted.is_none_or(|wanted| policy.get(key).is_some_and(|own| own.as_str() == Some(wanted)))
+            wanted.is_none_or(|wanted| {
+                policy.get(key).is_some_and(|own| own.as_str() == Some(wanted))
+            })
         };
         same("filespec", Some(&name))
             && same("filetype", kind.as_deref())
@@ -451,8 +453,12 @@ fn context_words(
     let mut words: Vec<String> = ["semanage", "fcontext", verb].map(str::to_owned).to_vec();
     // `a` is what semanage takes for granted.
     let filetype = filetype.filter(|letter| letter != "a");
-    let parts =
-        [("--ftype", filetype), ("--type", sel_type), ("--seuser", sel_user), ("--range", sel_level)];
+    let parts = [
+        ("--ftype", filetype),
+        ("--type", sel_type),
+        ("--seuser", sel_user),
+        ("--range", sel_level),
+    ];
     for (option, value) in parts {
         if let Some(value) = value {
             words.extend([option.to_owned(), value]);

@@ -51,7 +51,8 @@ pub fn strftime(cx: &Cx, seconds: f64, format: &str) -> Result<String> {
 #[function]
 pub fn uptime(cx: &Cx) -> Result<Dict> {
     let text = proc(cx, "uptime")?;
-    let seconds: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let seconds: f64 =
+        text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
     let whole = seconds as i64;
     let since = now(cx) - seconds;
     let ret = Dict::new();
@@ -168,9 +169,20 @@ pub fn cpuinfo(cx: &Cx) -> Result<Dict> {
 #[function]
 pub fn diskstats(cx: &Cx) -> Result<Dict> {
     const FIELDS: [&str; 14] = [
-        "major", "minor", "device", "reads_issued", "reads_merged", "sectors_read",
-        "ms_spent_reading", "writes_completed", "writes_merged", "sectors_written",
-        "ms_spent_writing", "io_in_progress", "ms_spent_in_io", "weighted_ms_spent_in_io",
+        "major",
+        "minor",
+        "device",
+        "reads_issued",
+        "reads_merged",
+        "sectors_read",
+        "ms_spent_reading",
+        "writes_completed",
+        "writes_merged",
+        "sectors_written",
+        "ms_spent_writing",
+        "io_in_progress",
+        "ms_spent_in_io",
+        "weighted_ms_spent_in_io",
     ];
     let ret = Dict::new();
     for line in proc(cx, "diskstats")?.lines() {
@@ -273,9 +285,22 @@ pub fn netstats(cx: &Cx) -> Result<Dict> {
 #[function]
 pub fn netdev(cx: &Cx) -> Result<Dict> {
     const FIELDS: [&str; 16] = [
-        "rx_bytes", "rx_packets", "rx_errs", "rx_drop", "rx_fifo", "rx_frame", "rx_compressed",
-        "rx_multicast", "tx_bytes", "tx_packets", "tx_errs", "tx_drop", "tx_fifo", "tx_colls",
-        "tx_carrier", "tx_compressed",
+        "rx_bytes",
+        "rx_packets",
+        "rx_errs",
+        "rx_drop",
+        "rx_fifo",
+        "rx_frame",
+        "rx_compressed",
+        "rx_multicast",
+        "tx_bytes",
+        "tx_packets",
+        "tx_errs",
+        "tx_drop",
+        "tx_fifo",
+        "tx_colls",
+        "tx_carrier",
+        "tx_compressed",
     ];
     let ret = Dict::new();
     for (name, values) in proc(cx, "net/dev")?.lines().filter_map(|line| line.split_once(':')) {
@@ -335,9 +360,9 @@ pub fn pid(
     sig: String,
 ) -> Result<String> {
     let own = ps::own_and_above(cx);
-    let found = ps::processes(cx)?.into_iter().filter(|process| {
-        process.shown().contains(&sig) && !own.contains(&process.pid)
-    });
+    let found = ps::processes(cx)?
+        .into_iter()
+        .filter(|process| process.shown().contains(&sig) && !own.contains(&process.pid));
     Ok(found.map(|process| process.pid.to_string()).collect::<Vec<_>>().join("\n"))
 }
 
@@ -435,7 +460,8 @@ pub fn custom(cx: &Cx) -> Result<Dict> {
     let ret = Dict::new();
     for (key, fields) in &cx.opts {
         let key = key.to_string();
-        let Some(function) = key.strip_prefix("status.").and_then(|rest| rest.strip_suffix(".custom"))
+        let Some(function) =
+            key.strip_prefix("status.").and_then(|rest| rest.strip_suffix(".custom"))
         else {
             continue;
         };

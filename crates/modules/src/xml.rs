@@ -440,11 +440,13 @@ pub fn set_attribute(
     /// Its value.
     value: String,
 ) -> Result<bool> {
-    change(cx, &file, &element, &mut |element| {
-        match element.attributes.iter_mut().find(|(name, _)| *name == key) {
-            Some((_, own)) => own.clone_from(&value),
-            None => element.attributes.push((key.clone(), value.clone())),
-        }
+    change(cx, &file, &element, &mut |element| match element
+        .attributes
+        .iter_mut()
+        .find(|(name, _)| *name == key)
+    {
+        Some((_, own)) => own.clone_from(&value),
+        None => element.attributes.push((key.clone(), value.clone())),
     })
 }
 
@@ -460,7 +462,8 @@ mod tests {
         let root = parse(SAMPLE).unwrap();
         let mut out = String::new();
         root.write(&mut out);
-        let expected = "<root><a id=\"1\">t1</a><a id=\"2\" /><n><a id=\"3\">&lt;x</a>tail</n></root>";
+        let expected =
+            "<root><a id=\"1\">t1</a><a id=\"2\" /><n><a id=\"3\">&lt;x</a>tail</n></root>";
         assert_eq!(out, expected);
     }
 

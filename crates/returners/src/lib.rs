@@ -38,14 +38,17 @@ pub static ALL: &[&Returner] = &[
 ];
 // gen:end
 
+/// Takes events, each a dict with `tag` and `data`.
+pub type TakeEvents = fn(&Cx, &Options, &[Value]) -> Result<()>;
+
 /// A way for returns.
 pub struct Returner {
     pub name: &'static str,
     pub doc: &'static str,
     /// Takes one return.
     pub ret: fn(&Cx, &Options, &Dict) -> Result<()>,
-    /// Takes events of the master, if it can: each a dict with `tag` and `data`.
-    pub events: Option<fn(&Cx, &Options, &[Value]) -> Result<()>>,
+    /// Takes events of the master, if it can.
+    pub events: Option<TakeEvents>,
 }
 
 /// Declares a returner: `returner! { /// Write lines. "rawfile_json": ret, events = events }`.

@@ -1,7 +1,7 @@
 //! `multi_returner`: hands returns to several returners.
 
 use halite_spec::{Cx, Result};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, SmolStr, Value};
 
 use crate::{Options, deliver_all, returner};
 
@@ -15,7 +15,7 @@ fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {
     let listed = cx.opt("multi_returner").unwrap_or_default();
     let names = listed.items_of_sequence().unwrap_or_else(|| vec![listed]);
     let names: Vec<_> = names.iter().map(Value::to_str).collect();
-    let others = names.iter().map(|name| name.as_str()).filter(|name| *name != "multi_returner");
+    let others = names.iter().map(SmolStr::as_str).filter(|name| *name != "multi_returner");
     deliver_all(cx, others, options, ret);
     Ok(())
 }

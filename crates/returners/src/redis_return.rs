@@ -14,7 +14,10 @@ returner! {
 const KEEP_HOURS: i64 = 24;
 
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\r', "\\r"))
+    format!(
+        "\"{}\"",
+        text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\r', "\\r")
+    )
 }
 
 fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {

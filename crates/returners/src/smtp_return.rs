@@ -23,9 +23,13 @@ fn mail(cx: &Cx, options: &Options, subject: &str, content: &str) -> Result<()> 
         return Err(Error::failed("returner smtp: smtp.to says nobody"));
     }
     let call = Call::of([to.as_str(), content]).with("subject", subject);
-    for (argument, option) in
-        [("sender", "from"), ("server", "host"), ("username", "username"), ("password", "password"), ("port", "port")]
-    {
+    for (argument, option) in [
+        ("sender", "from"),
+        ("server", "host"),
+        ("username", "username"),
+        ("password", "password"),
+        ("port", "port"),
+    ] {
         if let Some(value) = options.get(cx, option).filter(Value::truthy) {
             call.kwargs.insert(argument, value);
         }

@@ -15,7 +15,8 @@ fn send(cx: &Cx, options: &Options, message: &str) -> Result<()> {
         let text = options.text(cx, option, preset);
         text.trim_start_matches(prefix).to_ascii_lowercase()
     };
-    let priority = format!("{}.{}", word("facility", "LOG_", "user"), word("level", "LOG_", "info"));
+    let priority =
+        format!("{}.{}", word("facility", "LOG_", "user"), word("level", "LOG_", "info"));
     let tag = options.text(cx, "tag", "salt-minion");
     let mut command = Command::line(["logger", "-p", &priority, "-t", &tag]);
     command.stdin = Some(message.as_bytes().to_vec());

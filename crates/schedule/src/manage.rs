@@ -6,7 +6,10 @@
 use halite_value::{DateTime, Dict, Value, entries};
 use jiff::{Timestamp, Zoned, fmt::strtime, tz::TimeZone};
 
-use crate::table::{Table, is_job};
+use crate::{
+    job::Job,
+    table::{Table, is_job},
+};
 
 /// What a request came to.
 #[derive(Clone, Debug)]
@@ -102,7 +105,7 @@ impl Table {
                 Answer { tag: None, data: Dict::new(), save: false }
             }
             "get_next_fire_time" => {
-                let next = self.job(&name).and_then(|job| job.next());
+                let next = self.job(&name).and_then(Job::next);
                 let next = next.map(|next| civil(next, now.time_zone(), "%Y-%m-%dT%H:%M:%S"));
                 let data = entries! { "complete" => true, "next_fire_time" => next };
                 Answer {

@@ -207,7 +207,7 @@ impl Table {
     pub fn saved(&self) -> Dict {
         let saved = Dict::new();
         for job in self.jobs.iter().filter(|job| !job.from_pillar && !is_own(&job.name)) {
-            saved.insert(job.name.as_str(), &job.config.deep_copy());
+            saved.insert(job.name.as_str(), job.config.deep_copy());
         }
         saved.update(&self.config);
         saved
@@ -222,7 +222,7 @@ impl Table {
             _ => true,
         };
         for job in self.jobs().filter(wanted) {
-            listed.insert(job.name.as_str(), &job.config.deep_copy());
+            listed.insert(job.name.as_str(), job.config.deep_copy());
         }
         if place != Some("pillar") {
             listed.update(&self.config);

@@ -35,7 +35,8 @@ impl Wanted {
         let mut result = None;
         let mut comments = Vec::new();
         let searched = |pattern: &str, text: &str| -> Result<bool> {
-            let pattern = PyRegex::cached(pattern, Flags::default()).map_err(|error| Error::failed(error.to_string()))?;
+            let pattern = PyRegex::cached(pattern, Flags::default())
+                .map_err(|error| Error::failed(error.to_string()))?;
             pattern.is_match(text).map_err(|error| Error::failed(error.to_string()))
         };
         if let Some(wanted) = &self.r#match {

@@ -66,7 +66,10 @@ impl Wanted {
     fn saved(&self, cx: &Cx, word: &str, name: &str, command: &str) -> Result<Option<String>> {
         let Some(path) = &self.save else { return Ok(None) };
         let out = iptables::save(cx, path.clone(), self.family.clone())?;
-        Ok(Some(format!("{word} and saved iptables rule {name} for {}\n{command}\n{out}", self.family)))
+        Ok(Some(format!(
+            "{word} and saved iptables rule {name} for {}\n{command}\n{out}",
+            self.family
+        )))
     }
 }
 
@@ -110,7 +113,8 @@ impl State for Append {
         let wanted = Wanted::of(&self.table, family, &self.kwargs.kwargs)?;
         let command = wanted.shown("A");
         let (table, chain) = (wanted.table.clone(), wanted.chain.clone());
-        let answer = iptables::append(cx, table, Some(chain), Some(wanted.rule.clone()), family.clone())?;
+        let answer =
+            iptables::append(cx, table, Some(chain), Some(wanted.rule.clone()), family.clone())?;
         if answer != Value::Bool(true) {
             return Err(Error::failed(format!(
                 "Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}"
@@ -206,7 +210,9 @@ impl State for Delete {
             return Ok(Plan::nothing(text));
         }
         Ok(Plan::change("locale", name)
-            .pending(format!("iptables rule for {name} needs to be deleted for {family} ({command})"))
+            .pending(format!(
+                "iptables rule for {name} needs to be deleted for {family} ({command})"
+            ))
             .done(format!("Delete iptables rule for {name} {command}")))
     }
 
@@ -357,7 +363,8 @@ impl State for SetPolicy {
 
     fn plan(&self, right: &bool) -> Result<Plan> {
         let Self { name, table, family, chain, policy, .. } = self;
-        let what = format!("iptables default policy for chain {chain} on table {table} for {family}");
+        let what =
+            format!("iptables default policy for chain {chain} on table {table} for {family}");
         if *right {
             return Ok(Plan::nothing(format!("{what} already set to {policy}")));
         }
@@ -369,7 +376,8 @@ impl State for SetPolicy {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let (chain, policy) = (Some(self.chain.clone()), Some(self.policy.clone()));
-        let text = iptables::set_policy(cx, self.table.clone(), chain, policy, self.family.clone())?;
+        let text =
+            iptables::set_policy(cx, self.table.clone(), chain, policy, self.family.clone())?;
         if !text.is_empty() {
             return Err(Error::failed("Failed to set iptables default policy"));
         }
@@ -415,7 +423,8 @@ impl State for Flush {
     }
 
     fn apply(&self, cx: &Cx, (): ()) -> Result<Applied> {
-        let text = iptables::flush(cx, self.table.clone(), self.chain.clone(), self.family.clone())?;
+        let text =
+            iptables::flush(cx, self.table.clone(), self.chain.clone(), self.family.clone())?;
         if text.is_empty() {
             return Ok(Applied::as_planned());
         }

@@ -178,8 +178,7 @@ impl State for UntilNoEval {
             let text = format!("Invalid operator \"{}\" supplied.", self.compare_operator);
             return Err(Error::failed(text));
         }
-        let pending =
-            format!("Would have waited for \"{name}\" to produce \"{}\".", self.expected);
+        let pending = format!("Would have waited for \"{name}\" to produce \"{}\".", self.expected);
         Ok(Plan::unknown().pending(pending))
     }
 

@@ -59,8 +59,7 @@ impl State for PvPresent {
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let name = &self.name;
         let failed = format!("Failed to create Physical Volume {name}");
-        let made =
-            lvm::pvcreate(cx, strings([name.clone()]), true, true, self.kwargs.clone());
+        let made = lvm::pvcreate(cx, strings([name.clone()]), true, true, self.kwargs.clone());
         match made {
             Ok(_) if is_pv(cx, name)? => {}
             Ok(_) | Err(Error::Failed(_)) => return Err(Error::failed(failed)),
@@ -133,8 +132,10 @@ impl State for VgPresent {
 
     fn observe(&self, cx: &Cx) -> Result<Group> {
         let name = &self.name;
-        let mut group =
-            Group { there: !lvm::vgdisplay(cx, name.clone(), true)?.is_empty(), ..Group::default() };
+        let mut group = Group {
+            there: !lvm::vgdisplay(cx, name.clone(), true)?.is_empty(),
+            ..Group::default()
+        };
         if !group.there {
             return Ok(group);
         }
@@ -171,7 +172,9 @@ impl State for VgPresent {
             return Ok(Plan::nothing(group.texts.join("\n")));
         }
         let mut texts = group.texts.clone();
-        texts.extend(group.add.iter().map(|device| format!("{device} will be added to Volume Group")));
+        texts.extend(
+            group.add.iter().map(|device| format!("{device} will be added to Volume Group")),
+        );
         Ok(Plan::unknown().pending(texts.join("\n")))
     }
 
@@ -316,9 +319,8 @@ impl LvPresent {
     fn look(&self, cx: &Cx) -> Result<Option<Volume>> {
         let about = lvm::lvdisplay(cx, self.path(), true)?;
         let Some(about) = about.values().into_iter().next() else { return Ok(None) };
-        let number = |key: &str| {
-            about.get_str(key).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0)
-        };
+        let number =
+            |key: &str| about.get_str(key).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
         Ok(Some(Volume {
             extents: number("Current Logical Extents Associated") as i64,
             sectors: number("Logical Volume Size"),

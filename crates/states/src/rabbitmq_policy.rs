@@ -56,7 +56,10 @@ impl State for Present {
             && own("pattern").as_str() == Some(pattern)
             && data_of(&own("definition")) == data_of(&self.definition)
             && own("priority").to_string() == self.priority.to_string()
-            && self.apply_to.as_deref().is_none_or(|wanted| own("apply_to").as_str() == Some(wanted));
+            && self
+                .apply_to
+                .as_deref()
+                .is_none_or(|wanted| own("apply_to").as_str() == Some(wanted));
         if right {
             let text = format!("Policy {vhost} {name} is already present");
             return Ok(Plan::nothing(text));

@@ -48,11 +48,8 @@ impl State for Mode {
             return Err(Error::failed(format!("{} is not an accepted mode", self.name)));
         };
         // A disabled SELinux is the business of the next start alone.
-        let old = if wanted == "Disabled" {
-            config.as_deref().map(title)
-        } else {
-            Some(mode.clone())
-        };
+        let old =
+            if wanted == "Disabled" { config.as_deref().map(title) } else { Some(mode.clone()) };
         let kept = config.as_deref().is_some_and(|config| config.eq_ignore_ascii_case(wanted));
         if old.as_deref() == Some(wanted) && (kept || config.is_none()) {
             return Ok(Plan::nothing(format!("SELinux is already in {wanted} mode")));
@@ -556,7 +553,8 @@ impl State for PortPolicyPresent {
 
     fn plan(&self, seen: &Policies) -> Result<Plan> {
         if seen.wanted.is_some() {
-            let what = port_words(Some(&self.sel_type), self.protocol.as_deref(), self.port.as_ref());
+            let what =
+                port_words(Some(&self.sel_type), self.protocol.as_deref(), self.port.as_ref());
             let text = format!("SELinux policy for \"{}\" already present {what}", self.name);
             return Ok(Plan::nothing(text));
         }

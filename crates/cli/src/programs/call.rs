@@ -268,6 +268,9 @@ pub fn run(cx: &mut Context) -> u8 {
     let Args { args, kwargs } = arguments(cx);
     let call = Call { args, kwargs };
     let outcome = caller.call(&function, call.clone());
+    if let Ok(outcome) = &outcome {
+        caller.return_to(&function, &call, outcome);
+    }
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);
     }

@@ -294,8 +294,7 @@ impl Tie {
             names.extend(items.iter().flat_map(split));
         }
         let extra = |name: &str| publication.extra.get(name);
-        let options =
-            halite_returners::Options::given(extra("ret_config"), extra("ret_kwargs"));
+        let options = halite_returners::Options::given(extra("ret_config"), extra("ret_kwargs"));
         halite_returners::deliver_all(cx, names.iter().map(SmolStr::as_str), &options, ret);
     }
 

@@ -30,7 +30,8 @@ fn run(cx: &Cx, family: &str, words: &[&str], rule: &str, looks: bool) -> Result
     }
     let rule = shlex::split(rule).map_err(Error::invalid)?;
     // `--wait` since 1.4.20: another program may hold the lock.
-    let line = [program(family), "--wait"].into_iter().chain(words.iter().copied()).map(str::to_owned);
+    let line =
+        [program(family), "--wait"].into_iter().chain(words.iter().copied()).map(str::to_owned);
     let command = Command::line(line.chain(rule));
     Ok(cx.host.run(&if looks { command.query() } else { command })?)
 }
@@ -77,13 +78,17 @@ pub fn read_saved(text: &str) -> Dict {
             tables.insert(name, &table);
         } else if let Some(rest) = line.strip_prefix(':') {
             let mut words = rest.split_whitespace();
-            let (name, policy) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let (name, policy) =
+                (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             let counts = words.next().unwrap_or_default().trim_matches(['[', ']']);
             let (packets, bytes) = counts.split_once(':').unwrap_or(("0", "0"));
-            table.insert(name, dict! {
-                "policy" => policy, "packet count" => packets, "byte count" => bytes,
-                "rules" => List::new(), "rules_comment" => Value::dict(),
-            });
+            table.insert(
+                name,
+                dict! {
+                    "policy" => policy, "packet count" => packets, "byte count" => bytes,
+                    "rules" => List::new(), "rules_comment" => Value::dict(),
+                },
+            );
         } else if let Some(rest) = line.strip_prefix("-A ") {
             let (name, rule) = rest.split_once(' ').unwrap_or((rest, ""));
             if let Some(Value::List(rules)) = table.get(name).and_then(|chain| chain.get("rules")) {
@@ -116,7 +121,14 @@ pub fn version(
 }
 
 /// The whole command line, as messages show it.
-pub fn shown(family: &str, table: &str, command: &str, chain: &str, position: &str, rule: &str) -> String {
+pub fn shown(
+    family: &str,
+    table: &str,
+    command: &str,
+    chain: &str,
+    position: &str,
+    rule: &str,
+) -> String {
     let path = format!("/usr/sbin/{}", program(family));
     format!("{path} --wait -t {table} -{command} {chain} {position} {rule}").trim().to_owned()
 }
@@ -454,12 +466,17 @@ pub fn insert(
     }
     if position < 0 {
         let all = get_rules(cx, family.clone())?;
-        let rules = all.get(table.as_str()).and_then(|own| own.get(&chain)).and_then(|own| own.get("rules"));
-        let size = rules.and_then(|rules| rules.items_of_sequence()).unwrap_or_default().len() as i64;
+        let rules = all
+            .get(table.as_str())
+            .and_then(|own| own.get(&chain))
+            .and_then(|own| own.get("rules"));
+        let size =
+            rules.and_then(|rules| rules.items_of_sequence()).unwrap_or_default().len() as i64;
         position = (size + position + 1).max(1);
     }
     let at = position.to_string();
-    let text = complaint(cx, &family, &["-t", &table, "-I", &chain, &at], &rule.unwrap_or_default())?;
+    let text =
+        complaint(cx, &family, &["-t", &table, "-I", &chain, &at], &rule.unwrap_or_default())?;
     Ok(text.into())
 }
 
@@ -484,7 +501,9 @@ pub fn delete(
     family: String,
 ) -> Result<String> {
     let rule = match (position, rule) {
-        (Some(_), Some(_)) => return Ok("Error: Only specify a position or a rule, not both".into()),
+        (Some(_), Some(_)) => {
+            return Ok("Error: Only specify a position or a rule, not both".into());
+        }
         (Some(position), None) => position.to_string(),
         (None, rule) => rule.unwrap_or_default(),
     };

@@ -123,7 +123,7 @@ fn validated_by_user(cx: &Cx, config: &Config) -> Option<Result<(), String>> {
         Ok(None) => None,
         Ok(Some(answer)) => {
             let parts = answer.items_of_sequence().unwrap_or_else(|| vec![answer]);
-            let valid = parts.first().is_some_and(|valid| valid.truthy());
+            let valid = parts.first().is_some_and(Value::truthy);
             let why = parts.get(1).map(|why| why.to_str().to_string()).unwrap_or_default();
             Some(if valid { Ok(()) } else { Err(why) })
         }
