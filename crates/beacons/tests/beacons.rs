@@ -8,11 +8,11 @@ use halite_testkit::Kit;
 use halite_value::{Dict, Value, yaml};
 
 fn value(text: &str) -> Value {
-    yaml::load_str(text).unwrap()
+    yaml::load_str(text).expect("YAML")
 }
 
 fn dict(value: &Value) -> Dict {
-    value.as_dict().cloned().unwrap()
+    value.as_dict().cloned().expect("a dict")
 }
 
 #[test]
@@ -75,8 +75,8 @@ impl Bench {
 
     fn on(kit: Kit, kind: &str, config: &str) -> Self {
         let config = Config::read(kind, &value(config));
-        let found = beacon(kind).unwrap();
-        (found.validate)(&config).unwrap();
+        let found = beacon(kind).expect("a beacon");
+        (found.validate)(&config).expect("a right configuration");
         Self { kit, config, running: (found.start)() }
     }
 
@@ -85,11 +85,11 @@ impl Bench {
     }
 
     fn add(&self, path: &str, text: &str) {
-        self.kit.cx.host.append(path.as_ref(), text.as_bytes()).unwrap();
+        self.kit.cx.host.append(path.as_ref(), text.as_bytes()).expect("a file");
     }
 
     fn look(&mut self) -> String {
-        let events = self.running.look(&self.kit.cx, &self.config).unwrap();
+        let events = self.running.look(&self.kit.cx, &self.config).expect("a look");
         Value::list(events).to_string()
     }
 

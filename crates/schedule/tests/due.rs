@@ -5,14 +5,14 @@ use halite_value::{Dict, Value, yaml};
 use jiff::{ToSpan, Zoned, civil::DateTime, tz::TimeZone};
 
 fn dict(text: &str) -> Dict {
-    match yaml::load_str(text).unwrap() {
+    match yaml::load_str(text).expect("YAML") {
         Value::Dict(dict) => dict,
         other => panic!("{other:?} is no dict"),
     }
 }
 
 fn at(text: &str) -> Zoned {
-    text.parse::<DateTime>().unwrap().to_zoned(TimeZone::UTC).unwrap()
+    text.parse::<DateTime>().expect("a time").to_zoned(TimeZone::UTC).expect("UTC has it")
 }
 
 /// Looks every second from one time to another; returns who ran when.
@@ -23,7 +23,7 @@ fn runs(table: &mut Table, from: &str, to: &str) -> Vec<(String, String)> {
         for fire in table.tick(&now, &|_| 0, &|most| most) {
             ran.push((fire.function, now.datetime().to_string()));
         }
-        now = now.checked_add(1.second()).unwrap();
+        now = now.checked_add(1.second()).expect("time goes on");
     }
     ran
 }

@@ -50,7 +50,7 @@ impl Present {
             match key.to_str().as_str() {
                 name if name.starts_with("__") => {}
                 "beacon_data" => {
-                    items.extend(value.items_of_sequence().unwrap_or_else(|| vec![value]))
+                    items.extend(value.items_of_sequence().unwrap_or_else(|| vec![value]));
                 }
                 _ => items.push(entries! { key => value }.into()),
             }

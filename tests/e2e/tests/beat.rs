@@ -145,3 +145,45 @@ fn returns_go_where_they_are_asked_to() {
         fleet.machine.read("two.json").unwrap_or_default().contains("test.ping")
     });
 }
+
+/// A configuration as manuals show it; genuine Salt fails on it, as `load` lacks its third average.
+#[test]
+fn a_usual_configuration_of_beacons_works() {
+    let mut fleet = Fleet::new(ACCEPT);
+    let events = follow(&fleet);
+    fleet
+        .machine
+        .write("etc/salt-web1/minion.d/beacons.conf", include_str!("../files/beacons.conf"));
+    fleet.minion("web1", "");
+    until("the services are told", || {
+        let events = events();
+        events.contains("salt/beacon/web1/service/nginx")
+            && events.contains("salt/beacon/web1/service/postgresql")
+    });
+    let log = fleet.machine.read("web1.log").unwrap_or_default();
+    assert!(!log.contains("invalid") && !log.contains("errored"), "{log}");
+    fleet.salt(&["web1", "beacons.list"]).code(0).says("/etc/important.conf");
+}
+
+/// Without any master: the schedule and the beacons run all the same.
+#[test]
+fn a_minion_without_a_master_keeps_its_schedule() {
+    let mut fleet = Fleet::prepared("");
+    let returns = fleet.machine.path("alone.json").display().to_string();
+    fleet.machine.write("srv/pillar/top.sls", "base: {'*': [jobs]}");
+    fleet.machine.write(
+        "srv/pillar/jobs.sls",
+        "schedule: {of_the_pillar: {function: test.arg, args: [from the pillar], seconds: 3600, returner: rawfile_json}}",
+    );
+    let root = fleet.machine.path("").display().to_string();
+    let config = format!(
+        "master_type: disable\nfile_client: local\npillar_roots: {{base: [{root}/srv/pillar]}}\n\
+         rawfile_json.filename: {returns}\nschedule: {{own: {{function: test.arg, args: [from the file], \
+         cron: '* * * * * */2', returner: rawfile_json}}}}\n"
+    );
+    fleet.start_minion("hermit", &config);
+    until("both jobs have run", || {
+        let kept = fleet.machine.read("alone.json").unwrap_or_default();
+        kept.contains("from the pillar") && kept.contains("from the file")
+    });
+}

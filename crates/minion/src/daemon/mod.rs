@@ -135,6 +135,7 @@ async fn daemon(
     if let Some(puller) = puller {
         tokio::spawn(events::listen(Arc::clone(&node), puller));
     }
+    tokio::spawn(schedule::run(Arc::clone(&node)));
     if settings.master_type == MasterType::Disable {
         tracing::warn!("Master is set to disable, skipping connection");
         let own = Arc::clone(&node);
@@ -146,7 +147,6 @@ async fn daemon(
         tokio::spawn(masters::keep(Arc::clone(&node)));
     }
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
-    tokio::spawn(schedule::run(Arc::clone(&node)));
     tokio::select! {
         name = signals.next() => tracing::warn!("Minion received a {name}. Exiting."),
         () = node.exiting.notified() => {}

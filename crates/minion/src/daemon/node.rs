@@ -179,7 +179,10 @@ impl Node {
 
     /// A tie has its pillar: the minion's own jobs may run beside it.
     pub(crate) fn is_ready(&self, tie: Arc<Tie>) {
-        *self.ground.write() = Some(Ground::Tie(tie));
+        // Kept only where something runs beside it: it keeps the minion in memory.
+        if self.schedule.is_run() {
+            *self.ground.write() = Some(Ground::Tie(tie));
+        }
         self.reachable.notify_waiters();
     }
 

@@ -41,6 +41,8 @@ const MINE: &str = "__mine_interval";
 pub(crate) struct Schedule {
     table: Mutex<Table>,
     changed: Notify,
+    /// The loop runs.
+    run: AtomicBool,
     /// The first jobs have been started.
     begun: AtomicBool,
 }
@@ -61,7 +63,16 @@ impl Schedule {
             };
             table.put(MINE, &job, false);
         }
-        Self { table: Mutex::new(table), changed: Notify::new(), begun: AtomicBool::new(false) }
+        Self {
+            table: Mutex::new(table),
+            changed: Notify::new(),
+            run: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_run(&self) -> bool {
+        self.run.load(Ordering::Acquire)
     }
 
     /// Takes what the pillar says.
@@ -114,6 +125,7 @@ impl Node {
 
 /// Runs the schedule, for ever.
 pub(crate) async fn run(node: Arc<Node>) {
+    node.schedule.run.store(true, Ordering::Release);
     // Without a master yet there are no files, no pillar, and nobody to return to.
     while node.ground().is_none() {
         tokio::select! {
