@@ -27,7 +27,6 @@ use halite_spec::{
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value};
 
-use crate::programs::run::users_or_native;
 
 /// What functions of the master work with.
 pub struct Workshop {

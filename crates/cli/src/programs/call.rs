@@ -272,7 +272,9 @@ pub fn run(cx: &mut Context) -> u8 {
         return 1;
     }
     let outcome = caller.call(&function, with_publication(&caller, &function, &call));
-    give_to_returners(cx, &caller, &function, &call, &outcome);
+    if let Ok(outcome) = &outcome {
+        caller.return_to(&function, &call, outcome);
+    }
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);
     }
@@ -306,33 +308,6 @@ pub fn run(cx: &mut Context) -> u8 {
                 return 1;
             }
             failed(cx, &function, &error)
-        }
-    }
-}
-
-/// Hands the return to the returners of `--return`.
-fn give_to_returners(
-    cx: &Context,
-    caller: &Caller,
-    function: &str,
-    call: &Call,
-    outcome: &Result<Outcome, Error>,
-) {
-    let names = cx.parsed.str("return").unwrap_or_default();
-    let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
-    let Ok(outcome) = outcome else { return };
-    if names.is_empty() {
-        return;
-    }
-    let ret = halite_value::entries! {
-        "id" => caller.cx.id(), "jid" => &caller.cx.job.jid, "fun" => function,
-        "fun_args" => call.args.clone(), "return" => &outcome.ret, "retcode" => outcome.retcode,
-        "success" => outcome.retcode == 0,
-    };
-    for name in names {
-        let given = halite_minion::python::give_to(&*caller.rendering, &caller.cx, name, &ret);
-        if let Err(error) = given {
-            tracing::error!("{error}");
         }
     }
 }
