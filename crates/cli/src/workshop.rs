@@ -18,7 +18,8 @@ use halite_master::{
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
 use halite_minion::{
-    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, registry::Native,
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, python::Found,
+    registry::Native,
 };
 use halite_spec::{
     Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn, Template,
@@ -26,7 +27,6 @@ use halite_spec::{
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value};
 
-use crate::programs::run::users_or_native;
 
 /// What functions of the master work with.
 pub struct Workshop {
@@ -34,6 +34,7 @@ pub struct Workshop {
     opts: Dict,
     pipes: Arc<Pipes>,
     grains: Option<OnceLock<Dict>>,
+    python: Option<Arc<Python>>,
 }
 
 impl Workshop {
@@ -43,18 +44,44 @@ impl Workshop {
         opts.insert("file_client", "local");
         let host: Arc<dyn Host> = Arc::new(Os::new());
         let pipes = Arc::new(Pipes::new(&opts));
-        if let Some(python) = pipes.python() {
+        let python = pipes.python();
+        if let Some(python) = &python {
             let names = |list: Vec<(String, _)>| list.into_iter().map(|(name, _)| name).collect();
             python.bridge().add_native("runners", names(halite_runners::runners()));
             python.bridge().add_native("wheel", names(halite_runners::wheel_functions()));
-            python.set_others(Arc::new(native));
+            python.set_others(Arc::new(native_function));
         }
-        Self { host, opts, pipes, grains: grains.then(OnceLock::new) }
+        Self { host, opts, pipes, grains: grains.then(OnceLock::new), python }
     }
 
-    /// The users' own Python.
-    pub fn python(&self) -> Option<Arc<Python>> {
-        self.pipes.python()
+    /// The users' Python, if there is any.
+    pub fn python(&self) -> Option<&Arc<Python>> {
+        self.python.as_ref()
+    }
+
+    /// Runs a runner: the user's if there is one, else ours, else that of an installed package;
+    /// `None` if nobody has it.
+    pub fn runner(&self, cx: &Cx, name: &str, call: Call) -> Option<Result<Value>> {
+        let native = halite_runners::runner(name);
+        let Some(python) = &self.python else {
+            return native.map(|native| (native.call)(cx, call));
+        };
+        python.remember(cx);
+        match python.find(cx, "runners", name) {
+            Found::Function => return Some(python.call(cx, "runners", name, call)),
+            Found::Missing(reason) if !reason.is_empty() => {
+                return Some(Err(Error::Unavailable { function: name.into(), reason }));
+            }
+            Found::Missing(_) => return None,
+            Found::Nothing => {}
+        }
+        match native {
+            Some(native) => Some((native.call)(cx, call)),
+            None if python.package_has(cx, "runners", name) => {
+                Some(python.call(cx, "runners", name, call))
+            }
+            None => None,
+        }
     }
 
     /// The link of a master that is not there.
@@ -97,8 +124,8 @@ impl Workshop {
     }
 }
 
-/// What users' runners call of ours.
-fn native(cx: &Cx, kind: &str, name: &str, call: Call) -> Option<Result<Value>> {
+/// What users' Python calls of ours.
+fn native_function(cx: &Cx, kind: &str, name: &str, call: Call) -> Option<Result<Value>> {
     let found = match kind {
         "runners" => halite_runners::runner(name),
         "wheel" => halite_runners::wheel_function(name),
@@ -191,6 +218,15 @@ impl MasterWorks {
         };
         self.workshop.cx(Arc::new(link), Job::new(jid, fun, user))
     }
+
+    fn call(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
+        let user = if call.user == halite_master::reactor::USER { "" } else { call.user.as_str() };
+        let cx = self.cx(master, call.jid.as_str(), &call.function, user);
+        let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+        let doc = halite_runners::runner(&call.function).map_or("", |function| function.doc);
+        let ran = self.workshop.runner(&cx, &call.function, arguments)?;
+        Some(outcome("runner", &call.function, &cx, doc, ran))
+    }
 }
 
 fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> RunnerOutcome {
@@ -212,13 +248,7 @@ fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> Ru
 
 impl Runners for MasterWorks {
     fn run(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
-        let user = if call.user == halite_master::reactor::USER { "" } else { call.user.as_str() };
-        let cx = self.cx(master, call.jid.as_str(), &call.function, user);
-        let given = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
-        let python = self.workshop.python();
-        let ran = users_or_native(python.as_deref(), &cx, &call.function, given)?;
-        let doc = halite_runners::runner(&call.function).map_or("", |function| function.doc);
-        Some(outcome("runner", &call.function, &cx, doc, ran))
+        self.call(master, call)
     }
 
     fn execution(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {

@@ -185,7 +185,11 @@ impl Walk<'_> {
             let full = root.join(&path);
             let Ok(stat) = host.stat(&full, false) else { continue };
             let is_link = stat.kind == FileKind::Link;
-            let is_dir = if is_link { host.is_dir(&full).unwrap_or(false) } else { stat.kind == FileKind::Dir };
+            let is_dir = if is_link {
+                host.is_dir(&full).unwrap_or(false)
+            } else {
+                stat.kind == FileKind::Dir
+            };
             self.entry(root, real_root, &path, is_link, is_dir);
             if is_dir && (!is_link || self.roots.options.follow_links) {
                 self.folder(root, real_root, &path, above);

@@ -1119,10 +1119,9 @@ fn exception_text(error: &Error) -> String {
         }
         Error::Raised { class, message, traceback } => {
             // A traceback ends with the class and the message.
-            let trace = traceback.as_ref().map_or_else(
-                || format!("{class}: {message}"),
-                |trace| trace.trim_end().to_owned(),
-            );
+            let trace = traceback
+                .as_ref()
+                .map_or_else(|| format!("{class}: {message}"), |trace| trace.trim_end().to_owned());
             format!("An exception occurred in this state: {trace}")
         }
         other => format!("An exception occurred in this state: {other}"),

@@ -17,8 +17,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
-    Result, Space, Stat, Uname, User, Write,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
+    Resolved, Result, Space, Stat, Uname, User, Write,
 };
 
 /// Passes every call through, but fails one.
@@ -165,6 +165,9 @@ impl Host for Failing {
     fn space(&self, path: &Path) -> Result<Space> {
         self.on_path("measure", path)?;
         self.inner.space(path)
+    }
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        self.inner.watch_files()
     }
     fn sleep(&self, time: Duration) -> Result<()> {
         self.other("wait")?;

@@ -10,6 +10,7 @@
 //! so that a job ends at its next step; looking still works, for the report.
 
 mod accounts;
+mod inotify;
 mod names;
 mod netlink;
 mod process;
@@ -29,8 +30,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
-    Result, Space, Stat, Uname, User, Write as How,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
+    Resolved, Result, Space, Stat, Uname, User, Write as How,
 };
 use nix::{
     fcntl::AT_FDCWD,
@@ -125,6 +126,10 @@ fn hypervisor() -> Option<String> {
 }
 
 impl Host for Os {
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        Ok(Box::new(inotify::Inotify::new()?))
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
         Ok(Box::new(file))

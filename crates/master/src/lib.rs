@@ -36,6 +36,7 @@ pub mod reactor;
 mod requests;
 mod returns;
 pub mod runners;
+mod schedule;
 mod secrets;
 mod service;
 pub mod settings;

@@ -211,6 +211,7 @@ pub async fn start(settings: Settings, mut parts: Parts) -> Result<Running, Erro
     let mut tasks = vec![
         tokio::spawn(pull(master.clone(), puller)),
         tokio::spawn(upkeep::run(master.clone())),
+        tokio::spawn(crate::schedule::run(master.clone())),
         control,
     ];
     tasks.extend(reactor::start(&master));

@@ -508,23 +508,23 @@ pub fn hash_file(
     path: String,
     /// The environment.
     saltenv: Option<String>,
-) -> Result<Dict> {
+) -> Result<Value> {
     let saltenv = env_of(cx, saltenv);
     let kind = cx.opt_str("hash_type").and_then(|name| Kind::named(&name)).unwrap_or(Kind::Sha256);
     if scheme_of(&path) == "salt" {
         let (file, env) = parse_salt(&path);
         let saltenv = env.unwrap_or(saltenv);
         return Ok(match cx.files.hash(&file, &saltenv)? {
-            Some((kind, digits)) => entries! { "hsum" => digits, "hash_type" => kind },
-            None => Dict::new(),
+            Some((kind, digits)) => entries! { "hsum" => digits, "hash_type" => kind }.into(),
+            None => Value::str(""),
         });
     }
     let local = local_path(&path);
     if !cx.host.is_file(Path::new(&local))? {
-        return Ok(Dict::new());
+        return Ok(Value::dict());
     }
     let digits = kind.of_file(&*cx.host, Path::new(&local))?;
-    Ok(entries! { "hsum" => digits, "hash_type" => kind.name() })
+    Ok(entries! { "hsum" => digits, "hash_type" => kind.name() }.into())
 }
 
 /// Return the hash of a file: another name of `cp.hash_file`.
@@ -539,7 +539,7 @@ pub fn hash_file_ssh(
     path: String,
     /// The environment.
     saltenv: Option<String>,
-) -> Result<Dict> {
+) -> Result<Value> {
     hash_file(cx, path, saltenv)
 }
 
@@ -787,7 +787,9 @@ pub fn recv(
         let at = Path::new(&dest);
         let target = if cx.host.is_dir(at)? {
             joined(&dest, file_name(&path))
-        } else if file_name(&path) == file_name(&dest) || cx.host.is_dir(Path::new(parent(&dest)))? {
+        } else if file_name(&path) == file_name(&dest)
+            || cx.host.is_dir(Path::new(parent(&dest)))?
+        {
             dest.clone()
         } else {
             return Ok("Destination unavailable".into());

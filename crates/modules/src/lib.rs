@@ -8,9 +8,13 @@
 use halite_spec::Module;
 
 // gen:begin
+pub mod acl;
 pub mod aliases;
 pub mod alternatives;
 pub mod apache;
+pub mod archive;
+pub mod at;
+pub mod beacons;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -18,11 +22,15 @@ pub mod cron;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
+pub mod dig;
 pub mod disk;
+pub mod dnsutil;
 pub mod environ;
 pub mod event;
+pub mod extfs;
 pub mod file;
 pub mod firewalld;
+pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
@@ -30,10 +38,15 @@ pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
+pub mod ini;
+pub mod ip;
 pub mod iptables;
+pub mod jinja;
+pub mod keyboard;
 pub mod kmod;
 pub mod locale;
 pub mod log;
+pub mod logrotate;
 pub mod lowpkg;
 pub mod lvm;
 pub mod r#match;
@@ -41,15 +54,22 @@ pub mod mine;
 pub mod minion;
 pub mod mount;
 pub mod network;
+pub mod nftables;
+pub mod npm;
+pub mod partition;
 pub mod pillar;
 pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod postgres;
 pub mod ps;
 pub mod publish;
 pub mod rabbitmq;
 pub mod random;
+pub mod salt_version;
 pub mod saltutil;
+pub mod schedule;
+pub mod sdb;
 pub mod selinux;
 pub mod service;
 pub mod shadow;
@@ -59,6 +79,8 @@ pub mod state;
 pub mod status;
 pub mod sys;
 pub mod sysctl;
+pub mod sysfs;
+pub mod system;
 pub mod temp;
 pub mod test;
 pub mod timezone;
@@ -68,9 +90,13 @@ pub mod xml;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
+    &acl::MODULE,
     &aliases::MODULE,
     &alternatives::MODULE,
     &apache::MODULE,
+    &archive::MODULE,
+    &at::MODULE,
+    &beacons::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -78,11 +104,15 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
+    &dig::MODULE,
     &disk::MODULE,
+    &dnsutil::MODULE,
     &environ::MODULE,
     &event::MODULE,
+    &extfs::MODULE,
     &file::MODULE,
     &firewalld::MODULE,
+    &gem::MODULE,
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
@@ -90,10 +120,15 @@ pub static ALL: &[&Module] = &[
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
+    &ini::MODULE,
+    &ip::MODULE,
     &iptables::MODULE,
+    &jinja::MODULE,
+    &keyboard::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
     &log::MODULE,
+    &logrotate::MODULE,
     &lowpkg::MODULE,
     &lvm::MODULE,
     &r#match::MODULE,
@@ -101,15 +136,22 @@ pub static ALL: &[&Module] = &[
     &minion::MODULE,
     &mount::MODULE,
     &network::MODULE,
+    &nftables::MODULE,
+    &npm::MODULE,
+    &partition::MODULE,
     &pillar::MODULE,
     &pip::MODULE,
     &pkg::MODULE,
     &pkg_resource::MODULE,
+    &postgres::MODULE,
     &ps::MODULE,
     &publish::MODULE,
     &rabbitmq::MODULE,
     &random::MODULE,
+    &salt_version::MODULE,
     &saltutil::MODULE,
+    &schedule::MODULE,
+    &sdb::MODULE,
     &selinux::MODULE,
     &service::MODULE,
     &shadow::MODULE,
@@ -119,6 +161,8 @@ pub static ALL: &[&Module] = &[
     &status::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
+    &sysfs::MODULE,
+    &system::MODULE,
     &temp::MODULE,
     &test::MODULE,
     &timezone::MODULE,

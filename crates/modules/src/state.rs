@@ -662,7 +662,11 @@ pub fn sls_exists(
     rest: Rest,
 ) -> Result<bool> {
     let ret = show(cx, queue, &shown(What::Sls(names(&mods)), "high", test, &rest)?)?;
-    Ok(ret.as_dict().is_some())
+    let exists = ret.as_dict().is_some();
+    if !exists {
+        cx.job.set_retcode(1);
+    }
+    Ok(exists)
 }
 
 /// Tell whether ids exist in SLS files.

@@ -7,12 +7,16 @@
 use halite_spec::StateModule;
 
 // gen:begin
+pub mod acl;
 pub mod alias;
 pub mod alternatives;
 pub mod apache;
 pub mod apache_conf;
 pub mod apache_module;
 pub mod apache_site;
+pub mod archive;
+pub mod beacon;
+pub mod blockdev;
 pub mod cmd;
 pub mod cron;
 pub mod debconf;
@@ -20,22 +24,40 @@ pub mod disk;
 pub mod environ;
 pub mod event;
 pub mod file;
+pub mod firewall;
 pub mod firewalld;
+pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
+pub mod highstate_doc;
 pub mod host;
 pub mod http;
+pub mod ini;
 pub mod iptables;
+pub mod keyboard;
 pub mod kmod;
 pub mod locale;
+pub mod logrotate;
 pub mod r#loop;
 pub mod lvm;
 pub mod module;
 pub mod mount;
+pub mod network;
+pub mod nftables;
+pub mod npm;
 pub mod pip;
 pub mod pkg;
 pub mod pkgrepo;
+pub mod postgres_database;
+pub mod postgres_extension;
+pub mod postgres_group;
+pub mod postgres_initdb;
+pub mod postgres_language;
+pub mod postgres_privileges;
+pub mod postgres_schema;
+pub mod postgres_tablespace;
+pub mod postgres_user;
 pub mod process;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
@@ -43,6 +65,7 @@ pub mod rabbitmq_policy;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
 pub mod saltutil;
+pub mod schedule;
 pub mod selinux;
 pub mod service;
 pub mod ssh_auth;
@@ -50,6 +73,7 @@ pub mod ssh_known_hosts;
 pub mod stateconf;
 pub mod status;
 pub mod sysctl;
+pub mod sysfs;
 pub mod test;
 pub mod timezone;
 pub mod user;
@@ -57,12 +81,16 @@ pub mod virtualenv;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
+    &acl::STATES,
     &alias::STATES,
     &alternatives::STATES,
     &apache::STATES,
     &apache_conf::STATES,
     &apache_module::STATES,
     &apache_site::STATES,
+    &archive::STATES,
+    &beacon::STATES,
+    &blockdev::STATES,
     &cmd::STATES,
     &cron::STATES,
     &debconf::STATES,
@@ -70,22 +98,40 @@ pub static ALL: &[&StateModule] = &[
     &environ::STATES,
     &event::STATES,
     &file::STATES,
+    &firewall::STATES,
     &firewalld::STATES,
+    &gem::STATES,
     &git::STATES,
     &grains::STATES,
     &group::STATES,
+    &highstate_doc::STATES,
     &host::STATES,
     &http::STATES,
+    &ini::STATES,
     &iptables::STATES,
+    &keyboard::STATES,
     &kmod::STATES,
     &locale::STATES,
+    &logrotate::STATES,
     &r#loop::STATES,
     &lvm::STATES,
     &module::STATES,
     &mount::STATES,
+    &network::STATES,
+    &nftables::STATES,
+    &npm::STATES,
     &pip::STATES,
     &pkg::STATES,
     &pkgrepo::STATES,
+    &postgres_database::STATES,
+    &postgres_extension::STATES,
+    &postgres_group::STATES,
+    &postgres_initdb::STATES,
+    &postgres_language::STATES,
+    &postgres_privileges::STATES,
+    &postgres_schema::STATES,
+    &postgres_tablespace::STATES,
+    &postgres_user::STATES,
     &process::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
@@ -93,6 +139,7 @@ pub static ALL: &[&StateModule] = &[
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
     &saltutil::STATES,
+    &schedule::STATES,
     &selinux::STATES,
     &service::STATES,
     &ssh_auth::STATES,
@@ -100,6 +147,7 @@ pub static ALL: &[&StateModule] = &[
     &stateconf::STATES,
     &status::STATES,
     &sysctl::STATES,
+    &sysfs::STATES,
     &test::STATES,
     &timezone::STATES,
     &user::STATES,

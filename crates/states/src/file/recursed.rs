@@ -155,7 +155,8 @@ fn available(cx: &Cx, source: &Value) -> Result<Vec<String>> {
         let dirs = cx.files.list_dirs(env, parent(&path))?;
         let served = dirs.contains(&path)
             || dirs.iter().any(|dir| dir.starts_with(&format!("{path}/")))
-            || !cx.files.list(env, &path)?.is_empty();
+            // A file is no tree.
+            || cx.files.list(env, &path)?.iter().any(|file| *file != path);
         if served {
             found.push(source);
         }
@@ -497,13 +498,7 @@ impl State for Recurse {
 }
 
 impl Recurse {
-    fn look_dir(
-        &self,
-        cx: &Cx,
-        dir: &str,
-        sum: &mut Sum,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    fn look_dir(&self, cx: &Cx, dir: &str, sum: &mut Sum, steps: &mut Vec<Step>) -> Result<()> {
         let at = Path::new(dir);
         if self.clean && cx.host.exists(at)? && !cx.host.is_dir(at)? {
             sum.pending = true;
