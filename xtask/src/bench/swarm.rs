@@ -9,8 +9,11 @@ use serde_json::Value;
 
 use crate::shell;
 
+/// A figure: its place, what it is, and goals by the number of minions.
+type Figure = (&'static str, &'static str, &'static [(u64, f64)]);
+
 /// Figures: path in the result, what it is, and the goal for a number of minions.
-const FIGURES: [(&str, &str, &[(u64, f64)]); 9] = [
+const FIGURES: [Figure; 9] = [
     ("ping.seconds", "ping, s", &[(1000, 0.3), (10_000, 1.0)]),
     ("event_to_all.seconds", "event to reaction on all, s", &[(10_000, 1.5)]),
     ("master_idle_mb", "master without minions, MB", &[(10_000, 20.0)]),
