@@ -14,6 +14,7 @@ use halite_highstate::{Params, States};
 use halite_host::Os;
 use halite_master::{
     Master,
+    engines::EventReturner,
     reactor::{RenderError, Rendering},
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
@@ -243,6 +244,25 @@ fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> Ru
             let text = format!("Exception occurred in {form} {name}: {error}");
             RunnerOutcome { value: text.into(), success: false }
         }
+    }
+}
+
+impl EventReturner for MasterWorks {
+    fn return_events(
+        &self,
+        master: &Arc<Master>,
+        events: &[Value],
+    ) -> std::result::Result<(), String> {
+        let cx = self.cx(master, "", "event_return", "root");
+        let Some(names) = cx.opt("event_return").filter(Value::truthy) else { return Ok(()) };
+        let names = names.items_of_sequence().unwrap_or_else(|| vec![names]);
+        let mut failed = Vec::new();
+        for name in names.iter().map(Value::to_str) {
+            if let Err(error) = halite_returners::deliver_events(&cx, &name, events) {
+                failed.push(error.to_string());
+            }
+        }
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
     }
 }
 

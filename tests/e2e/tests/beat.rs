@@ -123,18 +123,24 @@ fn minions_ask_each_other() {
     fleet.salt(&["web1", "publish.publish", "*", "test.ping", "--out=json"]).code(0).says("db1");
     let args = ["web1", "publish.full_data", "db1", "test.arg", "[1, a=b]", "--out=json"];
     fleet.salt(&args).code(0).says("\"ret\"");
+    fleet.salt(&["web1", "publish.runner", "test.arg", "from a peer"]).says("from a peer");
     let refused = fleet.salt(&["db1", "publish.publish", "*", "test.ping", "--out=json"]);
     assert!(!refused.out.contains("web1"), "{}", refused.out);
 }
 
 #[test]
 fn returns_go_where_they_are_asked_to() {
-    let mut fleet = Fleet::new(ACCEPT);
+    let mut fleet = Fleet::new(
+        "auto_accept: True\nevent_return: rawfile_json\nrawfile_json.filename: {root}/events.json\n",
+    );
     let one = fleet.machine.path("one.json").display().to_string();
     fleet.minion("web1", &format!("rawfile_json.filename: {one}\n"));
     fleet.salt(&["web1", "test.arg", "asked for", "--return", "rawfile_json"]).code(0);
     until("the return is in the file", || {
         fleet.machine.read("one.json").unwrap_or_default().contains("asked for")
+    });
+    until("the master's events are in their file", || {
+        fleet.machine.read("events.json").unwrap_or_default().contains("salt/minion/web1/start")
     });
     let two = fleet.machine.path("two.json").display().to_string();
     let kwargs = format!("{{filename: {two}}}");
