@@ -27,6 +27,7 @@ static OWN: &[Own] = &[
     Own { name: "lint", about: "find mistakes in a state tree", run: |_| missing("lint") },
     Own { name: "lsp", about: "serve editors", run: |_| missing("lsp") },
     Own { name: "plan", about: "show what a state run would change", run: |_| missing("plan") },
+    Own { name: "reactor", about: "show and try what events lead to", run: reactor },
     Own { name: "swarm", about: "run many minions against a master", run: swarm::start },
     Own { name: "top", about: "watch jobs and minions", run: |_| missing("top") },
 ];
@@ -103,6 +104,28 @@ fn help() -> String {
     }
     text + "\nEach command has its own --help.\n"
 }
+
+/// `halite reactor test TAG DATA` is `salt-run reactor.test TAG DATA`, and so on.
+fn reactor(args: &[String]) -> u8 {
+    let known = ["test", "list", "add", "delete", "status", "dead", "retry"];
+    let Some(at) = args.iter().position(|arg| known.contains(&arg.as_str())) else {
+        let message = format!("one of {} is expected", known.join(", "));
+        return programs::usage_error(&REACTOR, &message);
+    };
+    let Some(entry) = entry_of("salt-run") else { return missing("reactor") };
+    let mut args = args.to_vec();
+    let word = if args[at] == "dead" { "dead_letters".to_owned() } else { args[at].clone() };
+    args[at] = format!("reactor.{word}");
+    programs::start(entry, &args)
+}
+
+static REACTOR: Program = Program {
+    name: "halite",
+    usage: "reactor test|list|add|delete|status|dead|retry [arguments]",
+    about: Some("Shows and tries what events lead to."),
+    flags: &[],
+    groups: &[],
+};
 
 fn missing(what: &'static str) -> u8 {
     let format = programs::format_of(&crate::optparse::Parsed::default());

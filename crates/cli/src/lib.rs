@@ -26,6 +26,7 @@ pub mod terminal;
 mod tree;
 pub mod version;
 pub mod wheel;
+pub mod workshop;
 
 /// Runs the program named by the first argument, and returns its exit code.
 #[must_use]

@@ -152,6 +152,10 @@ pub enum Request {
     Runner { fun: SmolStr, arg: Vec<Value>, kwarg: Dict, asynchronous: bool },
     /// A wheel function. → as for runners
     Wheel { fun: SmolStr, arg: Vec<Value>, kwarg: Dict },
+    /// An orchestration, in the master, under this id. → as for runners; goes on when nobody listens
+    Orchestrate { jid: SmolStr, fun: SmolStr, arg: Vec<Value>, kwarg: Dict },
+    /// A question to a part of the master: `reactor`, `queue`, `orchestration`, `rules`, `engines`.
+    Ask { what: SmolStr, load: Dict },
     /// Counters of the master.
     Statistics,
     /// Ends a stream. → nothing
@@ -343,6 +347,13 @@ impl Request {
             Self::Wheel { fun, arg, kwarg } => entries! {
                 "do" => "wheel", "fun" => fun, "arg" => arg.clone(), "kwarg" => kwarg,
             },
+            Self::Orchestrate { jid, fun, arg, kwarg } => entries! {
+                "do" => "orchestrate", "jid" => jid, "fun" => fun, "arg" => arg.clone(),
+                "kwarg" => kwarg,
+            },
+            Self::Ask { what, load } => {
+                entries! { "do" => "ask", "what" => what, "load" => load }
+            }
             Self::Statistics => verb("statistics"),
             Self::Cancel { request } => entries! { "do" => "cancel", "request" => *request },
         }
@@ -406,6 +417,13 @@ impl Request {
                 arg: items(map, "arg"),
                 kwarg: map_of(map, "kwarg"),
             },
+            "orchestrate" => Self::Orchestrate {
+                jid: text(map, "jid"),
+                fun: text(map, "fun"),
+                arg: items(map, "arg"),
+                kwarg: map_of(map, "kwarg"),
+            },
+            "ask" => Self::Ask { what: text(map, "what"), load: map_of(map, "load") },
             "statistics" => Self::Statistics,
             "cancel" => {
                 Self::Cancel { request: number(map, "request").ok_or(Malformed("request"))? }
@@ -484,6 +502,13 @@ mod tests {
                 asynchronous: true,
             },
             Request::Wheel { fun: "a.b".into(), arg: Vec::new(), kwarg: Dict::new() },
+            Request::Orchestrate {
+                jid: "1".into(),
+                fun: "state.orchestrate".into(),
+                arg: vec!["orch.x".into()],
+                kwarg: Dict::new(),
+            },
+            Request::Ask { what: "queue".into(), load: entries! { "action" => "list" } },
             Request::Statistics,
             Request::Cancel { request: 4 },
         ];

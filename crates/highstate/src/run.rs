@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_spec::{Call, Cx, Error, Event, Outcome, Refresh};
+use halite_spec::{Call, Cx, Error, Event, Journal, Outcome, Refresh};
 use halite_value::{Dict, List, Value, dict, entries, msgpack, suggest};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
@@ -40,6 +40,16 @@ pub struct RunOptions {
     pub mock: bool,
     /// Unknown arguments are errors (`halite: {strict: true}`).
     pub strict: bool,
+    /// Where finished states are written down.
+    pub journal: Option<Arc<dyn Journal>>,
+}
+
+impl RunOptions {
+    fn note(&self, tag: &str, ret: &Dict) {
+        if let Some(journal) = &self.journal {
+            journal.finished(tag, ret);
+        }
+    }
 }
 
 /// A run in progress.
@@ -109,6 +119,7 @@ impl<'a> Run<'a> {
             returns.insert(tag, ret);
         }
         *self.numbers.lock() = returns.len() as i64;
+        self.remember();
         let mut pending: Vec<Step> = Vec::new();
         for step in self.graph.steps() {
             pending = self.attempt(pending);
@@ -138,6 +149,15 @@ impl<'a> Run<'a> {
             returns.insert(tag, ret);
         }
         returns
+    }
+
+    /// Takes over what an earlier, interrupted run has done.
+    fn remember(&mut self) {
+        let Some(journal) = self.options.journal.clone() else { return };
+        for (tag, ret) in journal.known() {
+            self.next_number();
+            self.running.insert(tag, ret);
+        }
     }
 
     /// Waits while `state.pause` holds the run here; true if `state.soft_kill` ends it.
@@ -180,6 +200,11 @@ impl<'a> Run<'a> {
             }
             let tag = self.graph.tag(step.node);
             if self.running.contains_key(&tag) || self.threads.contains_key(&tag) {
+                if self.options.journal.is_some() && !self.threads.contains_key(&tag) {
+                    // Done by an earlier run, which may have ended there.
+                    let low = self.graph.low(step.node).clone();
+                    self.check_failhard(&tag, &low);
+                }
                 continue;
             }
             if !self.step(step, &tag) {
@@ -199,6 +224,7 @@ impl<'a> Run<'a> {
             Status::Change | Status::SkipWatch if step.check => self.execute(step, tag, &low),
             Status::Change => {
                 let ret = self.call(&low, false);
+                self.options.note(tag, &ret);
                 let changed = ret.get("changes").is_some_and(|changes| changes.truthy());
                 let skip = ret.get("skip_watch").is_some_and(|skip| skip.truthy());
                 let ret = if changed || skip { ret } else { self.watch(step, &low) };
@@ -250,6 +276,7 @@ impl<'a> Run<'a> {
             self.start(tag, low);
         } else {
             let ret = self.call(low, false);
+            self.options.note(tag, &ret);
             self.file(tag, ret, low);
         }
     }
@@ -446,9 +473,11 @@ impl<'a> Run<'a> {
         let caller = self.caller();
         let low = low.clone();
         let name = format!("state {}", text(&low, "__id__"));
+        let own = tag.to_owned();
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             let ret = caller.call(&low, false, 1);
             ret.insert("__parallel__", true);
+            caller.options.note(&own, &ret);
             ret
         });
         match thread {

@@ -17,8 +17,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
-    Result, Space, Stat, Uname, User, Write,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
+    Resolved, Result, Space, Stat, Uname, User, Write,
 };
 
 /// Passes every call through, but fails one.
@@ -158,9 +158,16 @@ impl Host for Failing {
         self.other("resolve an address")?;
         self.inner.names_of(address)
     }
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        self.on_path("ask", path)?;
+        self.inner.ask_socket(path, question, query)
+    }
     fn space(&self, path: &Path) -> Result<Space> {
         self.on_path("measure", path)?;
         self.inner.space(path)
+    }
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        self.inner.watch_files()
     }
     fn sleep(&self, time: Duration) -> Result<()> {
         self.other("wait")?;

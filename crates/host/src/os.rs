@@ -10,6 +10,7 @@
 //! so that a job ends at its next step; looking still works, for the report.
 
 mod accounts;
+mod inotify;
 mod names;
 mod netlink;
 mod process;
@@ -29,8 +30,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
-    Result, Space, Stat, Uname, User, Write as How,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
+    Resolved, Result, Space, Stat, Uname, User, Write as How,
 };
 use nix::{
     fcntl::AT_FDCWD,
@@ -125,6 +126,10 @@ fn hypervisor() -> Option<String> {
 }
 
 impl Host for Os {
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        Ok(Box::new(inotify::Inotify::new()?))
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
         Ok(Box::new(file))
@@ -250,6 +255,22 @@ impl Host for Os {
 
     fn names_of(&self, address: IpAddr) -> Result<Vec<String>> {
         Ok(names::names_of(address))
+    }
+
+    fn ask_socket(&self, path: &Path, question: &[u8], _: bool) -> Result<Vec<u8>> {
+        use std::io::{Read as _, Write as _};
+        let ask = || -> std::io::Result<Vec<u8>> {
+            let mut socket = std::os::unix::net::UnixStream::connect(path)?;
+            let patience = Some(std::time::Duration::from_secs(10));
+            socket.set_read_timeout(patience)?;
+            socket.set_write_timeout(patience)?;
+            socket.write_all(question)?;
+            let mut answer = Vec::new();
+            // Whoever answers without end is cut off.
+            socket.take(64 << 20).read_to_end(&mut answer)?;
+            Ok(answer)
+        };
+        ask().map_err(|error| Error::io("ask", path, error))
     }
 
     fn space(&self, path: &Path) -> Result<Space> {

@@ -135,6 +135,9 @@ fn judged(master: &Master, request: &AuthRequest) -> Result<Verdict, Error> {
         Verdict::Accept { store } => {
             if store {
                 put(KeyState::Accepted)?;
+            }
+            // Also if the file was there before: when it goes, somebody must have known of it.
+            if !master.index.read().is_accepted(id) {
                 master.key_accepted(id);
             }
             tracing::info!("Authentication accepted from {id}");

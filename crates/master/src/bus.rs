@@ -122,9 +122,16 @@ pub trait Log: Send + Sync {
     fn append(&self, event: &Fired);
 }
 
+/// Sees every event in the moment it is fired, in order, and loses none.
+pub trait Tap: Send + Sync {
+    /// Must return at once; the bus waits.
+    fn offer(&self, event: &Arc<Fired>);
+}
+
 /// The bus.
 pub struct Bus {
     subscribers: Mutex<Vec<Subscriber>>,
+    taps: Mutex<Vec<Arc<dyn Tap>>>,
     next: AtomicU64,
     local: Mutex<Option<Arc<ipc::Publisher>>>,
     log: Mutex<Option<Arc<dyn Log>>>,
@@ -137,11 +144,15 @@ struct Subscriber {
 }
 
 /// A place at the bus. Ends when dropped.
-pub struct Subscription(Arc<Queue<Arc<Fired>>>);
+pub struct Subscription {
+    queue: Arc<Queue<Arc<Fired>>>,
+    /// The cursor of the first event it can see.
+    pub first: u64,
+}
 
 impl Subscription {
     pub async fn next(&self) -> Option<Item<Arc<Fired>>> {
-        self.0.next().await
+        self.queue.next().await
     }
 }
 
@@ -150,6 +161,7 @@ impl Bus {
     pub fn new(first: u64, largest: usize) -> Self {
         Self {
             subscribers: Mutex::default(),
+            taps: Mutex::default(),
             next: first.max(1).into(),
             local: Mutex::default(),
             log: Mutex::default(),
@@ -174,8 +186,19 @@ impl Bus {
                 queue.close();
             }
         }
+        self.taps.lock().clear();
         *self.local.lock() = None;
         *self.log.lock() = None;
+    }
+
+    /// Shows every event to somebody from now on.
+    pub fn tap(&self, tap: Arc<dyn Tap>) {
+        self.taps.lock().push(tap);
+    }
+
+    /// Returns how many subscriptions there are.
+    pub fn subscriptions(&self) -> usize {
+        self.subscribers.lock().len()
     }
 
     /// Fires an event; a time stamp is added. `data` must not be changed afterwards.
@@ -208,6 +231,9 @@ impl Bus {
         if let Some(log) = &*self.log.lock() {
             log.append(&fired);
         }
+        for tap in &*self.taps.lock() {
+            tap.offer(&fired);
+        }
         if let Some(local) = &*self.local.lock()
             && !fired.bytes.is_empty()
         {
@@ -224,8 +250,9 @@ impl Bus {
     pub fn subscribe(&self, prefix: &str, limit: usize) -> Subscription {
         let queue = Queue::new(limit);
         let subscriber = Subscriber { prefix: prefix.to_owned(), queue: Arc::downgrade(&queue) };
-        self.subscribers.lock().push(subscriber);
-        Subscription(queue)
+        let mut subscribers = self.subscribers.lock();
+        subscribers.push(subscriber);
+        Subscription { queue, first: self.next.load(Ordering::Relaxed) }
     }
 }
 

@@ -218,7 +218,9 @@ async fn answer(
         }));
     }
     match &request {
-        Request::Runner { fun, arg, kwarg, .. } => may(caller, "runner", fun, arg, kwarg)?,
+        Request::Runner { fun, arg, kwarg, .. } | Request::Orchestrate { fun, arg, kwarg, .. } => {
+            may(caller, "runner", fun, arg, kwarg)?;
+        }
         Request::Wheel { fun, arg, kwarg } => may(caller, "wheel", fun, arg, kwarg)?,
         _ => only_master_user(caller)?,
     }
@@ -301,6 +303,15 @@ async fn answer(
             let call = call(master, caller, fun, arg, kwarg);
             end(runners::wheel(master, call).await.into())
         }
+        Request::Orchestrate { jid, fun, arg, kwarg } => {
+            let mut call = call(master, caller, fun, arg, kwarg);
+            if !jid.is_empty() {
+                call.jid =
+                    Jid::new(&jid).map_err(|error| Refusal::invocation(error.to_string()))?;
+            }
+            end(runners::run(master, call).await.into())
+        }
+        Request::Ask { what, load } => end(ask(master, &what, load).await?),
         Request::Statistics => end(statistics(master)),
         Request::Hello
         | Request::Publish(_)
@@ -401,6 +412,11 @@ async fn follow(master: &Arc<Master>, id: u64, jid: &str, out: &Out) -> Result<A
     Ok(Answer::End(Value::Null))
 }
 
+/// Sends one item of an event stream; false when the program is gone.
+async fn event_item(out: &Out, id: u64, one: EventItem) -> bool {
+    item(out, id, one.write()).await
+}
+
 async fn events(
     master: &Arc<Master>,
     id: u64,
@@ -408,35 +424,15 @@ async fn events(
     after: Option<u64>,
     out: &Out,
 ) -> Result<Answer, Refusal> {
+    let ended = Ok(Answer::End(Value::Null));
     let subscription = master.bus.subscribe(prefix, EVENTS);
-    let seen = AtomicU64::new(0);
-    if let Some(mut cursor) = after {
-        // The log lags behind the bus by a moment; what it lacks is in the subscription.
-        loop {
-            let page = off(master, move |master| Ok(master.store.events(cursor, 1000)?)).await?;
-            let Some((last, _)) = page.last() else { break };
-            let first = page.first().map_or(0, |(first, _)| *first);
-            if cursor > 0 && first > cursor + 1 && seen.load(Ordering::Relaxed) == 0 {
-                let gap = EventItem::Gap { missed: first - cursor - 1 };
-                item(out, id, gap.write()).await;
-            }
-            cursor = *last;
-            seen.store(cursor, Ordering::Relaxed);
-            for (cursor, bytes) in page {
-                let Ok(event) = Event::decode(&bytes) else { continue };
-                if !event.tag.starts_with(prefix) {
-                    continue;
-                }
-                let one = EventItem::Event { cursor, tag: event.tag.into(), data: event.data };
-                if !item(out, id, one.write()).await {
-                    return Ok(Answer::End(Value::Null));
-                }
-            }
-        }
+    if let Some(after) = after
+        && !replay(master, id, prefix, after, subscription.first, out).await?
+    {
+        return ended;
     }
     while let Some(next) = subscription.next().await {
         let one = match next {
-            Item::One(event) if event.cursor <= seen.load(Ordering::Relaxed) => continue,
             Item::One(event) => EventItem::Event {
                 cursor: event.cursor,
                 tag: event.tag.as_str().into(),
@@ -444,11 +440,83 @@ async fn events(
             },
             Item::Gap(missed) => EventItem::Gap { missed },
         };
-        if !item(out, id, one.write()).await {
+        if !event_item(out, id, one).await {
             break;
         }
     }
-    Ok(Answer::End(Value::Null))
+    ended
+}
+
+/// Sends what the log has from after a cursor up to the first event that comes by itself, with a
+/// gap for whatever the log has not. False when the program is gone.
+async fn replay(
+    master: &Arc<Master>,
+    id: u64,
+    prefix: &str,
+    after: u64,
+    until: u64,
+    out: &Out,
+) -> Result<bool, Refusal> {
+    // The log lags behind the bus: wait until it has what was fired before the subscription.
+    if let Err(error) = master.store.write(Vec::new()).await {
+        tracing::warn!("The event log may be incomplete: {error}");
+    }
+    let mut cursor = after;
+    while cursor + 1 < until {
+        let from = cursor;
+        let page = off(master, move |master| Ok(master.store.events(from, 1000)?)).await?;
+        if page.is_empty() {
+            break;
+        }
+        for (at, bytes) in page {
+            if at >= until {
+                cursor = until - 1;
+                break;
+            }
+            // From the beginning (0) means from the oldest there is.
+            let missed = at - cursor - 1;
+            if missed > 0 && cursor > 0 && !event_item(out, id, EventItem::Gap { missed }).await {
+                return Ok(false);
+            }
+            cursor = at;
+            let Ok(event) = Event::decode(&bytes) else { continue };
+            if !event.tag.starts_with(prefix) {
+                continue;
+            }
+            let one = EventItem::Event { cursor, tag: event.tag.into(), data: event.data };
+            if !event_item(out, id, one).await {
+                return Ok(false);
+            }
+        }
+    }
+    let missed = until.saturating_sub(cursor + 1);
+    Ok(missed == 0 || cursor == 0 || event_item(out, id, EventItem::Gap { missed }).await)
+}
+
+/// Asks a part of the master. Blocking parts run on threads that may block.
+async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refusal> {
+    match what {
+        "reactor" => crate::reactor::answer(master, &load).await,
+        "queue" => off(master, move |master| master.queues.answer(&*master.store, &load)).await,
+        "resolve" => off(master, move |master| resolve(master, &load)).await,
+        "orchestration" => off(master, move |master| master.orchestration(&load)).await,
+        other => Err(Refusal::invocation(format!("the master has no part `{other}`"))),
+    }
+}
+
+/// Returns whom a target means, and who of them is there.
+fn resolve(master: &Master, load: &Dict) -> Result<Value, Error> {
+    let kind = load.get("tgt_type").map_or_else(|| "glob".into(), |kind| kind.to_str());
+    let found = master
+        .resolve(&load.get("tgt").unwrap_or_default(), &kind, None, Search::default())
+        .map_err(|error| Error::Other(error.to_string()))?;
+    let sorted = publish::sort(master, &found.minions);
+    Ok(dict! {
+        "connected" => Value::list(&sorted.connected), "absent" => Value::list(&sorted.absent),
+        "unsure" => Value::list(&sorted.unsure), "minions" => Value::list(&found.minions),
+        "missing" => Value::list(&found.missing),
+        "uptime" => master.started.elapsed().as_secs_f64(),
+    })
 }
 
 fn with_jid(job: StoredJob) -> Value {

@@ -9,7 +9,9 @@
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
 //! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `offline.rs`: jobs that wait
 //!   for minions; `returns.rs`: answers;
-//! - `bus.rs`: events; `upkeep.rs`: what has to be done now and then.
+//! - `bus.rs`: events; `reactor/`, `engines/`: what they lead to, and what brings them in;
+//!   `orchestration.rs`, `queues.rs`: what runners keep here;
+//! - `upkeep.rs`: what has to be done now and then.
 //!
 //! Who asks is known from the session and from nowhere else. Disk, RSA and rendering happen on
 //! blocking threads; what is awaited is the network and the store.
@@ -21,15 +23,20 @@ pub mod bus;
 mod clients;
 mod control;
 pub mod eauth;
+pub mod engines;
 mod jobs;
 mod keys;
 mod local_cache;
 mod offline;
+pub mod orchestration;
 mod presence;
 mod publish;
+mod queues;
+pub mod reactor;
 mod requests;
 mod returns;
 pub mod runners;
+mod schedule;
 mod secrets;
 mod service;
 pub mod settings;
@@ -42,7 +49,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU16, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
 };
 
@@ -123,6 +130,11 @@ pub struct Master {
     pub(crate) rendering: tokio::sync::Semaphore,
     publish_port: AtomicU16,
     pub(crate) presence_changed: tokio::sync::Notify,
+    pub reactor: Arc<reactor::Reactor>,
+    pub(crate) queues: queues::Queues,
+    pub(crate) started: std::time::Instant,
+    /// Set when the master is told to end: what breaks from then on is no result.
+    stopping: AtomicBool,
     pub counters: Counters,
 }
 
@@ -145,6 +157,11 @@ impl Counters {
 impl Master {
     pub(crate) fn publish_port(&self) -> u16 {
         self.publish_port.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether the master is going down.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Ends a user's token: a sign-out. Blocking.

@@ -233,14 +233,14 @@ fn allocate(master: &Master, wish: &Wish) -> Result<Jid, Refusal> {
     Jid::new(&wish.jid).map_err(|error| Refusal::invocation(error.to_string()))
 }
 
-struct Sorted {
-    connected: Vec<SmolStr>,
-    absent: Vec<SmolStr>,
-    unsure: Vec<SmolStr>,
+pub(crate) struct Sorted {
+    pub(crate) connected: Vec<SmolStr>,
+    pub(crate) absent: Vec<SmolStr>,
+    pub(crate) unsure: Vec<SmolStr>,
 }
 
 /// Sorts the expected minions by what is known about their connection.
-fn sort(master: &Master, minions: &[SmolStr]) -> Sorted {
+pub(crate) fn sort(master: &Master, minions: &[SmolStr]) -> Sorted {
     let mut sorted = Sorted { connected: Vec::new(), absent: Vec::new(), unsure: Vec::new() };
     for id in minions {
         let list = if master.hub.is_connected(id) {

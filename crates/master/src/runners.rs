@@ -1,13 +1,16 @@
 //! Runners: functions that run in the master. The seam; the functions themselves live elsewhere.
 //!
-//! Every call fires `salt/run/<jid>/new` and `…/ret`, as Salt does, whoever asked for it.
+//! Every call fires `salt/run/<jid>/new` and `…/ret`, as Salt does, whoever asked for it. An
+//! orchestration is written down before it begins and until it has ended (`orchestration.rs`), and
+//! goes on when whoever asked for it goes away.
 
 use std::sync::Arc;
 
+use halite_store::Op;
 use halite_value::{Dict, SmolStr, Value, entries};
 use halite_wire::{Jid, Tag};
 
-use crate::{Error, Master, blocking};
+use crate::{Error, Master, blocking, orchestration};
 
 /// A call of a runner or wheel function.
 #[derive(Clone, Debug)]
@@ -30,6 +33,12 @@ pub struct Outcome {
 pub trait Runners: Send + Sync {
     /// Runs a function; `None` if there is none of that name.
     fn run(&self, master: &Arc<Master>, call: &Call) -> Option<Outcome>;
+
+    /// Runs an execution function on the master's machine (reactions of the kind `caller`).
+    fn execution(&self, master: &Arc<Master>, call: &Call) -> Option<Outcome> {
+        let _ = (master, call);
+        None
+    }
 }
 
 /// No runners at all.
@@ -41,16 +50,27 @@ impl Runners for NoRunners {
     }
 }
 
-/// Runs a runner, with its events. Returns the data of the last one.
+/// Runs a runner, with its events. Returns the data of the last one. Goes on if dropped.
 pub async fn run(master: &Arc<Master>, call: Call) -> Dict {
-    let tag = Tag::RunNew(call.jid.to_string());
-    let end = Tag::RunReturn(call.jid.to_string());
     let owner = master.clone();
-    with_events(master, "runner", &tag, &end, call, move |call| {
-        let runners = owner.runners.clone();
-        runners.run(&owner, call)
+    let jid = call.jid.clone();
+    let running = tokio::spawn(async move {
+        let _open = match orchestration::is_one(&call.function) {
+            true => Some(owner.open_orchestration(&call).await),
+            false => None,
+        };
+        let tag = Tag::RunNew(call.jid.to_string());
+        let end = Tag::RunReturn(call.jid.to_string());
+        let worker = owner.clone();
+        with_events(&owner, "runner", &tag, &end, call, move |call| {
+            let runners = worker.runners.clone();
+            runners.run(&worker, call)
+        })
+        .await
+    });
+    running.await.unwrap_or_else(|error| entries! {
+        "jid" => &jid, "success" => false, "return" => format!("the runner ended in a panic: {error}"),
     })
-    .await
 }
 
 /// Runs a wheel function, with its events. Returns the data of the last one.
@@ -111,5 +131,33 @@ async fn with_events(
     let data = about();
     data.insert("return", outcome.value);
     data.insert("success", outcome.success);
+    // What broke because the master ends is no result; an orchestration will have one later.
+    if master.is_stopping() {
+        return data;
+    }
+    keep(master, &call, &fun, &data).await;
     master.bus.fire(end.to_string(), data).data.clone()
+}
+
+/// Keeps the result where `jobs.lookup_jid` finds it, as Salt's runners do.
+async fn keep(master: &Arc<Master>, call: &Call, fun: &str, data: &Dict) {
+    if !master.settings.opts.bool("job_cache") {
+        return;
+    }
+    let id = &master.settings.id;
+    let jid = call.jid.to_string();
+    let load = entries! {
+        "fun" => fun, "arg" => fun_args(&call.args, &call.kwargs), "tgt" => id, "tgt_type" => "list", "ret" => "",
+        "jid" => &call.jid, "user" => &call.user, "minions" => Value::list([id]),
+        "kwargs" => Value::dict(),
+    };
+    let kept = data.shallow_copy();
+    kept.insert("id", id);
+    let ops = vec![
+        Op::Job { jid: jid.clone(), load: load.into() },
+        Op::Return { jid, minion: id.to_string(), load: kept.into() },
+    ];
+    if let Err(error) = master.store.write(ops).await {
+        tracing::warn!("The result of {fun} is not kept: {error}");
+    }
 }

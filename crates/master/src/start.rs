@@ -29,10 +29,12 @@ use crate::{
     admission::Admission,
     blocking,
     bus::{Bus, Fired, Log},
-    control, eauth,
+    control, eauth, engines,
     local_cache::LocalCache,
     offline::Offline,
+    orchestration,
     presence::{Kind, Presence},
+    queues, reactor,
     runners::{NoRunners, Runners},
     secrets::Secrets,
     service::Door,
@@ -48,6 +50,12 @@ pub struct Parts {
     pub wheel: Option<Arc<dyn Runners>>,
     /// Further ways of external authentication, by name.
     pub authenticators: eauth::Systems,
+    /// Renders what the reactor reacts with.
+    pub rendering: Option<Arc<dyn reactor::Rendering>>,
+    /// Engines beyond the built-in ones.
+    pub engines: Option<Arc<dyn engines::Engines>>,
+    /// Event returners (`event_return`).
+    pub event_returner: Option<Arc<dyn engines::EventReturner>>,
 }
 
 /// A master that runs. Dropping it stops it.
@@ -70,6 +78,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        self.master.stopping.store(true, Ordering::Relaxed);
         self.server.stop();
         for task in &self.tasks {
             task.abort();
@@ -156,8 +165,10 @@ fn raise_descriptors(settings: &Settings) {
 }
 
 /// Brings a master up.
-pub async fn start(settings: Settings, parts: Parts) -> Result<Running, Error> {
+pub async fn start(settings: Settings, mut parts: Parts) -> Result<Running, Error> {
     let hub = Hub::new();
+    let more = parts.engines.take();
+    let event_returner = parts.event_returner.take();
     let made = hub.clone();
     let master = blocking(move || prepare(settings, parts, made)).await??;
     let master = Arc::new(master);
@@ -197,11 +208,16 @@ pub async fn start(settings: Settings, parts: Parts) -> Result<Running, Error> {
         files.push(path);
     }
     files.extend(write_pid(settings)?);
-    let tasks = vec![
+    let mut tasks = vec![
         tokio::spawn(pull(master.clone(), puller)),
         tokio::spawn(upkeep::run(master.clone())),
+        tokio::spawn(crate::schedule::run(master.clone())),
         control,
     ];
+    tasks.extend(reactor::start(&master));
+    tasks.extend(engines::start(&master, more.as_deref()));
+    tasks.extend(event_returner.map(|returner| engines::return_events(&master, returner)));
+    tasks.push(tokio::spawn(orchestration::resume(master.clone())));
     Ok(Running { master, server, tasks, files })
 }
 
@@ -281,7 +297,12 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
     let buffer = file_options.buffer_size;
     let host = Arc::new(halite_host::Os::new());
     let roots = Roots::new(host, file_options);
+    let reactor = Arc::new(reactor::Reactor::new(opts, store.clone(), parts.rendering));
     Ok(Master {
+        reactor,
+        queues: queues::Queues::default(),
+        started: std::time::Instant::now(),
+        stopping: false.into(),
         admission: Admission::new(opts, keys.autosign_dir()),
         files: Arc::new(FileServer::new(vec![Arc::new(roots)], buffer)),
         pillar: parts.pillar.unwrap_or_else(|| Arc::new(EmptyPillar)),

@@ -1,6 +1,6 @@
 //! Many bad frames at once, and good clients beside them.
 //!
-//! `HALITE_FRAMES` sets how many mutated requests are sent (20,000 unless told; the nightly run takes
+//! `HALITE_FRAMES` sets how many mutated requests are sent (100,000 unless told; the nightly run takes
 //! a million). They are made from good ones of every kind by a seeded generator, so a failure can be
 //! repeated: it names the seed.
 
@@ -58,7 +58,7 @@ fn mutated(good: &[u8], random: &mut Random) -> Bytes {
 }
 
 fn frames() -> usize {
-    std::env::var("HALITE_FRAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)
+    std::env::var("HALITE_FRAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
 }
 
 #[tokio::test(flavor = "multi_thread")]

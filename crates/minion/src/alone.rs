@@ -5,18 +5,19 @@ use std::{path::PathBuf, sync::Arc};
 use halite_spec::{Cx, Error, Event, Host, Refresh, Result};
 use halite_value::{Dict, Value};
 
-use crate::{Link, proc};
+use crate::{Link, daemon::bus, proc};
 
 /// The link of a minion that has no master.
 pub struct Alone {
     host: Arc<dyn Host>,
     folder: PathBuf,
+    opts: Dict,
 }
 
 impl Alone {
     pub fn new(host: Arc<dyn Host>, opts: &Dict) -> Self {
         let cache = opts.get("cachedir").unwrap_or_default().to_str();
-        Self { host, folder: PathBuf::from(cache.as_str()).join("proc") }
+        Self { host, folder: PathBuf::from(cache.as_str()).join("proc"), opts: opts.clone() }
     }
 }
 
@@ -37,6 +38,21 @@ impl Link for Alone {
 
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
         proc::signal(&*self.host, &self.folder, jid, signal, || false)
+    }
+
+    /// A daemon may run on this machine all the same.
+    fn ask_daemon(
+        &self,
+        _: &Cx,
+        tag: &str,
+        request: &Dict,
+        reply: Option<&str>,
+    ) -> Result<Option<Dict>> {
+        let asked = bus::ask_daemon_now(&self.opts, tag, request, reply);
+        Ok(asked.unwrap_or_else(|error| {
+            tracing::debug!("no daemon to ask {tag}: {error}");
+            None
+        }))
     }
 
     fn refreshed(&self, _: &Cx, _: Refresh) -> Result<()> {

@@ -6,8 +6,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use halite_returners::Options;
 use halite_spec::{Call, Cx, Error, Files, Host, Job, Result};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, entries};
 
 use crate::{Engine, Link, Parts, Rendering, Sources, proc::Record, registry::Native};
 
@@ -75,6 +76,25 @@ impl Caller {
         record.end(cx);
         let ret = result?;
         Ok(Outcome { retcode: retcode(cx, &ret), ret, out: None })
+    }
+}
+
+impl Caller {
+    /// Hands what a function gave to the returners that are asked for (`return`).
+    pub fn return_to(&self, function: &str, call: &Call, outcome: &Outcome) {
+        let cx = &self.cx;
+        let Some(names) = cx.opt("return").filter(Value::truthy) else { return };
+        let names = names.items_of_sequence().unwrap_or_else(|| vec![names]);
+        let names: Vec<_> = names.iter().map(Value::to_str).collect();
+        let args = halite_wire::Args { args: call.args.clone(), kwargs: call.kwargs.clone() };
+        let ret = entries! {
+            "jid" => &cx.job.jid, "id" => cx.id(), "fun" => function, "fun_args" => args.write(),
+            "return" => &outcome.ret, "retcode" => outcome.retcode,
+            "success" => outcome.retcode == 0,
+        };
+        let options = Options::given(cx.opt("return_config"), cx.opt("return_kwargs"));
+        let names = names.iter().flat_map(|name| name.split(','));
+        halite_returners::deliver_all(cx, names, &options, &ret);
     }
 }
 

@@ -56,6 +56,18 @@ pub trait Link: Send + Sync {
 
     /// Told after something was loaded anew, so that a daemon follows.
     fn refreshed(&self, cx: &Cx, what: Refresh) -> Result<()>;
+
+    /// Asks the daemon of this machine; `None` when there is none.
+    fn ask_daemon(
+        &self,
+        cx: &Cx,
+        tag: &str,
+        request: &Dict,
+        reply: Option<&str>,
+    ) -> Result<Option<Dict>> {
+        let _ = (cx, tag, request, reply);
+        Ok(None)
+    }
 }
 
 /// What an [`Engine`] is made of.
@@ -186,6 +198,16 @@ impl Runtime for Engine {
         self.parts.rendering.compile(cx, template)
     }
 
+    fn call_extension(
+        &self,
+        cx: &Cx,
+        kind: &str,
+        function: &str,
+        call: Call,
+    ) -> Result<Option<Value>> {
+        crate::python::extension(&*self.parts.rendering, cx, kind, function, call)
+    }
+
     fn fire(&self, cx: &Cx, event: Event) -> Result<bool> {
         self.parts.link.fire(cx, event)
     }
@@ -236,6 +258,16 @@ impl Runtime for Engine {
 
     fn running(&self) -> Vec<Value> {
         self.parts.link.running(None)
+    }
+
+    fn ask_daemon(
+        &self,
+        cx: &Cx,
+        tag: &str,
+        request: &Dict,
+        reply: Option<&str>,
+    ) -> Result<Option<Dict>> {
+        self.parts.link.ask_daemon(cx, tag, request, reply)
     }
 
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {

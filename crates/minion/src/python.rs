@@ -416,34 +416,34 @@ impl Python {
     }
 }
 
-/// Hands a return to a returner: the user's, or one of an installed package.
-pub fn give_to(
+/// Calls a user's function of a kind that is not called by name elsewhere, or one of an installed
+/// package; `None` if nobody has it.
+pub fn extension(
     rendering: &dyn crate::Rendering,
     cx: &Cx,
-    name: &str,
-    ret: &Dict,
-) -> std::result::Result<(), String> {
-    let missing = || {
-        format!("Returner {name}.returner could not be loaded: '{name}.returner' is not available.")
-    };
-    let python = rendering.python().ok_or_else(missing)?;
-    let function = format!("{name}.returner");
+    kind: &str,
+    function: &str,
+    call: Call,
+) -> Result<Option<Value>> {
+    let Some(python) = rendering.python() else { return Ok(None) };
     python.remember(cx);
-    let there = match python.find(cx, "returners", &function) {
+    let there = match python.find(cx, kind, function) {
         Found::Function => true,
         Found::Missing(reason) if !reason.is_empty() => {
-            return Err(format!("Returner {function} could not be loaded: {reason}"));
+            return Err(Error::Unavailable { function: function.into(), reason });
         }
         Found::Missing(_) => false,
-        Found::Nothing => python.package_has(cx, "returners", &function),
+        Found::Nothing => python.package_has(cx, kind, function),
     };
     if !there {
-        return Err(missing());
+        return Ok(None);
     }
-    python
-        .ask(cx, &function, "returner", vec![name.into(), ret.into()])
-        .map(drop)
-        .map_err(|error| format!("The return failed for job {}: {error}", cx.job.jid))
+    if kind == "returners"
+        && let (Some(name), Some(ret)) = (function.strip_suffix(".returner"), call.args.first())
+    {
+        return python.ask(cx, function, "returner", vec![name.into(), ret.clone()]).map(Some);
+    }
+    python.call(cx, kind, function, call).map(Some)
 }
 
 /// Tells whether the binary has a function.

@@ -223,9 +223,12 @@ impl Engine {
             max_parallel: cx
                 .opt("state_max_parallel")
                 .and_then(|max| max.to_int())
-                .and_then(|max| usize::try_from(max).ok()),
+                .and_then(|max| usize::try_from(max).ok())
+                // Salt's default, 0, is no limit.
+                .filter(|max| *max > 0),
             mock: request.extra.get("mock").is_some_and(|mock| mock.truthy()),
             strict,
+            journal: request.journal.clone(),
         };
         Run::new(cx, graph, places, Arc::clone(&self.parts.states), options).run()
     }

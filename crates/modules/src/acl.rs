@@ -13,7 +13,7 @@ module! {
 /// The kinds of entries, by every name people give them: the letter, and whether it is a default.
 pub fn kind_of(acl_type: &str) -> Option<(&'static str, bool)> {
     let (kind, default) = match acl_type.split_once(':') {
-        Some((prefix, kind)) if matches!(prefix, "d" | "default") => (kind, true),
+        Some(("d" | "default", kind)) => (kind, true),
         Some(_) => return None,
         None => (acl_type, false),
     };

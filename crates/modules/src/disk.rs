@@ -246,7 +246,7 @@ pub fn dump(
         return Ok(false.into());
     }
     let wanted: Option<Vec<String>> = args
-        .filter(|args| args.truthy())
+        .filter(Value::truthy)
         .map(|args| args.items_of_sequence().unwrap_or_else(|| vec![args]))
         .map(|list| list.iter().map(Value::to_string).collect());
     let ret = Dict::new();
@@ -539,10 +539,7 @@ pub fn iostat(
         if first.trim_end_matches(':') == "Device" {
             fields = rest.iter().map(|word| (*word).to_owned()).collect();
         } else if !fields.is_empty() && rest.len() == fields.len() {
-            let own = match sums.get_or_insert_with(*first, Value::dict) {
-                Value::Dict(own) => own,
-                _ => continue,
-            };
+            let Value::Dict(own) = sums.get_or_insert_with(*first, Value::dict) else { continue };
             for (field, value) in fields.iter().zip(rest) {
                 let value: f64 = value.replace(',', ".").parse().unwrap_or(0.0);
                 let sum = own.get(field.as_str()).and_then(|sum| sum.as_float()).unwrap_or(0.0);

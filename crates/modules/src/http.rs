@@ -91,10 +91,8 @@ fn rendered(cx: &Cx, given: &Given, text: String, kind: &str) -> Result<String> 
         return Ok(text);
     }
     let engine = given.text(&format!("{kind}_renderer")).unwrap_or_else(|| "jinja".into());
-    let context = match given.get("template_dict") {
-        Some(Value::Dict(context)) => context,
-        _ => Dict::new(),
-    };
+    // As Salt: without values to put in there is nothing to render.
+    let Some(Value::Dict(context)) = given.get("template_dict") else { return Ok(text) };
     let saltenv = cx.saltenv();
     let template = Template { engine, text, source: None, saltenv, sls: None, context };
     cx.runtime.render(cx, &template)

@@ -50,16 +50,17 @@ fn split(text: &str, iface: &str) -> (Vec<String>, String) {
                     own.push(format!("{}\n", words.join(" ")));
                     continue;
                 }
-                [verb, names @ ..] if *verb == "auto" || verb.starts_with("allow-") => {
-                    if names.contains(&iface) {
-                        own.push(format!("{verb} {iface}\n"));
-                        let left: Vec<&str> =
-                            names.iter().copied().filter(|name| *name != iface).collect();
-                        if !left.is_empty() {
-                            others += &format!("{verb} {}\n", left.join(" "));
-                        }
-                        continue;
+                [verb, names @ ..]
+                    if (*verb == "auto" || verb.starts_with("allow-"))
+                        && names.contains(&iface) =>
+                {
+                    own.push(format!("{verb} {iface}\n"));
+                    let left: Vec<&str> =
+                        names.iter().copied().filter(|name| *name != iface).collect();
+                    if !left.is_empty() {
+                        others += &format!("{verb} {}\n", left.join(" "));
                     }
+                    continue;
                 }
                 _ => {}
             }

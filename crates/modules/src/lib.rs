@@ -13,6 +13,8 @@ pub mod aliases;
 pub mod alternatives;
 pub mod apache;
 pub mod archive;
+pub mod at;
+pub mod beacons;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -32,6 +34,7 @@ pub mod gem;
 pub mod git;
 pub mod grains;
 pub mod group;
+pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
@@ -65,6 +68,7 @@ pub mod rabbitmq;
 pub mod random;
 pub mod salt_version;
 pub mod saltutil;
+pub mod schedule;
 pub mod sdb;
 pub mod selinux;
 pub mod service;
@@ -91,6 +95,8 @@ pub static ALL: &[&Module] = &[
     &alternatives::MODULE,
     &apache::MODULE,
     &archive::MODULE,
+    &at::MODULE,
+    &beacons::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -110,6 +116,7 @@ pub static ALL: &[&Module] = &[
     &git::MODULE,
     &grains::MODULE,
     &group::MODULE,
+    &haproxy::MODULE,
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
@@ -143,6 +150,7 @@ pub static ALL: &[&Module] = &[
     &random::MODULE,
     &salt_version::MODULE,
     &saltutil::MODULE,
+    &schedule::MODULE,
     &sdb::MODULE,
     &selinux::MODULE,
     &service::MODULE,

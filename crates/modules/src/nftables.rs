@@ -51,7 +51,7 @@ fn set_of(value: &Value) -> String {
 
 /// Makes a rule of names and values; an error text when they do not fit together.
 pub fn build(family: &str, kwargs: &Dict) -> Result<String, String> {
-    let get = |name: &str| kwargs.get(name).filter(|value| value.truthy());
+    let get = |name: &str| kwargs.get(name).filter(Value::truthy);
     let words = family_of(family);
     let mut rule = String::new();
     let mut add = |text: String| {
@@ -184,7 +184,7 @@ pub fn build_rule(
         Ok(rule) => rule,
         Err(text) => return Ok(said(false, text)),
     };
-    let whole = full.is_some_and(|full| full.truthy() && full.to_string() != "False");
+    let whole = full.is_some_and(|full| full.truthy() && full.as_str() != Some("False"));
     let shown = if whole {
         let (Some(table), Some(chain), Some(command)) = (table, chain, command) else {
             return Ok(said(false, "Table, chain and command need to be specified"));

@@ -427,7 +427,7 @@ pub fn ping_master(
 ) -> Result<bool> {
     let host = match master.filter(|master| !master.is_empty()) {
         Some(master) => master,
-        None => cx.opt_str("master").map(Into::into).unwrap_or_else(|| "salt".to_owned()),
+        None => cx.opt_str("master").map_or_else(|| "salt".to_owned(), Into::into),
     };
     let port = cx.opt("master_port").or_else(|| cx.opt("ret_port")).and_then(|port| port.as_int());
     let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(4506);

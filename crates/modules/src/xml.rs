@@ -489,7 +489,7 @@ mod tests {
     fn decodes_as_http_query_does() {
         let root = parse("<r><a k=\"1\">t</a><b><c>1</c><c>2</c><d x=\"y\"/></b></r>").unwrap();
         let values: Vec<String> =
-            root.children.iter().map(|child| child.to_value().repr().to_string()).collect();
+            root.children.iter().map(|child| child.to_value().repr()).collect();
         assert_eq!(values, ["{'a': 't'}", "{'c': ['1', {'c': '2'}], 'd': None}"]);
     }
 }

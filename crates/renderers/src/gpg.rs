@@ -123,12 +123,13 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        let error = gpg(true).value(sealed("bad").into()).unwrap_err().to_string();
+        let error = gpg(true).value(Value::from(sealed("bad"))).unwrap_err().to_string();
         assert!(
             error.starts_with("Could not decrypt cipher b'-----BEGIN PGP MESSAGE-----\\n"),
             "{error}"
         );
         assert!(error.ends_with("received: b'gpg: no'"), "{error}");
-        assert_eq!(gpg(false).value(sealed("bad").into()).unwrap(), sealed("bad").trim().into());
+        let kept = gpg(false).value(Value::from(sealed("bad"))).unwrap();
+        assert_eq!(kept, Value::from(sealed("bad").trim()));
     }
 }

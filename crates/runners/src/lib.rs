@@ -22,12 +22,17 @@ mod master;
 pub mod r#match;
 pub mod mine;
 pub mod pillar;
+pub mod queue;
+pub mod reactor;
 pub mod salt;
+pub mod saltmod;
 pub mod saltutil;
 pub mod state;
+mod steps;
 pub mod survey;
 pub mod test;
 pub mod wheel;
+mod work;
 
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
@@ -45,6 +50,8 @@ pub static ALL: &[&Module] = &[
     &r#match::MODULE,
     &mine::MODULE,
     &pillar::MODULE,
+    &queue::MODULE,
+    &reactor::MODULE,
     &salt::MODULE,
     &saltutil::MODULE,
     &state::MODULE,
@@ -52,6 +59,9 @@ pub static ALL: &[&Module] = &[
     &test::MODULE,
 ];
 // gen:end
+
+pub use master::answer;
+pub use saltmod::STATES;
 
 /// The tag of a local event whose data is to be printed.
 pub const PRINT: &str = "halite/print";

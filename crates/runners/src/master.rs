@@ -38,3 +38,35 @@ pub(crate) fn progress(cx: &Cx, data: Dict) -> Result<()> {
     let event = Event { tag: "progress".into(), data: data.into(), pretag: None, local: false };
     cx.runtime.clone().fire(cx, event).map(drop)
 }
+
+/// Answers what execution functions on the master's machine ask of it (`saltutil.runner` in a
+/// template, say); `None` if the question is another.
+pub fn answer(cx: &Cx, load: &Value) -> Option<Result<Value>> {
+    let text = |name: &str| load.get(name).map(|value| value.to_str()).unwrap_or_default();
+    let arg = || load.get("arg").and_then(|arg| arg.items_of_sequence()).unwrap_or_default();
+    let kwarg = || match load.get("kwarg") {
+        Some(Value::Dict(kwarg)) => kwarg,
+        _ => Dict::new(),
+    };
+    let request = match text("cmd").as_str() {
+        "halite_runner" => {
+            let (fun, arg, kwarg) = (text("fun"), arg(), kwarg());
+            Request::Runner { fun, arg, kwarg, asynchronous: false }
+        }
+        "halite_wheel" => Request::Wheel { fun: text("fun"), arg: arg(), kwarg: kwarg() },
+        "halite_cmd" => {
+            let mut arg = arg();
+            let kwarg = kwarg();
+            if !kwarg.is_empty() {
+                kwarg.insert("__kwarg__", true);
+                arg.push(kwarg.into());
+            }
+            let fun = load.get("fun").unwrap_or_default();
+            let tgt = load.get("tgt").unwrap_or_default();
+            let job = Job { arg, ret: text("ret"), ..Job::new(tgt, &text("tgt_type"), fun) };
+            return Some(run(cx, &job, None).map(|outcome| outcome.returns().into()));
+        }
+        _ => return None,
+    };
+    Some(ask(cx, &request))
+}

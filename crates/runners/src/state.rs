@@ -1,15 +1,396 @@
-//! `state`: events as they happen.
+//! `state`: orchestrations, and events as they happen.
+//!
+//! An orchestration is a state run of the master itself, with the states of `saltmod.rs` beside the
+//! usual ones. In a running master it is written down step by step (`steps.rs`).
+
+use std::{sync::Arc, time::Duration};
 
 use halite_client::{EventItem, Request};
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Call, Cx, Error, Rest, Result, StateRequest, Strings, What, function, module};
 use halite_target::fnmatch::fnmatch;
-use halite_value::json;
+use halite_value::{Dict, Value, dict, entries, json};
 
-use crate::master;
+use crate::{master, steps::Journal};
 
 module! {
-    /// Events as they happen.
-    "state": event,
+    /// Orchestrations, and events as they happen.
+    "state": event, orchestrate, orch, sls, orchestrate_single, single, orchestrate_high, high,
+    orchestrate_show_sls, orch_show_sls, pause, resume, rm_pause, soft_kill,
+}
+
+/// Runs what was asked for, from the journal if an earlier master began it.
+fn run(cx: &Cx, request: StateRequest) -> Result<Value> {
+    let opened = Journal::open(cx);
+    let states = cx.runtime.states();
+    let high = match opened.as_ref().and_then(|(_, plan)| plan.clone()) {
+        Some(high) => high,
+        None => {
+            let extra = request.extra.shallow_copy();
+            extra.insert("form", "high");
+            let shown = states.show(cx, &StateRequest { extra, ..request.clone() })?;
+            let Value::Dict(high) = shown else { return Ok(shown) };
+            if let Some((journal, _)) = &opened {
+                journal.set_plan(&high)?;
+            }
+            high
+        }
+    };
+    let journal = opened.map(|(journal, _)| Arc::new(journal) as Arc<dyn halite_spec::Journal>);
+    states.apply(cx, &StateRequest { what: What::High(high.into()), journal, ..request })
+}
+
+/// The return of an orchestration: under the master's name, with the code for the shell.
+fn told(cx: &Cx, returns: Value) -> Value {
+    let well = matches!(returns, Value::Dict(_)) && cx.job.retcode() == 0;
+    dict! {
+        "data" => entries! { cx.id() => returns }, "outputter" => "highstate",
+        "retcode" => i64::from(!well),
+    }
+}
+
+struct Options {
+    saltenv: Option<String>,
+    test: Option<bool>,
+    exclude: Option<Value>,
+    pillar: Option<Dict>,
+    pillarenv: Option<String>,
+    orchestration_jid: Option<Value>,
+}
+
+fn request(cx: &Cx, what: What, options: Options) -> StateRequest {
+    let extra = Dict::new();
+    let jid = options.orchestration_jid.unwrap_or_else(|| cx.job.jid.as_str().into());
+    extra.insert("orchestration_jid", jid);
+    StateRequest {
+        saltenv: options.saltenv,
+        test: options.test,
+        exclude: options.exclude.unwrap_or_default(),
+        // The master's own pillar, compiled anew for each run.
+        pillar: Some(options.pillar.unwrap_or_default()),
+        pillarenv: options.pillarenv,
+        concurrent: true,
+        extra,
+        ..StateRequest::new(what)
+    }
+}
+
+/// Run an orchestration: states of the master, with steps on minions.
+///
+/// ```console
+/// $ salt-run state.orchestrate orch.deploy pillar='{"version": "1.4.2"}'
+/// ```
+///
+/// A step succeeds only if every minion it was meant for returned, and well, or the step permits
+/// otherwise. In a running master every step is written down: after a crash the run goes on with
+/// the next step.
+#[function]
+pub fn orchestrate(
+    cx: &Cx,
+    /// SLS files.
+    mods: Strings,
+    /// The environment of the files.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Only tell what would be done.
+    test: Option<bool>,
+    /// SLS files or ids to leave out.
+    exclude: Option<Value>,
+    /// Pillar for this run.
+    pillar: Option<Dict>,
+    /// The environment of the pillar.
+    pillarenv: Option<String>,
+    /// How the pillar given is encrypted.
+    pillar_enc: Option<String>,
+    /// The orchestration this belongs to.
+    orchestration_jid: Option<Value>,
+) -> Result<Value> {
+    if pillar_enc.is_some() {
+        return Err(Error::failed("pillar_enc is not built yet"));
+    }
+    let saltenv = Some(saltenv);
+    let options = Options { saltenv, test, exclude, pillar, pillarenv, orchestration_jid };
+    let returns = run(cx, request(cx, What::Sls(mods.0), options))?;
+    Ok(told(cx, returns))
+}
+
+/// Run an orchestration: the short name of `orchestrate`.
+///
+/// ```console
+/// $ salt-run state.orch orch.deploy
+/// ```
+#[function]
+pub fn orch(cx: &Cx, rest: Rest) -> Result<Value> {
+    (orchestrate::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
+}
+
+/// Run an orchestration: the old name of `orchestrate`.
+///
+/// ```console
+/// $ salt-run state.sls orch.deploy
+/// ```
+#[function]
+pub fn sls(cx: &Cx, rest: Rest) -> Result<Value> {
+    (orchestrate::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
+}
+
+/// Run a single state on the master.
+///
+/// ```console
+/// $ salt-run state.orchestrate_single fun=salt.function name=test.ping tgt='web*'
+/// ```
+#[function]
+pub fn orchestrate_single(
+    cx: &Cx,
+    /// The state.
+    fun: String,
+    /// What it is about.
+    name: String,
+    /// Only tell what would be done.
+    test: Option<bool>,
+    /// Wait for other runs.
+    queue: Option<Value>,
+    /// Pillar for this run.
+    pillar: Option<Dict>,
+    /// Its arguments.
+    rest: Rest,
+) -> Result<Value> {
+    let _ = queue;
+    let body: Vec<Value> = rest
+        .kwargs
+        .entries()
+        .into_iter()
+        .filter(|(key, _)| !key.to_str().starts_with("__"))
+        .map(|(key, value)| Value::from(entries! { key => value }))
+        .collect();
+    let (state, function) = fun.split_once('.').ok_or_else(|| {
+        Error::failed(format!("`{fun}` is no state: module.function is expected"))
+    })?;
+    let mut arguments = vec![Value::from(function)];
+    arguments.extend(body);
+    let high = entries! { name => entries! {
+        state => arguments, "__sls__" => Value::Null, "__env__" => "base",
+    } };
+    let options = Options {
+        saltenv: None,
+        test,
+        exclude: None,
+        pillar,
+        pillarenv: None,
+        orchestration_jid: None,
+    };
+    let returns = run(cx, request(cx, What::High(high.into()), options))?;
+    Ok(entries! { cx.id() => returns }.into())
+}
+
+/// Run a single state on the master: the short name of `orchestrate_single`.
+///
+/// ```console
+/// $ salt-run state.single fun=test.nop name=foo
+/// ```
+#[function]
+pub fn single(cx: &Cx, rest: Rest) -> Result<Value> {
+    (orchestrate_single::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
+}
+
+/// Run high data on the master.
+///
+/// ```console
+/// $ salt-run state.orchestrate_high '{stage_one: {salt.state: [{tgt: "db*"}, {sls: [stage_one]}]}}'
+/// ```
+#[function]
+pub fn orchestrate_high(
+    cx: &Cx,
+    /// The data: id → state → arguments.
+    data: Dict,
+    /// Only tell what would be done.
+    test: Option<bool>,
+    /// Wait for other runs.
+    queue: Option<Value>,
+    /// Pillar for this run.
+    pillar: Option<Dict>,
+) -> Result<Value> {
+    let _ = queue;
+    let high = Dict::new();
+    for (id, body) in &data {
+        let Value::Dict(body) = body else {
+            high.insert(id, body);
+            continue;
+        };
+        let unfolded = Dict::new();
+        for (state, arguments) in &body {
+            let name = state.to_str();
+            // `salt.state: [...]` is written `salt: [state, ...]` in high data.
+            match (name.split_once('.'), arguments.items_of_sequence()) {
+                (Some((module, function)), Some(arguments)) => {
+                    let mut list = vec![Value::from(function)];
+                    list.extend(arguments);
+                    unfolded.insert(module, list);
+                }
+                _ => {
+                    unfolded.insert(state, arguments);
+                }
+            }
+        }
+        for (key, value) in [("__sls__", Value::Null), ("__env__", "base".into())] {
+            if !unfolded.contains(key) {
+                unfolded.insert(key, value);
+            }
+        }
+        high.insert(id, unfolded);
+    }
+    let options = Options {
+        saltenv: None,
+        test,
+        exclude: None,
+        pillar,
+        pillarenv: None,
+        orchestration_jid: None,
+    };
+    let returns = run(cx, request(cx, What::High(high.into()), options))?;
+    Ok(entries! { cx.id() => returns }.into())
+}
+
+/// Run high data on the master: the short name of `orchestrate_high`.
+///
+/// ```console
+/// $ salt-run state.high '{x: {test.nop: []}}'
+/// ```
+#[function]
+pub fn high(cx: &Cx, rest: Rest) -> Result<Value> {
+    (orchestrate_high::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
+}
+
+/// Show what an orchestration consists of, and run nothing.
+///
+/// ```console
+/// $ salt-run state.orchestrate_show_sls orch.deploy
+/// ```
+#[function]
+pub fn orchestrate_show_sls(
+    cx: &Cx,
+    /// SLS files.
+    mods: Strings,
+    /// The environment of the files.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Only tell what would be done.
+    test: Option<bool>,
+    /// Wait for other runs.
+    queue: Option<Value>,
+    /// Pillar for this run.
+    pillar: Option<Dict>,
+    /// The environment of the pillar.
+    pillarenv: Option<String>,
+    /// How the pillar given is encrypted.
+    pillar_enc: Option<String>,
+) -> Result<Value> {
+    let _ = (queue, pillar_enc);
+    let options = Options {
+        saltenv: Some(saltenv),
+        test,
+        exclude: None,
+        pillar,
+        pillarenv,
+        orchestration_jid: None,
+    };
+    let request = request(cx, What::Sls(mods.0), options);
+    request.extra.insert("form", "high");
+    let high = cx.runtime.states().show(cx, &request)?;
+    Ok(entries! { cx.id() => high }.into())
+}
+
+/// Show what an orchestration consists of: the short name of `orchestrate_show_sls`.
+///
+/// ```console
+/// $ salt-run state.orch_show_sls orch.deploy
+/// ```
+#[function]
+pub fn orch_show_sls(cx: &Cx, rest: Rest) -> Result<Value> {
+    (orchestrate_show_sls::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
+}
+
+fn on_run(
+    cx: &Cx,
+    function: &str,
+    jid: &str,
+    state_id: Option<String>,
+    more: Dict,
+) -> Result<Value> {
+    if let Some(id) = state_id {
+        more.insert("state_id", id);
+    }
+    cx.call(function, Call { args: vec![jid.into()], kwargs: more })
+}
+
+/// Pause an orchestration before its next step, or before one step.
+///
+/// ```console
+/// $ salt-run state.pause 20171130110407769519
+/// $ salt-run state.pause 20171130110407769519 vim
+/// ```
+#[function]
+pub fn pause(
+    cx: &Cx,
+    /// The run.
+    jid: String,
+    /// The id of a state.
+    state_id: Option<String>,
+    /// Seconds, after which it goes on by itself.
+    duration: Option<i64>,
+) -> Result<Value> {
+    let more = Dict::new();
+    if let Some(duration) = duration {
+        more.insert("duration", duration);
+    }
+    on_run(cx, "state.pause", &jid, state_id, more)
+}
+
+/// Let a paused orchestration go on.
+///
+/// ```console
+/// $ salt-run state.resume 20171130110407769519
+/// ```
+#[function]
+pub fn resume(
+    cx: &Cx,
+    /// The run.
+    jid: String,
+    /// The id of a state.
+    state_id: Option<String>,
+) -> Result<Value> {
+    on_run(cx, "state.resume", &jid, state_id, Dict::new())
+}
+
+/// Let a paused orchestration go on: another name of `resume`.
+///
+/// ```console
+/// $ salt-run state.rm_pause 20171130110407769519
+/// ```
+#[function]
+pub fn rm_pause(
+    cx: &Cx,
+    /// The run.
+    jid: String,
+    /// The id of a state.
+    state_id: Option<String>,
+) -> Result<Value> {
+    on_run(cx, "state.resume", &jid, state_id, Dict::new())
+}
+
+/// End an orchestration before its next step, or before one step.
+///
+/// ```console
+/// $ salt-run state.soft_kill 20171130110407769519
+/// ```
+#[function]
+pub fn soft_kill(
+    cx: &Cx,
+    /// The run.
+    jid: String,
+    /// The id of a state.
+    state_id: Option<String>,
+) -> Result<Value> {
+    on_run(cx, "state.soft_kill", &jid, state_id, Dict::new())
 }
 
 /// Print events of the master's bus as they happen.
@@ -30,17 +411,46 @@ pub fn event(
     /// Print nothing.
     #[default(false)]
     quiet: bool,
+    /// Where the sockets are.
+    sock_dir: Option<String>,
     /// Print the data on several lines.
     #[default(false)]
     pretty: bool,
+    /// Whose bus: `master`, or `minion` for that of this machine's minion.
+    #[default("master".to_owned())]
+    node: String,
 ) -> Result<()> {
+    if node != "master" {
+        return Err(Error::failed(format!(
+            "state.event: node={node}: only the master's bus can be watched from here"
+        )));
+    }
+    let cx = &match sock_dir {
+        None => cx.clone(),
+        Some(folder) => {
+            let opts = cx.opts.shallow_copy();
+            opts.insert("sock_dir", folder);
+            Cx { opts, ..cx.clone() }
+        }
+    };
     let mut client = master::connect(cx)?;
     let request = Request::Events { tag: "".into(), after: None };
     let stream = client.send(&request).map_err(master::failed)?;
     let mut left = count;
     while left != 0 {
-        let Some(item) = client.event(stream, None).map_err(master::failed)? else { break };
-        let EventItem::Event { tag, data, .. } = item else { continue };
+        if cx.host.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let until = std::time::Instant::now() + Duration::from_secs(3600);
+        let Some(item) = client.event(stream, Some(until)).map_err(master::failed)? else {
+            continue;
+        };
+        let EventItem::Event { tag, data, .. } = item else {
+            if let EventItem::Gap { missed } = item {
+                tracing::warn!("{missed} events were too many for this terminal");
+            }
+            continue;
+        };
         if !fnmatch(&tag, &tagmatch) {
             continue;
         }

@@ -149,6 +149,32 @@ pub trait Runtime: Send + Sync {
 
     /// Sends a signal to a job; `false` if it is not running.
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value>;
+
+    /// Calls a function of a user's own beacon or returner (`app_latency.beacon` of the kind
+    /// `beacons`); `None` if there is none of that name.
+    fn call_extension(
+        &self,
+        cx: &Cx,
+        kind: &str,
+        function: &str,
+        call: Call,
+    ) -> Result<Option<Value>> {
+        let _ = (cx, kind, function, call);
+        Ok(None)
+    }
+
+    /// Asks the minion's daemon of this machine (`manage_schedule`, `manage_beacons`) and waits for
+    /// the event that answers, if one does; `None` when no daemon heard it.
+    fn ask_daemon(
+        &self,
+        cx: &Cx,
+        tag: &str,
+        request: &Dict,
+        reply: Option<&str>,
+    ) -> Result<Option<Dict>> {
+        let _ = (cx, tag, request, reply);
+        Ok(None)
+    }
 }
 
 /// The state engine as the `state` module drives it.

@@ -9,6 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, Read},
     net::{IpAddr, Ipv4Addr},
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -323,6 +324,31 @@ pub struct Space {
     pub inodes_free: u64,
 }
 
+/// A change to a watched file, as the kernel tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEvent {
+    /// The watch it belongs to; -1 when events were lost.
+    pub watch: i32,
+    /// Bits of inotify: `IN_CREATE` and its like.
+    pub mask: u32,
+    /// The entry of a watched folder.
+    pub name: Option<OsString>,
+}
+
+/// Tells of changes to files.
+pub trait FileWatch: Send {
+    /// Watches a path for these bits; returns the number its events carry.
+    fn add(&mut self, path: &Path, mask: u32) -> Result<i32>;
+
+    fn remove(&mut self, watch: i32) -> Result<()>;
+
+    /// Returns what happened since. Never waits.
+    fn events(&mut self) -> Result<Vec<FileEvent>>;
+
+    /// Returns what becomes readable when something happened.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
 /// A question to an HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
@@ -478,6 +504,18 @@ pub trait Host: Send + Sync {
     /// Returns the space of the file system a path is on.
     fn space(&self, path: &Path) -> Result<Space> {
         Err(Error::io("measure", path, io::ErrorKind::Unsupported.into()))
+    }
+
+    /// Sends a question to a program that listens on a Unix socket, and returns all it answers.
+    /// `query` tells that nothing is changed by it.
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        let _ = (question, query);
+        Err(Error::io("ask", path, io::ErrorKind::Unsupported.into()))
+    }
+
+    /// Begins to watch files for changes.
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        Err(Error::Other("files cannot be watched here".into()))
     }
 
     /// Opens a connection and closes it again; an error in the system's words when nobody answers.
@@ -779,6 +817,17 @@ impl Host for ReadOnly {
     fn space(&self, path: &Path) -> Result<Space> {
         self.0.space(path)
     }
+    fn ask_socket(&self, path: &Path, question: &[u8], query: bool) -> Result<Vec<u8>> {
+        if query {
+            self.0.ask_socket(path, question, query)
+        } else {
+            refuse("ask", path.display().to_string())
+        }
+    }
+    fn watch_files(&self) -> Result<Box<dyn FileWatch>> {
+        self.0.watch_files()
+    }
+
     fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
         self.0.connect(host, port, udp, timeout)
     }

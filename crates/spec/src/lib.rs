@@ -26,7 +26,7 @@ pub use error::{ArgError, Error, Result};
 pub use files::{Fetch, Files};
 pub use halite_macros::{Args, function};
 pub use host::{Command, Host, Output, Stat};
-pub use request::{StateRequest, What};
+pub use request::{Journal, StateRequest, What};
 pub use state::{Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, Watch, run};
 
 /// Lists the functions of an execution module: `module! { /// Look at files. "file": contains, read }`.

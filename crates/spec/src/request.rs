@@ -1,5 +1,7 @@
 //! What a caller asks of the state engine.
 
+use std::sync::Arc;
+
 use halite_value::{Dict, Value};
 
 /// What to compile, and how.
@@ -18,6 +20,17 @@ pub struct StateRequest {
     pub failhard: Option<bool>,
     /// Other options (`localconfig` content, `mock`, `orchestration_jid` …).
     pub extra: Dict,
+    /// Where finished states are written down, so that a run can go on after a crash.
+    pub journal: Option<Arc<dyn Journal>>,
+}
+
+/// What a run remembers beyond the life of its process.
+pub trait Journal: Send + Sync + std::fmt::Debug {
+    /// Returns the states that are done already, by tag. They are not run again.
+    fn known(&self) -> Vec<(String, Dict)>;
+
+    /// Called when a state is done, before whatever depends on it begins.
+    fn finished(&self, tag: &str, ret: &Dict);
 }
 
 /// The source of the states, and the form of the answer when shown.
@@ -53,6 +66,7 @@ impl StateRequest {
             concurrent: false,
             failhard: None,
             extra: Dict::new(),
+            journal: None,
         }
     }
 }

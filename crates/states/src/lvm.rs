@@ -334,7 +334,7 @@ impl LvPresent {
             let wanted = megabytes(&size.to_string())?;
             return Ok(wanted.total_cmp(&is));
         }
-        let extents = self.extents.as_ref().map(|extents| extents.to_string());
+        let extents = self.extents.as_ref().map(Value::to_string);
         match extents.and_then(|extents| extents.parse::<i64>().ok()) {
             Some(wanted) => Ok(wanted.cmp(&volume.extents)),
             None => Ok(std::cmp::Ordering::Equal),

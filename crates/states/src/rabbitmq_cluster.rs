@@ -2,6 +2,7 @@
 
 use halite_modules::rabbitmq;
 use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
+use halite_value::Value;
 
 states! {
     /// Servers that belong together.
@@ -53,7 +54,7 @@ impl State for Joined {
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let (host, user) = (self.host.clone(), self.user.clone());
         let ret = rabbitmq::join_cluster(cx, host, user, self.ram_node, Some(self.runas.clone()))?;
-        let text = ret.values().first().map(|text| text.to_string()).unwrap_or_default();
+        let text = ret.values().first().map(Value::to_string).unwrap_or_default();
         Ok(Applied::as_planned().comment(text))
     }
 }

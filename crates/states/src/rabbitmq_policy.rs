@@ -81,7 +81,7 @@ impl State for Present {
             self.runas.clone(),
             self.apply_to.clone(),
         )?;
-        let text = ret.values().first().map(|text| text.to_string()).unwrap_or_default();
+        let text = ret.values().first().map(Value::to_string).unwrap_or_default();
         Ok(Applied::as_planned().comment(text))
     }
 }
@@ -118,7 +118,7 @@ impl State for Absent {
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let (vhost, name) = (self.vhost.clone(), self.name.clone());
         let ret = rabbitmq::delete_policy(cx, vhost, name, self.runas.clone())?;
-        let text = ret.values().first().map(|text| text.to_string()).unwrap_or_default();
+        let text = ret.values().first().map(Value::to_string).unwrap_or_default();
         Ok(Applied::as_planned().comment(text))
     }
 }

@@ -17,7 +17,7 @@ pub struct Present {
     name: String,
     /// The password.
     password: Option<String>,
-    /// Set the password of a user there is, if it is another.
+    /// Set the password of a user there is, even if it is the same.
     #[default(false)]
     force: bool,
     /// The tags: a list, or one.
@@ -82,9 +82,10 @@ impl State for Present {
         let mut seen = Seen { there: true, ..Seen::default() };
         let tags = tags.items_of_sequence().unwrap_or_default();
         seen.tags = tags.iter().map(Value::to_string).collect();
-        if let (Some(password), true) = (&self.password, self.force) {
+        if let Some(password) = &self.password {
             let (name, runas) = (self.name.clone(), self.runas.clone());
-            seen.wrong_password = !rabbitmq::check_password(cx, name, password.clone(), runas)?;
+            let right = rabbitmq::check_password(cx, name, password.clone(), runas)?;
+            seen.wrong_password = self.force || !right;
         }
         if !self.perms.is_empty() {
             let (name, runas) = (self.name.clone(), self.runas.clone());

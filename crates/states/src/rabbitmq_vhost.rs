@@ -2,7 +2,7 @@
 
 use halite_modules::rabbitmq;
 use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
-use halite_value::Dict;
+use halite_value::{Dict, Value};
 
 states! {
     /// Virtual hosts of a RabbitMQ server.
@@ -12,7 +12,7 @@ states! {
 
 /// The comment is what the server said.
 fn said(ret: &Dict) -> Applied {
-    let text = ret.values().first().map(|text| text.to_string()).unwrap_or_default();
+    let text = ret.values().first().map(Value::to_string).unwrap_or_default();
     Applied::as_planned().comment(text)
 }
 

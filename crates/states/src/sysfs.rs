@@ -48,7 +48,7 @@ impl State for Present {
             let text = is.to_string();
             let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
             let is = chosen.map_or(text.as_str(), |(chosen, _)| chosen);
-            if is != wanted.to_string() {
+            if is != wanted.to_str() {
                 wrong.push((name, wanted));
             }
         }

@@ -161,10 +161,13 @@ fn broken(error: impl std::fmt::Display) -> Error {
 impl Place for Folder {
     fn open(&self) -> Result<Database, Error> {
         let path = self.0.join("master.redb");
-        let made = builder().create(&path);
-        // For the master's user alone, whatever the umask.
-        let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
-        match made {
+        let create = || {
+            let made = builder().create(&path);
+            // For the master's user alone, whatever the umask.
+            let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
+            made
+        };
+        match create() {
             Ok(database) => Ok(database),
             Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => Err(broken(error)),
             // A file that is no database at all is told as bad data, not as damage.
@@ -183,7 +186,7 @@ impl Place for Folder {
                     aside.display()
                 );
                 fs::rename(&path, &aside).map_err(broken)?;
-                builder().create(&path).map_err(broken)
+                create().map_err(broken)
             }
         }
     }
@@ -648,7 +651,8 @@ impl Store for Embedded {
             }
         };
         let bytes = ready.iter().map(Ready::weight).sum();
-        let is_lazy = ready.iter().all(Ready::is_lazy);
+        // An empty write is a question: is everything before it on disk?
+        let is_lazy = !ready.is_empty() && ready.iter().all(Ready::is_lazy);
         if self.shared.waiting.load(Ordering::Acquire) + bytes > MOST_WAITING {
             self.shared.dropped_events.fetch_add(u64::from(is_lazy), Ordering::Relaxed);
             let _ = done.send(Err(Error::Busy));
@@ -740,6 +744,24 @@ impl Store for Embedded {
 
     fn all(&self, bank: &str) -> Result<Vec<(String, Value)>, Error> {
         let records = self.read(|transaction| pairs(&transaction.open_table(BANKS)?, bank))?;
+        Ok(readable(records).collect())
+    }
+
+    fn some(&self, bank: &str, after: &str, limit: usize) -> Result<Vec<(String, Value)>, Error> {
+        let records = self.read(|transaction| {
+            let banks = transaction.open_table(BANKS)?;
+            let mut records = Vec::new();
+            let from = (Bound::Excluded((bank, after)), Bound::Unbounded);
+            for entry in banks.range::<(&str, &str)>(from)?.take(limit) {
+                let (key, record) = entry?;
+                let (own, name) = key.value();
+                if own != bank {
+                    break;
+                }
+                records.push((name.to_owned(), record.value().to_vec()));
+            }
+            Ok(records)
+        })?;
         Ok(readable(records).collect())
     }
 

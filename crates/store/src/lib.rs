@@ -222,6 +222,9 @@ pub trait Store: Send + Sync {
     /// Returns everything in a bank, by key.
     fn all(&self, bank: &str) -> Result<Vec<(String, Value)>, Error>;
 
+    /// Returns what is in a bank after a key, in the order of the keys, this many at most.
+    fn some(&self, bank: &str, after: &str, limit: usize) -> Result<Vec<(String, Value)>, Error>;
+
     fn mine(&self, minion: &str, function: &str) -> Result<Option<Value>, Error>;
 
     /// Returns the names in a minion's mine.

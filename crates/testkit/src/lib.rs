@@ -14,11 +14,15 @@ use std::{
 };
 
 use halite_host::Fake;
-use halite_minion::{Engine, Link, Parts, Rendering, Sources, registry::Native};
+use halite_minion::{
+    Engine, Link, Parts, Rendering, Sources, daemon::beacons::Board, registry::Native,
+};
+use halite_schedule::Table;
 use halite_spec::{
     Call, Cx, Error, Event, Files, Host, Job, Refresh, Result, StateRequest, Template, What,
 };
 use halite_value::{Dict, Value, entries, yaml};
+use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 
 /// A minion for tests.
@@ -172,6 +176,28 @@ impl Sources for Fixed {
 #[derive(Default)]
 struct Recorder {
     events: Mutex<Vec<Event>>,
+    daemon: Mutex<Option<Daemon>>,
+}
+
+/// What a daemon would know: the schedule and the beacons of the configuration.
+struct Daemon {
+    schedule: Table,
+    beacons: Board,
+}
+
+impl Daemon {
+    fn new(cx: &Cx) -> Self {
+        let part = |source: &Dict, name: &str| match source.get(name) {
+            Some(Value::Dict(part)) => part,
+            _ => Dict::new(),
+        };
+        let mut schedule = Table::new();
+        schedule.set_config(&part(&cx.opts, "schedule"));
+        schedule.set_pillar(&part(&cx.pillar, "schedule"));
+        let mut beacons = Board::new(&part(&cx.opts, "beacons"));
+        beacons.set_pillar(&part(&cx.pillar, "beacons"));
+        Self { schedule, beacons }
+    }
 }
 
 impl Link for Recorder {
@@ -194,6 +220,27 @@ impl Link for Recorder {
 
     fn refreshed(&self, _: &Cx, _: Refresh) -> Result<()> {
         Ok(())
+    }
+
+    fn ask_daemon(
+        &self,
+        cx: &Cx,
+        tag: &str,
+        request: &Dict,
+        _: Option<&str>,
+    ) -> Result<Option<Dict>> {
+        let mut daemon = self.daemon.lock();
+        let daemon = daemon.get_or_insert_with(|| Daemon::new(cx));
+        Ok(match tag {
+            "manage_schedule" => {
+                let now = Timestamp::try_from(cx.host.now()).unwrap_or_default();
+                let now = now.to_zoned(TimeZone::UTC);
+                daemon.schedule.tick(&now, &|_| 0, &|_| 0);
+                daemon.schedule.manage(request, &now).map(|answer| answer.data)
+            }
+            "manage_beacons" => daemon.beacons.manage(request, &|_| None).map(|(_, data)| data),
+            _ => None,
+        })
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn boxed(stream: impl Stream + 'static) -> Box<dyn Stream> {
 }
 
 /// Returns what accepts TLS connections as configured.
-pub(crate) fn acceptor(ssl: &Ssl) -> Result<TlsAcceptor, String> {
+pub fn acceptor(ssl: &Ssl) -> Result<TlsAcceptor, String> {
     let (chain, key) = identity(ssl)?.ok_or("a server needs `certfile`")?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(versions(ssl))

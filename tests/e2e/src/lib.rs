@@ -6,8 +6,12 @@
 //! that the developer's machine does not leak in. The tests prove wiring; details belong to the
 //! crates. A [`site::Site`] is a master with minions, ours or [`genuine`].
 
+#![expect(clippy::print_stderr, reason = "what tests have to say is for people")]
+
 pub mod genuine;
 pub mod site;
+
+pub mod fleet;
 
 use std::{
     fs,

@@ -49,3 +49,14 @@ fn a_misspelt_option_of_the_configuration_is_pointed_at() {
     assert!(text.contains("mater") && text.contains("master"), "{text}");
     assert!(text.contains("typo.conf"), "{text}");
 }
+
+#[test]
+fn a_daemon_of_a_user_that_does_not_exist_says_so() {
+    let machine = Machine::new();
+    machine.write("etc/salt/master", &format!("root_dir: {}\n", machine.path("").display()));
+    let config = machine.path("etc/salt").display().to_string();
+    for daemon in ["master", "minion"] {
+        let ran = machine.halite(&[daemon, "-c", &config, "-u", "no-such-user-here"]);
+        ran.code(67).complains("user no-such-user-here. The user is not available.");
+    }
+}

@@ -1,5 +1,7 @@
 //! One minion, several masters: all at once, or one at a time.
 
+#![expect(clippy::print_stderr, reason = "what tests have to say is for people")]
+
 use std::time::{Duration, Instant};
 
 use halite_e2e::site::{Make, Site, until};

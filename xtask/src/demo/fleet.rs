@@ -126,7 +126,7 @@ impl Fleet {
             .stderr(log)
             .spawn()
             .with_context(|| format!("starting {}", path.display()))?;
-        fs::write(self.scratch.join("pid").join(machine), child.id().to_string())?;
+        fs::write(self.scratch.join("pid").join(machine), format!("{}\n", child.id()))?;
         self.running.push((machine.to_owned(), child));
         Ok(())
     }

@@ -23,7 +23,7 @@ use Layer::{Beside, Content, Engine, Mechanisms, Programs, Words};
 
 /// Every package, by name without `halite-`.
 const LAYERS: [(Layer, &[&str]); 6] = [
-    (Words, &["value", "wire", "target", "config", "spec", "macros", "pyregex"]),
+    (Words, &["value", "wire", "target", "config", "spec", "macros", "pyregex", "schedule"]),
     (
         Mechanisms,
         &[

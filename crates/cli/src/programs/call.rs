@@ -271,8 +271,10 @@ pub fn run(cx: &mut Context) -> u8 {
         terminal::err(&format!("{refused}\n"));
         return 1;
     }
-    let outcome = caller.call(&function, call.clone());
-    give_to_returners(cx, &caller, &function, &call, &outcome);
+    let outcome = caller.call(&function, with_publication(&caller, &function, &call));
+    if let Ok(outcome) = &outcome {
+        caller.return_to(&function, &call, outcome);
+    }
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);
     }
@@ -310,33 +312,6 @@ pub fn run(cx: &mut Context) -> u8 {
     }
 }
 
-/// Hands the return to the returners of `--return`.
-fn give_to_returners(
-    cx: &Context,
-    caller: &Caller,
-    function: &str,
-    call: &Call,
-    outcome: &Result<Outcome, Error>,
-) {
-    let names = cx.parsed.str("return").unwrap_or_default();
-    let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
-    let Ok(outcome) = outcome else { return };
-    if names.is_empty() {
-        return;
-    }
-    let ret = halite_value::entries! {
-        "id" => caller.cx.id(), "jid" => &caller.cx.job.jid, "fun" => function,
-        "fun_args" => call.args.clone(), "return" => &outcome.ret, "retcode" => outcome.retcode,
-        "success" => outcome.retcode == 0,
-    };
-    for name in names {
-        let given = halite_minion::python::give_to(&*caller.rendering, &caller.cx, name, &ret);
-        if let Err(error) = given {
-            tracing::error!("{error}");
-        }
-    }
-}
-
 /// Refuses what a user's function does not take; native functions say so themselves.
 fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Error> {
     let runtime = &caller.cx.runtime;
@@ -346,6 +321,24 @@ fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Erro
     let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
     let unknown = halite_minion::failure::unknown_to_users(&about, call);
     (!unknown.is_empty()).then(|| halite_minion::failure::refused_keywords(&unknown))
+}
+
+/// Tells a user's function that takes any keyword how it was called, as Salt does.
+fn with_publication(caller: &Caller, function: &str, call: &Call) -> Call {
+    let runtime = &caller.cx.runtime;
+    let takes_any = || {
+        let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
+        about.get("spec")?.get("kwargs").filter(Value::truthy)
+    };
+    if runtime.function(function).is_some() || !runtime.has(function) || takes_any().is_none() {
+        return call.clone();
+    }
+    let kwargs = call.kwargs.shallow_copy();
+    kwargs.insert("__pub_fun", function);
+    kwargs.insert("__pub_jid", &caller.cx.job.jid);
+    kwargs.insert("__pub_pid", std::process::id());
+    kwargs.insert("__pub_tgt", "salt-call");
+    Call { args: call.args.clone(), kwargs }
 }
 
 /// Builds the minion that answers: this machine, alone or with a master.

@@ -19,6 +19,7 @@ use crate::{
     logging,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
+    workshop::MasterWorks,
 };
 
 static LOGGING: Group = Group {
@@ -49,8 +50,15 @@ pub fn run(cx: &mut Context) -> u8 {
         return cx.report(&Report::error(no.text).exit(no.code));
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
+    let works = Arc::new(MasterWorks::new(cx.opts.values()));
     let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values()));
-    let parts = Parts { pillar: Some(pillar), wheel: Some(wheel), ..Parts::default() };
+    let parts = Parts {
+        pillar: Some(pillar),
+        runners: Some(works.clone()),
+        wheel: Some(wheel),
+        rendering: Some(works),
+        ..Parts::default()
+    };
     let told = halite_master::Told {
         ready: &|| daemon::notify("READY=1\nSTATUS=serving"),
         hangup: &logging::reopen,

@@ -3,12 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use halite_client::{Client, Request};
-use halite_host::Os;
-use halite_minion::{
-    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, python::Found,
-};
+use halite_minion::{Alone, Link};
 use halite_output::{Colors, Style};
-use halite_spec::{Call, Cx, Error, Event, Host, Job, Refresh, Result};
+use halite_spec::{Call, Cx, Error, Event, Job, Refresh, Result};
 use halite_value::{Dict, Value};
 
 use crate::{
@@ -18,6 +15,7 @@ use crate::{
     optparse::{Action, Flag, Group, Program, flag},
     programs::{Context, Early, check_jid, check_no_parse, check_output, shared},
     terminal,
+    workshop::{self, Workshop},
 };
 
 static LOGGING: Group = Group {
@@ -105,23 +103,29 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.opts.bool("async") {
         return asynchronous(cx, &name, args, kwargs);
     }
-    let (own, python) = context(cx, &jid, &name);
-    let about = about(&own, &name, &args, &kwargs);
-    tell_master(&own, "new", &about);
-    let call = Call { args, kwargs };
-    let Some(result) = users_or_native(python.as_deref(), &own, &name, call) else {
-        terminal::out(&format!("'{name}' is not available.\n"));
-        return 0;
+    let workshop = workshop(cx);
+    let own = context(&workshop, &jid, &name);
+    let result = match in_master(cx, &name, &jid, &args, &kwargs) {
+        Some(ran) => ran,
+        None => {
+            let about = about(&own, &name, &args, &kwargs);
+            tell_master(&own, "new", &about);
+            let Some(result) = workshop.runner(&own, &name, Call { args, kwargs }) else {
+                terminal::out(&format!("'{name}' is not available.\n"));
+                return 0;
+            };
+            about.insert("success", result.is_ok());
+            about.insert(
+                "return",
+                match &result {
+                    Ok(ret) => ret.clone(),
+                    Err(error) => format!("Exception occurred in runner {name}: {error}").into(),
+                },
+            );
+            tell_master(&own, "ret", &about);
+            result
+        }
     };
-    about.insert("success", result.is_ok());
-    about.insert(
-        "return",
-        match &result {
-            Ok(ret) => ret.clone(),
-            Err(error) => format!("Exception occurred in runner {name}: {error}").into(),
-        },
-    );
-    tell_master(&own, "ret", &about);
     match result {
         Ok(ret) => {
             let code = retcode(&ret);
@@ -152,6 +156,44 @@ pub fn run(cx: &mut Context) -> u8 {
             terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
             1
         }
+    }
+}
+
+/// Runs an orchestration in the running master, which writes down how far it is and goes on when
+/// this program or the master itself ends; `None` for anything else, and without a master.
+fn in_master(
+    cx: &Context,
+    fun: &str,
+    jid: &str,
+    args: &[Value],
+    kwargs: &Dict,
+) -> Option<Result<Value>> {
+    if !fun.starts_with("state.orch") && fun != "state.sls" || fun.contains("show_sls") {
+        return None;
+    }
+    let mut client = Client::connect(Path::new(&*cx.opts.str("sock_dir"))).ok()?;
+    let request = Request::Orchestrate {
+        jid: jid.into(),
+        fun: fun.into(),
+        arg: args.to_vec(),
+        kwarg: kwargs.clone(),
+    };
+    match client.call(&request) {
+        Ok(data) => {
+            let ret = data.get("return").unwrap_or_default();
+            let well = data.get("success").is_none_or(|success| success.truthy());
+            Some(match ret {
+                // An error comes as its text.
+                Value::Str(text) if !well => Err(Error::failed(text.to_string())),
+                ret => Ok(ret),
+            })
+        }
+        Err(error @ halite_client::Error::Refused { .. }) => {
+            Some(Err(Error::failed(error.to_string())))
+        }
+        Err(error) => Some(Err(Error::failed(format!(
+            "{error}; the run goes on when the master is back: salt-run jobs.lookup_jid {jid}"
+        )))),
     }
 }
 
@@ -247,7 +289,9 @@ fn documentation(cx: &Context) -> u8 {
         .filter(|(name, _)| is_wanted(name))
         .map(|(name, function)| (name, function.doc.to_owned()))
         .collect();
-    let (own, python) = context(cx, "", "");
+    let workshop = workshop(cx);
+    let own = context(&workshop, "", "");
+    let python = workshop.python();
     if let Some(python) = python {
         python.remember(&own);
         if let Some(users) = python.names("runners") {
@@ -267,76 +311,15 @@ fn documentation(cx: &Context) -> u8 {
     0
 }
 
-/// Runs a runner: the user's if there is one, else ours, else that of an installed package.
-pub(crate) fn users_or_native(
-    python: Option<&Python>,
-    own: &Cx,
-    name: &str,
-    call: Call,
-) -> Option<Result<Value>> {
-    let native = halite_runners::runner(name);
-    let Some(python) = python else { return native.map(|native| (native.call)(own, call)) };
-    python.remember(own);
-    match python.find(own, "runners", name) {
-        Found::Function => return Some(python.call(own, "runners", name, call)),
-        Found::Missing(reason) if !reason.is_empty() => {
-            return Some(Err(Error::Unavailable { function: name.into(), reason }));
-        }
-        Found::Missing(_) => return None,
-        Found::Nothing => {}
-    }
-    match native {
-        Some(native) => Some((native.call)(own, call)),
-        None if python.package_has(own, "runners", name) => {
-            Some(python.call(own, "runners", name, call))
-        }
-        None => None,
-    }
-}
-
 /// Builds what a runner works with: the master's configuration, and the engine for execution
 /// functions and pillar.
-fn context(cx: &Context, jid: &str, fun: &str) -> (Cx, Option<Arc<Python>>) {
-    let opts = cx.opts.values().clone();
-    opts.insert("file_client", "local");
-    let host: Arc<dyn Host> = Arc::new(Os::new());
-    let pipes = Arc::new(Pipes::new(&opts));
-    let python = pipes.python();
-    if let Some(python) = &python {
-        let names = |list: Vec<(String, _)>| list.into_iter().map(|(name, _)| name).collect();
-        python.bridge().add_native("runners", names(halite_runners::runners()));
-        python.bridge().add_native("wheel", names(halite_runners::wheel_functions()));
-        python.set_others(Arc::new(native_runner));
-    }
-    let link = Terminal { alone: Alone::new(Arc::clone(&host), &opts), jid: jid.to_owned() };
-    let parts = Parts {
-        sources: Arc::new(Masterless::new(Arc::clone(&pipes))),
-        rendering: pipes,
-        link: Arc::new(link),
-        states: Arc::new(halite_minion::registry::Native),
-    };
-    let own = Cx {
-        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &opts)),
-        job: Arc::new(Job::new(jid, fun, fleet::user())),
-        runtime: Arc::new(Engine::new(parts)),
-        grains: Dict::new(),
-        pillar: Dict::new(),
-        context: Dict::new(),
-        low: Dict::new(),
-        host,
-        opts,
-    };
-    (own, python)
+fn workshop(cx: &Context) -> Workshop {
+    Workshop::new(cx.opts.values(), !cx.parsed.bool("skip_grains"))
 }
 
-/// What users' runners call of ours.
-fn native_runner(cx: &Cx, kind: &str, name: &str, call: Call) -> Option<Result<Value>> {
-    let found = match kind {
-        "runners" => halite_runners::runner(name),
-        "wheel" => halite_runners::wheel_function(name),
-        _ => None,
-    };
-    found.map(|function| (function.call)(cx, call))
+fn context(workshop: &Workshop, jid: &str, fun: &str) -> Cx {
+    let link = Terminal { alone: workshop.alone(), jid: jid.to_owned() };
+    workshop.cx(Arc::new(link), Job::new(jid, fun, fleet::user()))
 }
 
 /// Where the events of a runner go: what it prints to the terminal, the rest to the master.
@@ -360,7 +343,7 @@ impl Link for Terminal {
             let style = Style { colors: Colors::off(), ..Style::default() };
             terminal::out(&format!("{}\n", halite_output::format("nested", &shown, &style)));
         }
-        let tag = format!("salt/run/{}/{}", self.jid, event.tag);
+        let tag = workshop::runner_tag(&self.jid, &event.tag);
         let data = event.data.as_dict().cloned().unwrap_or_default();
         let folder = cx.opt_str("sock_dir").unwrap_or_default();
         // Without a master nobody listens.
@@ -369,7 +352,7 @@ impl Link for Terminal {
     }
 
     fn ask(&self, cx: &Cx, load: Value) -> Result<Value> {
-        self.alone.ask(cx, load)
+        halite_runners::answer(cx, &load).unwrap_or_else(|| self.alone.ask(cx, load))
     }
 
     fn running(&self, cx: Option<&Cx>) -> Vec<Value> {

@@ -86,7 +86,8 @@ fn client(request: &HttpRequest, with_system_roots: bool) -> Result<Client> {
     let mut client = Client::builder()
         .connect_timeout(request.connect_timeout)
         .timeout(request.timeout)
-        .redirect(redirects);
+        .redirect(redirects)
+        .http1_title_case_headers();
     if !request.verify {
         client = client.tls_danger_accept_invalid_certs(true);
     }

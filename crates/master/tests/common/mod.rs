@@ -35,6 +35,7 @@ pub(crate) struct TestMaster {
     pub(crate) running: Option<Running>,
     pub(crate) dir: TempDir,
     opts: Dict,
+    parts: fn() -> Parts,
 }
 
 pub(crate) fn pack(value: &Value) -> Bytes {
@@ -48,13 +49,17 @@ pub(crate) fn unpack(bytes: &[u8]) -> Value {
 impl TestMaster {
     /// Starts a master with these options beside the usual ones.
     pub(crate) async fn new(more: Dict) -> Self {
+        Self::with_parts(more, Parts::default).await
+    }
+
+    pub(crate) async fn with_parts(more: Dict, parts: fn() -> Parts) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         // The master's own key is made once for all tests.
         let pki = dir.path().join("pki");
         std::fs::create_dir_all(&pki).expect("a folder");
         halite_crypt::file::write(&pki.join("test.pem"), key(2).to_pem(None).expose(), 0o400, None)
             .expect("a file");
-        let mut master = Self { running: None, dir, opts: more };
+        let mut master = Self { running: None, dir, opts: more, parts };
         master.start().await;
         master
     }
@@ -65,7 +70,7 @@ impl TestMaster {
     }
 
     pub(crate) async fn start(&mut self) {
-        self.start_with(Parts::default()).await;
+        self.start_with((self.parts)()).await;
     }
 
     async fn start_with(&mut self, parts: Parts) {

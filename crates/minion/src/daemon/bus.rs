@@ -6,7 +6,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use halite_transport::ipc::{Address, Publisher, PublisherOptions, Puller, Pusher};
+use halite_transport::ipc::{Address, Listener, Publisher, PublisherOptions, Puller, Pusher};
 use halite_value::Dict;
 use halite_wire::Event;
 
@@ -72,4 +72,48 @@ pub(crate) async fn tell_daemon(address: &Address, tag: &str, data: &Dict) -> io
         pusher.send(&event).await
     };
     tokio::time::timeout(Duration::from_secs(5), send).await.map_err(io::Error::other)?
+}
+
+/// Asks the daemon on this machine and waits for the event that answers; `None` without one.
+pub(crate) async fn ask_daemon(
+    daemon: &Address,
+    listen: &Address,
+    tag: &str,
+    request: &Dict,
+    reply: Option<&str>,
+    patience: Duration,
+) -> io::Result<Option<Dict>> {
+    // Listening comes first, or the answer may be missed.
+    let mut answers = match reply {
+        Some(_) => Some(Listener::connect(listen).await?),
+        None => None,
+    };
+    tell_daemon(daemon, tag, request).await?;
+    let (Some(answers), Some(reply)) = (&mut answers, reply) else { return Ok(Some(Dict::new())) };
+    let wait = async {
+        while let Ok(Some(bytes)) = answers.next().await {
+            if let Ok(event) = Event::decode(&bytes)
+                && event.tag.as_str() == reply
+            {
+                return Some(event.data);
+            }
+        }
+        None
+    };
+    Ok(tokio::time::timeout(patience, wait).await.unwrap_or(None))
+}
+
+/// As [`ask_daemon`], for who has no runtime of its own.
+pub(crate) fn ask_daemon_now(
+    opts: &Dict,
+    tag: &str,
+    request: &Dict,
+    reply: Option<&str>,
+) -> io::Result<Option<Dict>> {
+    // The bus goes by the minion's id; whether there is a master does not matter here.
+    let settings = super::options::Settings::read(opts).map_err(io::Error::other)?;
+    let (listen, daemon) = settings.bus();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let patience = Duration::from_secs(5);
+    runtime.block_on(ask_daemon(&daemon, &listen, tag, request, reply, patience))
 }

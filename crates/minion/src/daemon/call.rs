@@ -118,13 +118,12 @@ impl Connected {
         stop: oneshot::Sender<()>,
     ) -> Self {
         let proc: PathBuf = settings.cachedir.join("proc");
-        let (_, daemon) = settings.bus();
         let link = MasterLink::of_caller(
             Arc::clone(&master),
             Arc::clone(host),
             proc,
             handle.clone(),
-            daemon,
+            settings.bus(),
         );
         Self {
             files: Arc::new(Remote::new(Arc::clone(&master), Arc::clone(host), opts)),

@@ -1,5 +1,5 @@
-//! What the daemon does of its own accord: it listens to the local bus, pings, updates the mine,
-//! and looks at its grains now and then.
+//! What the daemon does of its own accord: it listens to the local bus, pings, and looks
+//! at its grains now and then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,6 @@ use super::{
     pillar,
     tie::{self, Tie},
 };
-use crate::registry;
 
 /// Hands on what local programs send, and acts on what is meant for the daemon.
 pub(crate) async fn listen(node: Arc<Node>, mut puller: Puller) {
@@ -48,6 +47,11 @@ fn act(node: &Arc<Node>, event: Event) {
             for tie in node.ties() {
                 send(&tie, data.shallow_copy(), "mine data");
             }
+        }
+        "manage_schedule" | "manage_beacons" => {
+            // A beacon may be asked whether a configuration is right, which takes time.
+            let (node, tag) = (Arc::clone(node), event.tag.clone());
+            node.handle.clone().spawn_blocking(move || node.manage(tag.as_str(), &data));
         }
         SIGNAL => {
             let jid = data.get("jid").unwrap_or_default().to_str();
@@ -84,7 +88,8 @@ fn pass_to_master(tie: &Arc<Tie>, data: &Dict) {
     send(tie, load, "an event");
 }
 
-fn send(tie: &Arc<Tie>, load: Dict, what: &'static str) {
+/// Sends to a master without waiting.
+pub(super) fn send(tie: &Arc<Tie>, load: Dict, what: &'static str) {
     let tie = Arc::clone(tie);
     tie.node.handle.clone().spawn(async move {
         if let Err(error) = tie.master.ask(&load).await {
@@ -158,22 +163,5 @@ pub(crate) async fn tell_running(tie: Arc<Tie>) {
     loop {
         sleep(EVERY).await;
         tie.tell_running();
-    }
-}
-
-/// Updates the mine at start and every `mine_interval` minutes.
-pub(crate) async fn update_mine(tie: Arc<Tie>) {
-    let reader = Reader(tie.node.opts.clone());
-    let minutes = reader.number("mine_interval", 60.0);
-    if !reader.flag("mine_enabled", true) || registry::function("mine.update").is_none() {
-        return;
-    }
-    let Ok(every) = Duration::try_from_secs_f64(minutes * 60.0) else { return };
-    loop {
-        tie.run_quietly("mine.update");
-        if every.is_zero() {
-            return;
-        }
-        sleep(every).await;
     }
 }

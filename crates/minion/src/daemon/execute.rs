@@ -199,7 +199,14 @@ fn call(cx: &Cx, fun: &str, args: Args, publication: &Publication) -> Result<Val
 
 /// Functions that take anything are told what was published, as in Salt.
 fn add_publication(kwargs: &Dict, publication: &Publication) {
-    for (key, value) in &publication.write() {
+    let load = publication.write();
+    if load.contains("schedule") {
+        // Nobody published it.
+        for key in ["arg", "tgt", "tgt_type", "ret", "user", "serial"] {
+            load.remove(key);
+        }
+    }
+    for (key, value) in &load {
         kwargs.insert(format!("__pub_{key}"), value);
     }
 }

@@ -22,6 +22,9 @@ use crate::{Link, proc};
 /// Told what a job loaded anew.
 pub(crate) trait Follow: Send + Sync {
     fn refreshed(&self, cx: &Cx, what: Refresh);
+
+    /// Does what an event on the local bus asks (`manage_schedule`); returns the answer.
+    fn manage(&self, tag: &str, request: &Dict) -> Option<Dict>;
 }
 
 /// A link to one master.
@@ -34,7 +37,7 @@ pub struct MasterLink {
 
 enum Side {
     Daemon { jobs: Arc<Jobs>, bus: Arc<Bus>, follow: Weak<dyn Follow> },
-    Caller { handle: tokio::runtime::Handle, daemon: Address },
+    Caller { handle: tokio::runtime::Handle, daemon: Address, listen: Address },
 }
 
 impl MasterLink {
@@ -49,21 +52,22 @@ impl MasterLink {
         Self { master, host, proc, side: Side::Daemon { jobs, bus, follow } }
     }
 
-    /// The link of `salt-call`; `daemon` is where a running daemon takes events.
+    /// The link of `salt-call`; `bus` is where a running daemon hands out and takes events.
     pub fn of_caller(
         master: Arc<Master>,
         host: Arc<dyn Host>,
         proc: PathBuf,
         handle: tokio::runtime::Handle,
-        daemon: Address,
+        bus: (Address, Address),
     ) -> Self {
-        Self { master, host, proc, side: Side::Caller { handle, daemon } }
+        let (listen, daemon) = bus;
+        Self { master, host, proc, side: Side::Caller { handle, daemon, listen } }
     }
 
     fn fire_here(&self, tag: &str, data: &Dict) -> bool {
         match &self.side {
             Side::Daemon { bus, .. } => bus.fire(tag, data),
-            Side::Caller { handle, daemon } => {
+            Side::Caller { handle, daemon, .. } => {
                 let told = handle.block_on(bus::tell_daemon(daemon, tag, data));
                 told.inspect_err(|error| tracing::debug!("no daemon to tell of {tag}: {error}"))
                     .is_ok()
@@ -128,6 +132,28 @@ impl Link for MasterLink {
         })
     }
 
+    fn ask_daemon(
+        &self,
+        _: &Cx,
+        tag: &str,
+        request: &Dict,
+        reply: Option<&str>,
+    ) -> Result<Option<Dict>> {
+        match &self.side {
+            Side::Daemon { follow, .. } => {
+                Ok(follow.upgrade().and_then(|follow| follow.manage(tag, request)))
+            }
+            Side::Caller { handle, daemon, listen } => {
+                let asked = bus::ask_daemon(daemon, listen, tag, request, reply, PATIENCE);
+                let asked = handle.block_on(asked);
+                Ok(asked.unwrap_or_else(|error| {
+                    tracing::debug!("no daemon to ask {tag}: {error}");
+                    None
+                }))
+            }
+        }
+    }
+
     fn refreshed(&self, cx: &Cx, what: Refresh) -> Result<()> {
         match &self.side {
             Side::Daemon { follow, .. } => {
@@ -142,6 +168,9 @@ impl Link for MasterLink {
         Ok(())
     }
 }
+
+/// How long a program waits for the daemon's answer; genuine tools wait as long.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A program asks the daemon to end one of its jobs: a thread takes no signals.
 pub(crate) const SIGNAL: &str = "halite/signal_job";

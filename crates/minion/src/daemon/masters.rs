@@ -217,9 +217,9 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     prepare(tie).await;
     announce(tie);
     tie.run_startup_states();
+    super::schedule::update_mine(tie);
     let mut state = Serving { tie, up: None, identified: false, was_up: false };
     let settings = &tie.node.settings;
-    let mine = tokio::spawn(super::events::update_mine(Arc::clone(tie)));
     let ping = tokio::spawn(super::events::ping(Arc::clone(tie)));
     let alive = tokio::spawn(super::events::tell_running(Arc::clone(tie)));
     let mut down_since = None;
@@ -256,7 +256,6 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
             }
         }
     };
-    mine.abort();
     ping.abort();
     alive.abort();
     ended

@@ -10,6 +10,7 @@
 //! on disk.
 
 pub mod auth;
+pub mod beacons;
 pub mod bus;
 pub mod call;
 mod events;
@@ -21,7 +22,9 @@ pub mod link;
 mod masters;
 mod node;
 pub mod options;
+mod own;
 pub mod pillar;
+mod schedule;
 pub mod session;
 pub mod swarm;
 mod tie;
@@ -136,8 +139,14 @@ async fn daemon(
     if let Some(puller) = puller {
         tokio::spawn(events::listen(Arc::clone(&node), puller));
     }
+    tokio::spawn(schedule::run(Arc::clone(&node)));
     if settings.master_type == MasterType::Disable {
         tracing::warn!("Master is set to disable, skipping connection");
+        let own = Arc::clone(&node);
+        tokio::task::spawn_blocking(move || {
+            own.settle_alone();
+            own.watch_beacons();
+        });
     } else {
         tokio::spawn(masters::keep(Arc::clone(&node)));
     }
@@ -174,6 +183,7 @@ fn take_up(node: &Arc<Node>, leftovers: Leftovers) {
 /// Gives jobs a moment to end by themselves, then ends them. What they return is in the journal.
 async fn end(node: &Arc<Node>, signals: &mut Signals) -> u8 {
     let code = node.exit_code().unwrap_or(0);
+    node.retire();
     let jobs = Arc::clone(&node.jobs);
     let settle = async {
         for _ in 0..20 {

@@ -21,10 +21,13 @@ use tokio::{runtime::Handle, sync::Notify};
 
 use super::{
     auth::Identity,
+    beacons::Beacons,
     bus::Bus,
     jobs::{Jobs, Pool},
     journal::Journal,
     options::{MasterType, Settings},
+    own::{Ground, Hermit},
+    schedule::Schedule,
     session::Master,
     tie::Tie,
 };
@@ -49,6 +52,10 @@ pub(crate) struct Node {
     machine: Machine,
     pub(crate) conduct: Conduct,
     ties: RwLock<Vec<Weak<Tie>>>,
+    pub(crate) schedule: Schedule,
+    pub(crate) beacons: Beacons,
+    /// Where the minion's own jobs run while no tie is in use.
+    ground: RwLock<Option<Ground>>,
     /// Rung when a master becomes reachable.
     pub(crate) reachable: Notify,
     sending: tokio::sync::Semaphore,
@@ -107,7 +114,6 @@ impl Node {
         Arc::new(Self {
             jobs: Jobs::on(parts.settings.process_count_max, parts.pool),
             settings: parts.settings,
-            opts: parts.opts,
             grains: parts.grains,
             identity: parts.identity,
             rendering: parts.rendering,
@@ -118,6 +124,10 @@ impl Node {
             machine: parts.machine,
             conduct: parts.conduct,
             ties: RwLock::default(),
+            schedule: Schedule::new(&parts.opts),
+            beacons: Beacons::new(&parts.opts),
+            ground: RwLock::default(),
+            opts: parts.opts,
             reachable: Notify::new(),
             sending: tokio::sync::Semaphore::new(IN_FLIGHT),
             exit: Mutex::new(None),
@@ -157,6 +167,50 @@ impl Node {
     pub(crate) fn remove(&self, tie: &Arc<Tie>) {
         let gone = Arc::downgrade(tie);
         self.ties.write().retain(|tie| !tie.ptr_eq(&gone));
+    }
+
+    /// Returns where the minion's own jobs run: beside its first master, or where the last one was.
+    pub(crate) fn ground(&self) -> Option<Ground> {
+        match self.ties().into_iter().find(|tie| tie.is_ready()) {
+            Some(tie) => Some(Ground::Tie(tie)),
+            None => self.ground.read().clone(),
+        }
+    }
+
+    /// A tie has its pillar: the minion's own jobs may run beside it.
+    pub(crate) fn is_ready(&self, tie: Arc<Tie>) {
+        // Kept only where something runs beside it: it keeps the minion in memory.
+        if self.schedule.is_run() {
+            *self.ground.write() = Some(Ground::Tie(tie));
+        }
+        self.reachable.notify_waiters();
+    }
+
+    /// Runs the minion's own jobs without a master. Blocking.
+    pub(crate) fn settle_alone(self: &Arc<Self>) {
+        *self.ground.write() = Some(Ground::Alone(Hermit::new(self)));
+    }
+
+    /// Ends what the minion does of its own accord.
+    pub(crate) fn retire(&self) {
+        self.beacons.end();
+        self.ground.write().take();
+    }
+
+    /// The pillar of the first master was loaded.
+    pub(crate) fn pillar_is(self: &Arc<Self>, pillar: &Dict) {
+        self.schedule.pillar_is(pillar, &self.grains);
+        self.beacons.set_pillar(pillar);
+        self.watch_beacons();
+    }
+
+    /// Does what an event on the local bus asks; returns the answer.
+    pub(crate) fn manage(self: &Arc<Self>, tag: &str, request: &Dict) -> Option<Dict> {
+        match tag {
+            "manage_schedule" => self.manage_schedule(request),
+            "manage_beacons" => self.manage_beacons(request),
+            _ => None,
+        }
     }
 
     pub(crate) fn ties(&self) -> Vec<Arc<Tie>> {

@@ -1,6 +1,9 @@
 //! The tie to one master: its pillar, its files, its publications, the jobs it gives.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{
+    Arc, OnceLock, Weak,
+    atomic::{AtomicBool, Ordering},
+};
 
 use halite_host::Cancel;
 use halite_spec::{Cx, Files, Job, Refresh, Runtime};
@@ -31,6 +34,8 @@ pub(crate) struct Tie {
     files: Arc<Remote>,
     sources: Arc<FromMaster>,
     runtime: OnceLock<Arc<dyn Runtime>>,
+    /// The pillar has been loaded.
+    ready: AtomicBool,
     own: Weak<Self>,
 }
 
@@ -56,6 +61,7 @@ impl Tie {
             opts,
             pillar: RwLock::default(),
             runtime: OnceLock::new(),
+            ready: AtomicBool::new(false),
             own: own.clone(),
         })
     }
@@ -113,7 +119,30 @@ impl Tie {
         let load = pillar::question(&self.idle_cx(), &Dict::new(), None);
         let fetched = self.sources.fetch(&load).await?;
         *self.pillar.write() = fetched;
+        self.tell_pillar();
+        if !self.ready.swap(true, Ordering::AcqRel)
+            && let Some(own) = self.own.upgrade()
+        {
+            self.node.is_ready(own);
+        }
         Ok(())
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// The minion's own jobs follow the pillar of its first master.
+    pub(crate) fn tell_pillar(&self) {
+        let is_first = self
+            .node
+            .ties()
+            .first()
+            .is_none_or(|first| Arc::as_ptr(first) == std::ptr::from_ref(self));
+        if is_first {
+            let pillar = self.pillar.read().clone();
+            self.node.pillar_is(&pillar);
+        }
     }
 
     /// Tells whether a publication is for us.
@@ -255,34 +284,18 @@ impl Tie {
         });
     }
 
+    /// Hands a return to the returners that were asked for, and to the configured ones.
     fn returners(&self, cx: &Cx, publication: &Publication, ret: &Dict) {
-        let configured = self.opts.get("return").unwrap_or_default();
-        let names = [publication.ret.as_str(), configured.as_str().unwrap_or_default()].join(",");
-        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            if let Err(error) = crate::python::give_to(&*self.node.rendering, cx, name, ret) {
-                tracing::error!("{error}");
-            }
+        let mut names: Vec<SmolStr> = publication.ret.split(',').map(SmolStr::from).collect();
+        if let Some(configured) = self.opts.get("return").filter(Value::truthy) {
+            let items = configured.items_of_sequence().unwrap_or_else(|| vec![configured]);
+            let split =
+                |item: &Value| item.to_str().split(',').map(SmolStr::from).collect::<Vec<_>>();
+            names.extend(items.iter().flat_map(split));
         }
-    }
-
-    /// Runs a function of our own accord, with no return: mine updates and the like.
-    pub(crate) fn run_quietly(self: &Arc<Self>, fun: &'static str) {
-        let jid = Jid::now();
-        let load = entries! { "fun" => fun, "jid" => &jid, "arg" => Vec::<Value>::new() };
-        let tie = Arc::clone(self);
-        let own = jid.clone();
-        self.node.jobs.start(&jid, load, move |ticket| {
-            let job = Job::new(own.as_str(), fun, "root");
-            let cx = tie.cx(job, ticket.cancel.clone());
-            let call = halite_spec::Call::default();
-            let outcome =
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cx.call(fun, call)));
-            match outcome {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::warn!("{fun}: {error}"),
-                Err(_) => tracing::error!("{fun} panicked"),
-            }
-        });
+        let extra = |name: &str| publication.extra.get(name);
+        let options = halite_returners::Options::given(extra("ret_config"), extra("ret_kwargs"));
+        halite_returners::deliver_all(cx, names.iter().map(SmolStr::as_str), &options, ret);
     }
 
     /// Runs the states configured to run at start; the master allots the job id.
@@ -314,11 +327,16 @@ impl Tie {
 }
 
 impl Follow for Tie {
+    fn manage(&self, tag: &str, request: &Dict) -> Option<Dict> {
+        self.node.manage(tag, request)
+    }
+
     fn refreshed(&self, cx: &Cx, what: Refresh) {
         match what {
             Refresh::Grains => replace(&self.node.grains, &cx.grains),
             Refresh::Pillar => {
                 *self.pillar.write() = cx.pillar.deep_copy();
+                self.tell_pillar();
                 let tag = "salt/minion/minion_pillar_refresh_complete";
                 self.node.bus.fire(tag, &entries! { "complete" => true });
             }

@@ -33,7 +33,7 @@ pub fn connect(
         return said(false, "Required argument, port, is missing.".into());
     };
     let given = |name: &str| kwargs.kwargs.get(name).filter(|value| !value.is_null());
-    let udp = given("proto").is_some_and(|proto| proto.to_string() == "udp");
+    let udp = given("proto").is_some_and(|proto| proto.as_str() == Some("udp"));
     let proto = if udp { "udp" } else { "tcp" };
     let seconds = given("timeout").and_then(|seconds| seconds.as_float()).unwrap_or(5.0);
     let family = given("family").map(|family| family.to_string());

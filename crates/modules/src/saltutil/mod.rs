@@ -13,7 +13,7 @@ use std::{
 use halite_spec::{Cx, Error, Refresh, Rest, Result, function, host::Kind, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{
-    Value, entries,
+    Dict, Value, entries,
     msgpack::{self, Text},
 };
 pub(crate) use sync::before_highstate;
@@ -445,6 +445,36 @@ pub fn update(
     Ok(entries! { "_error" => "Esky not available as import" }.into())
 }
 
+/// Asks the master whose process or machine this is; only its own runners can.
+fn ask_here(cx: &Cx, what: &str, load: Dict) -> Result<Value> {
+    if cx.opt_str("__role").as_deref() != Some("master") {
+        return Err(on_the_master(what));
+    }
+    load.insert("cmd", format!("halite_{what}"));
+    cx.runtime.ask_master(cx, load.into())
+}
+
+/// The arguments of a function of the master: `kwarg`, and what stands beside it.
+fn named(kwarg: Option<Value>, rest: &Rest) -> Dict {
+    let all = Dict::new();
+    for (name, value) in &rest.kwargs {
+        if !name.to_str().starts_with("__") {
+            all.insert(name, value);
+        }
+    }
+    if let Some(Value::Dict(kwarg)) = kwarg {
+        all.update(&kwarg);
+    }
+    all
+}
+
+fn listed(arg: Option<Value>) -> Vec<Value> {
+    match arg {
+        None | Some(Value::Null) => Vec::new(),
+        Some(one) => one.items_of_sequence().unwrap_or_else(|| vec![one.clone()]),
+    }
+}
+
 fn on_the_master(what: &str) -> Error {
     Error::failed(format!(
         "saltutil.{what} needs a master in this process, which a minion has not; publish.runner and \
@@ -459,7 +489,7 @@ fn on_the_master(what: &str) -> Error {
 /// ```
 #[function]
 pub fn runner(
-    _cx: &Cx,
+    cx: &Cx,
     /// The runner function.
     name: String,
     /// Its positional arguments.
@@ -477,8 +507,10 @@ pub fn runner(
     /// Further keyword arguments.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = (name, arg, kwarg, full_return, saltenv, jid, rest);
-    Err(on_the_master("runner"))
+    let _ = (saltenv, jid);
+    let load = entries! { "fun" => name, "arg" => listed(arg), "kwarg" => named(kwarg, &rest) };
+    let data = ask_here(cx, "runner", load)?;
+    Ok(if full_return { data } else { data.get("return").unwrap_or_default() })
 }
 
 /// Run a wheel function of the master on this machine.
@@ -488,14 +520,16 @@ pub fn runner(
 /// ```
 #[function]
 pub fn wheel(
-    _cx: &Cx,
+    cx: &Cx,
     /// The wheel function.
     name: String,
     /// Its arguments.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = (name, rest);
-    Err(on_the_master("wheel"))
+    let load =
+        entries! { "fun" => name, "arg" => rest.args.clone(), "kwarg" => named(None, &rest) };
+    let data = ask_here(cx, "wheel", load)?;
+    Ok(data.get("return").unwrap_or_default())
 }
 
 /// Publish a job from this machine's master and return all returns.
@@ -505,7 +539,7 @@ pub fn wheel(
 /// ```
 #[function]
 pub fn cmd(
-    _cx: &Cx,
+    cx: &Cx,
     /// The minions meant.
     tgt: Value,
     /// The function.
@@ -528,8 +562,14 @@ pub fn cmd(
     /// Further options of the client.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = (tgt, fun, arg, timeout, tgt_type, ret, kwarg, ssh, rest);
-    Err(on_the_master("cmd"))
+    if ssh {
+        return Err(Error::failed("saltutil.cmd: `ssh` is not built yet"));
+    }
+    let load = entries! {
+        "tgt" => tgt, "fun" => fun, "arg" => listed(arg), "timeout" => timeout,
+        "tgt_type" => tgt_type, "ret" => ret, "kwarg" => named(kwarg, &rest),
+    };
+    ask_here(cx, "cmd", load)
 }
 
 /// Publish a job from this machine's master and return the returns as they come.

@@ -3,6 +3,8 @@
 //! The promises behind these tests: a job runs once; what it returned arrives once, whoever died in
 //! between; nobody waits for a minion that is known to be away.
 
+#![expect(clippy::print_stderr, reason = "what tests have to say is for people")]
+
 mod disk;
 mod kills;
 mod network;

@@ -1,0 +1,178 @@
+//! `network_settings`: an event when a setting of an interface changes.
+
+use std::{collections::HashMap, path::Path};
+
+use halite_spec::{Cx, Result};
+use halite_value::{Dict, Value, entries};
+
+use crate::{Config, Problem, Watch, beacon};
+
+beacon! {
+    /// Tell of changed settings of network interfaces.
+    "network_settings": NetworkSettings
+}
+
+/// The names Salt knows.
+const SETTINGS: [&str; 25] = [
+    "family",
+    "txqlen",
+    "ipdb_scope",
+    "index",
+    "operstate",
+    "group",
+    "carrier_changes",
+    "ipaddr",
+    "neighbours",
+    "ifname",
+    "promiscuity",
+    "linkmode",
+    "broadcast",
+    "address",
+    "num_tx_queues",
+    "ipdb_priority",
+    "change",
+    "kind",
+    "qdisc",
+    "mtu",
+    "num_rx_queues",
+    "carrier",
+    "flags",
+    "ifi_type",
+    "ports",
+];
+
+#[derive(Default)]
+pub struct NetworkSettings {
+    last: Option<HashMap<String, Dict>>,
+}
+
+impl Watch for NetworkSettings {
+    fn validate(config: &Config) -> Result<(), Problem> {
+        config.list()?;
+        let wrong = |text: String| Err(config.problem_at("interfaces", text));
+        let Some(Value::Dict(interfaces)) = config.get("interfaces") else {
+            return wrong(
+                "Configuration for network_settings beacon must contain interfaces.".into(),
+            );
+        };
+        for (interface, settings) in &interfaces {
+            let Value::Dict(settings) = settings else {
+                return wrong(format!(
+                    "Configuration for network_settings beacon: {interface} must be a dictionary."
+                ));
+            };
+            for key in settings.keys() {
+                if !SETTINGS.contains(&key.to_str().as_str()) {
+                    return wrong(
+                        "Invalid configuration item in Beacon configuration.".to_owned()
+                            + &format!(" {key} is no setting of an interface."),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, cx: &Cx, config: &Config) -> Result<Vec<Dict>> {
+        let now = settings(cx)?;
+        let Some(last) = self.last.replace(now.clone()) else { return Ok(Vec::new()) };
+        let Some(Value::Dict(wanted)) = config.get("interfaces") else { return Ok(Vec::new()) };
+        let mut names: Vec<&String> = now.keys().collect();
+        names.sort();
+        let mut events = Vec::new();
+        for (pattern, settings) in &wanted {
+            let Value::Dict(settings) = settings else { continue };
+            let pattern = pattern.to_str();
+            for name in &names {
+                if !halite_target::fnmatch::fnmatch(name, &pattern) {
+                    continue;
+                }
+                let (Some(now), Some(before)) = (now.get(*name), last.get(*name)) else { continue };
+                let changes = changes(now, before, &settings);
+                if !changes.is_empty() {
+                    let name = name.as_str();
+                    events
+                        .push(entries! { "tag" => name, "interface" => name, "change" => changes });
+                }
+            }
+        }
+        if config.flag("coalesce", false) && !events.is_empty() {
+            let all: Vec<Value> = events.into_iter().map(Value::from).collect();
+            return Ok(vec![entries! { "tag" => "result", "result" => all }]);
+        }
+        Ok(events)
+    }
+}
+
+fn changes(now: &Dict, before: &Dict, wanted: &Dict) -> Dict {
+    let changes = Dict::new();
+    for (setting, how) in wanted {
+        let (new, old) = (now.get(&setting), before.get(&setting));
+        let (Some(new), Some(old)) = (new, old) else { continue };
+        if new == old {
+            continue;
+        }
+        match how.get("onvalue") {
+            Some(value) if value.to_str() != new.to_str() => {}
+            _ => {
+                changes.insert(setting, new);
+            }
+        }
+    }
+    changes
+}
+
+/// Collects the settings of all interfaces.
+fn settings(cx: &Cx) -> Result<HashMap<String, Dict>> {
+    let root = Path::new("/sys/class/net");
+    let addresses = cx.host.interfaces().unwrap_or_default();
+    let mut all = HashMap::new();
+    for name in cx.host.read_dir(root).unwrap_or_default() {
+        let name = name.to_string_lossy().into_owned();
+        let folder = root.join(&name);
+        let read = |file: &str| {
+            let text = cx.host.read_text(&folder.join(file)).ok()?;
+            Some(text.trim().to_owned())
+        };
+        let settings = entries! { "ifname" => name.as_str() };
+        let text = [("address", "address"), ("broadcast", "broadcast")];
+        for (setting, file) in text {
+            if let Some(value) = read(file) {
+                settings.insert(setting, value);
+            }
+        }
+        if let Some(state) = read("operstate") {
+            settings.insert("operstate", state.to_ascii_uppercase());
+        }
+        for (setting, file) in [
+            ("mtu", "mtu"),
+            ("index", "ifindex"),
+            ("txqlen", "tx_queue_len"),
+            ("carrier", "carrier"),
+            ("carrier_changes", "carrier_changes"),
+            ("linkmode", "link_mode"),
+            ("ifi_type", "type"),
+            ("group", "netdev_group"),
+        ] {
+            if let Some(number) = read(file).and_then(|text| text.parse::<i64>().ok()) {
+                settings.insert(setting, number);
+            }
+        }
+        if let Some(flags) = read("flags")
+            .and_then(|text| i64::from_str_radix(text.trim_start_matches("0x"), 16).ok())
+        {
+            settings.insert("flags", flags);
+            settings.insert("promiscuity", i64::from(flags & 0x100 != 0));
+        }
+        if let Some(own) = addresses.iter().find(|own| own.name == name) {
+            let list = own.addresses.iter().map(|address| {
+                Value::from(entries! {
+                    "address" => address.ip.to_string(), "prefixlen" => i64::from(address.prefix),
+                })
+            });
+            settings.insert("ipaddr", Value::list(list));
+        }
+        all.insert(name, settings);
+    }
+    Ok(all)
+}

@@ -1,0 +1,264 @@
+//! Beacons on a machine in memory, and inotify on the real one.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use halite_beacons::{Config, Running, beacon, names};
+use halite_host::{Fake, Os};
+use halite_testkit::Kit;
+use halite_value::{Dict, Value, yaml};
+
+fn value(text: &str) -> Value {
+    yaml::load_str(text).expect("YAML")
+}
+
+fn dict(value: &Value) -> Dict {
+    value.as_dict().cloned().expect("a dict")
+}
+
+#[test]
+fn configurations_are_judged_as_by_genuine_salt() {
+    let cases = dict(&value(include_str!("configurations.yaml")));
+    let mut wrong = Vec::new();
+    for (kind, list) in &cases {
+        let kind = kind.to_str();
+        for case in list.items_of_sequence().unwrap() {
+            let case = case.items_of_sequence().unwrap();
+            let config = Config::read(&kind, &case[0]);
+            let said = (beacon(&kind).unwrap().validate)(&config).err().map(|problem| problem.text);
+            let expected = case[1].as_str().map(str::to_owned);
+            if said != expected {
+                wrong.push(format!("{kind} {}: {said:?}, not {expected:?}", case[0]));
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn every_beacon_is_described_and_wants_a_list() {
+    for name in names() {
+        let found = beacon(name).unwrap();
+        assert!(found.doc.trim().ends_with('.'), "{name}: {}", found.doc);
+        if name != "salt_monitor" {
+            let problem = (found.validate)(&Config::read(name, &value("{a: 1}"))).unwrap_err();
+            let text = format!("Configuration for {name} beacon must be a list.");
+            assert_eq!(problem.text, text);
+        }
+    }
+}
+
+#[test]
+fn the_place_of_a_mistake_is_told() {
+    let text = "load:\n  - averages:\n      1m: 5\n";
+    let options = yaml::LoadOptions {
+        name: "/etc/salt/minion.d/b.conf",
+        places: true,
+        ..yaml::LoadOptions::default()
+    };
+    let loaded = yaml::load(text, &options).unwrap();
+    let config = Config::read("load", &loaded.get("load").unwrap());
+    let problem = (beacon("load").unwrap().validate)(&config).unwrap_err();
+    assert!(problem.to_string().contains("b.conf:2"), "{problem}");
+}
+
+/// A beacon on a machine.
+struct Bench {
+    kit: Kit,
+    config: Config,
+    running: Box<dyn Running>,
+}
+
+impl Bench {
+    fn new(kind: &str, config: &str) -> Self {
+        Self::on(Kit::new(), kind, config)
+    }
+
+    fn on(kit: Kit, kind: &str, config: &str) -> Self {
+        let config = Config::read(kind, &value(config));
+        let found = beacon(kind).expect("a beacon");
+        (found.validate)(&config).expect("a right configuration");
+        Self { kit, config, running: (found.start)() }
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        self.kit.fake.file(path, text);
+    }
+
+    fn add(&self, path: &str, text: &str) {
+        self.kit.cx.host.append(path.as_ref(), text.as_bytes()).expect("a file");
+    }
+
+    fn look(&mut self) -> String {
+        let events = self.running.look(&self.kit.cx, &self.config).expect("a look");
+        Value::list(events).to_string()
+    }
+
+    #[track_caller]
+    fn tells(&mut self, expected: &str) {
+        assert_eq!(self.look(), expected);
+    }
+}
+
+#[test]
+fn load_tells_what_is_outside() {
+    let mut bench = Bench::new("load", "[{averages: {1m: [0.5, 2.0]}}]");
+    bench.put("/proc/loadavg", "1.00 1.00 1.00 1/2 3\n");
+    bench.tells("[]");
+    bench.put("/proc/loadavg", "3.50 1.00 1.00 1/2 3\n");
+    bench.tells("[{'1m': 3.5, '5m': 1.0, '15m': 1.0}]");
+    bench.tells("[{'1m': 3.5, '5m': 1.0, '15m': 1.0}]");
+}
+
+#[test]
+fn load_tells_changes_only() {
+    let mut bench = Bench::new(
+        "load",
+        "[{averages: {1m: [0, 2]}}, {onchangeonly: True}, {emitatstartup: False}]",
+    );
+    bench.put("/proc/loadavg", "3.50 1.00 1.00 1/2 3\n");
+    bench.tells("[]");
+    bench.tells("[]");
+    bench.put("/proc/loadavg", "1.50 1.00 1.00 1/2 3\n");
+    bench.tells("[{'1m': 1.5, '5m': 1.0, '15m': 1.0}]");
+    bench.tells("[]");
+}
+
+#[test]
+fn memory_and_swap() {
+    let info = "MemTotal: 1000 kB\nMemAvailable: 250 kB\nSwapTotal: 200 kB\nSwapFree: 180 kB\n";
+    let mut bench = Bench::new("memusage", "[{percent: 75%}]");
+    bench.put("/proc/meminfo", info);
+    bench.tells("[{'memusage': 75.0}]");
+    let mut bench = Bench::new("swapusage", "[{percent: 11}]");
+    bench.put("/proc/meminfo", info);
+    bench.tells("[]");
+}
+
+#[test]
+fn processes() {
+    let mut bench = Bench::new(
+        "ps",
+        "[{processes: {nginx: running, sshd: stopped, cron: stopped, a-very-long-name-here: running}}]",
+    );
+    bench.put("/proc/1/comm", "nginx\n");
+    bench.put("/proc/2/comm", "cron\n");
+    bench.put("/proc/3/comm", "a-very-long-nam\n");
+    bench.put("/proc/3/cmdline", "/usr/bin/a-very-long-name-here\0-x\0");
+    bench
+        .tells("[{'nginx': 'Running'}, {'sshd': 'Stopped'}, {'a-very-long-name-here': 'Running'}]");
+}
+
+#[test]
+fn logs_are_read_as_they_grow() {
+    let mut bench = Bench::new(
+        "log",
+        "[{file: /var/log/x}, {tags: {t1: {regex: '.*def.*'}, t2: {regex: 'no'}}}]",
+    );
+    bench.put("/var/log/x", "def\n");
+    bench.tells("[]");
+    bench.add("/var/log/x", "xx def yy\nno\nhalf a def");
+    bench.tells(
+        "[{'tag': 't1', 'match': 'yes', 'raw': 'xx def yy', 'error': ''}, \
+         {'tag': 't2', 'match': 'yes', 'raw': 'no', 'error': ''}]",
+    );
+    bench.add("/var/log/x", ", whole now\n");
+    bench.tells("[{'tag': 't1', 'match': 'yes', 'raw': 'half a def, whole now', 'error': ''}]");
+    bench.tells("[]");
+    // Rotated.
+    bench.put("/var/log/x", "def\n");
+    bench.tells("[{'tag': 't1', 'match': 'yes', 'raw': 'def', 'error': ''}]");
+}
+
+#[test]
+fn counters_of_interfaces() {
+    let mut bench = Bench::new(
+        "network_info",
+        "[{interfaces: {eth0: {type: greater, bytes_sent: 90}, lo: {type: equal, errin: 1}}}]",
+    );
+    bench.put("/proc/net/dev", "Inter-| x\n face | y\n  eth0: 1 2 3 4 0 0 0 0 100 5 6 7 0 0 0 0\n lo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+    bench.tells(
+        "[{'interface': 'eth0', 'network_info': {'bytes_sent': 100, 'bytes_recv': 1, 'packets_sent': 5, \
+         'packets_recv': 2, 'errin': 3, 'errout': 6, 'dropin': 4, 'dropout': 7}}]",
+    );
+}
+
+#[test]
+fn settings_of_interfaces() {
+    let mut bench = Bench::new(
+        "network_settings",
+        "[{interfaces: {'eth*': {mtu: {}, promiscuity: {onvalue: 1}}}}]",
+    );
+    bench.put("/sys/class/net/eth0/mtu", "1500\n");
+    bench.put("/sys/class/net/eth0/flags", "0x1103\n");
+    bench.tells("[]");
+    bench.put("/sys/class/net/eth0/mtu", "9000\n");
+    bench.put("/sys/class/net/eth0/flags", "0x1003\n");
+    bench.tells("[{'tag': 'eth0', 'interface': 'eth0', 'change': {'mtu': 9000}}]");
+    bench.put("/sys/class/net/eth0/flags", "0x1103\n");
+    bench.tells("[{'tag': 'eth0', 'interface': 'eth0', 'change': {'promiscuity': 1}}]");
+}
+
+#[test]
+fn functions_are_called() {
+    let mut bench =
+        Bench::new("salt_monitor", "[{salt_fun: [test.ping, {test.echo: [{args: [hi]}]}]}]");
+    bench.tells("[{'salt_fun': 'test.ping', 'ret': True}, {'salt_fun': 'test.echo', 'args': ['hi'], 'ret': 'hi'}]");
+}
+
+#[test]
+fn files_are_watched_by_the_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir(root.join("sub")).unwrap();
+    fs::create_dir(root.join("skipped")).unwrap();
+    let shown = root.display();
+    let kit = Kit::on(Arc::new(Os::new()), Fake::new());
+    let config = format!(
+        "[{{files: {{{shown}: {{mask: [create, close_write, delete], recurse: True, auto_add: True, \
+         exclude: [{shown}/skipped, {{'\\.swp$': {{regex: True}}}}]}}}}}}]"
+    );
+    let mut bench = Bench::on(kit, "inotify", &config);
+    bench.tells("[]");
+    fs::write(root.join("sub/a"), "x").unwrap();
+    fs::write(root.join("skipped/a"), "x").unwrap();
+    fs::write(root.join("b.swp"), "x").unwrap();
+    let event = |tag: &str, path: &str, change: &str| {
+        format!("{{'tag': '{shown}{tag}', 'path': '{shown}{path}', 'change': '{change}'}}")
+    };
+    let made = event("/sub", "/sub/a", "IN_CREATE");
+    bench.tells(&format!("[{made}, {}]", event("/sub", "/sub/a", "IN_CLOSE_WRITE")));
+    // A new folder, and what came into it before anybody could watch.
+    fs::create_dir(root.join("new")).unwrap();
+    fs::write(root.join("new/early"), "x").unwrap();
+    let told = bench.look();
+    assert!(told.contains(&event("", "/new", "IN_CREATE|IN_ISDIR")), "{told}");
+    assert!(told.contains(&event("/new", "/new/early", "IN_CREATE")), "{told}");
+    fs::remove_file(root.join("new/early")).unwrap();
+    bench.tells(&format!("[{}]", event("/new", "/new/early", "IN_DELETE")));
+    // What a state run did is forgotten.
+    fs::write(root.join("sub/b"), "x").unwrap();
+    bench.running.discard();
+    bench.tells("[]");
+    assert!(bench.running.wakes().is_some());
+}
+
+#[test]
+fn a_file_that_is_replaced_is_still_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("f");
+    let kit = Kit::on(Arc::new(Os::new()), Fake::new());
+    let config = format!("[{{files: {{{}: {{mask: [modify]}}}}}}]", path.display());
+    let mut bench = Bench::on(kit, "inotify", &config);
+    bench.tells("[]");
+    for round in 0..2 {
+        let next = folder.path().join("next");
+        fs::write(&next, "x").unwrap();
+        fs::rename(&next, &path).unwrap();
+        bench.look();
+        std::thread::sleep(Duration::from_millis(5));
+        bench.look();
+        fs::write(&path, "y").unwrap();
+        let told = bench.look();
+        assert!(told.contains("IN_MODIFY"), "round {round}: {told}");
+    }
+}

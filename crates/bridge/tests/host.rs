@@ -1,0 +1,159 @@
+//! A real interpreter: calls that nest, calls side by side, modules that change.
+//!
+//! Where there is no `python3` there is nothing to try, and the tests say so.
+
+use std::{
+    process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use halite_bridge::{Bridge, Callbacks, Error, Session, Settings};
+use halite_spec::{Call, Result};
+use halite_value::{Dict, Value, dict, entries, list};
+
+/// Counts what it is asked, and asks back where told to.
+struct Back<'a> {
+    bridge: &'a Bridge,
+    asked: AtomicUsize,
+}
+
+impl Callbacks for Back<'_> {
+    fn call(&self, _: &str, name: &str, call: Call) -> Result<Value> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        match name {
+            "native.echo" => Ok(call.args.first().cloned().unwrap_or_default()),
+            "native.deeper" => {
+                let answer = within(self, |session| {
+                    self.bridge.run(session, "modules", "own.deep", Call { ..call })
+                });
+                Ok(answer?.value)
+            }
+            _ => Err(halite_spec::Error::failed("refused")),
+        }
+    }
+
+    fn describe(&self, _: &str, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn fire(&self, _: &str, _: Value) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+fn within<R>(back: &Back<'_>, work: impl FnOnce(&Session<'_>) -> R) -> R {
+    let (opts, grains, empty) =
+        (entries! { "test" => true }, entries! { "os" => "X" }, Dict::new());
+    work(&Session {
+        opts: &opts,
+        grains: &grains,
+        pillar: &empty,
+        low: &empty,
+        jid: "1",
+        saltenv: "base",
+        extra: Dict::new(),
+        callbacks: back,
+        limit: None,
+    })
+}
+
+const MODULE: &str = "
+def echo(*args, **kwargs):
+    return [list(args), kwargs, __opts__['test'], __grains__['os']]
+
+
+def back(value):
+    return __salt__['native.echo'](value)
+
+
+def deep(n):
+    return n if n == 0 else __salt__['native.deeper'](n - 1)
+
+
+def refused():
+    try:
+        __salt__['native.no']()
+    except Exception as error:
+        return type(error).__name__ + ' ' + str(error)
+";
+
+/// Makes a bridge to a folder with one module; `None` without an interpreter.
+fn bridge(folder: &tempfile::TempDir) -> Option<Bridge> {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("there is no python3: nothing was tested");
+        return None;
+    }
+    let modules = folder.path().join("modules");
+    std::fs::create_dir_all(&modules).expect("a folder");
+    std::fs::write(modules.join("own.py"), MODULE).expect("a module");
+    let opts = entries! {
+        "extension_modules" => folder.path().display().to_string(),
+        "halite" => dict! { "python_packages" => false },
+    };
+    let native = entries! { "modules" => list!["native.echo", "native.deeper", "native.no"] };
+    Some(Bridge::new(Settings::from_opts(&opts), native))
+}
+
+fn run(bridge: &Bridge, name: &str, call: Call) -> std::result::Result<Value, Error> {
+    let back = Back { bridge, asked: AtomicUsize::new(0) };
+    within(&back, |session| bridge.run(session, "modules", name, call)).map(|answer| answer.value)
+}
+
+#[test]
+fn values_come_through_unchanged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(bridge) = bridge(&folder) else { return };
+    let value = dict! {
+        1 => list![(), true, -5, 2.5, "é", Value::bytes([0, 255]), Value::tuple([1, 2])],
+        "big" => Value::from_bigint("-99999999999999999999999".parse().expect("digits")),
+    };
+    let call = Call::of([value.clone()]).with("key", 7);
+    let expected = list![list![value.clone()], dict! { "key" => 7 }, true, "X"];
+    assert_eq!(run(&bridge, "own.echo", call).expect("an answer").repr(), expected.repr());
+    assert_eq!(run(&bridge, "own.back", Call::of([value.clone()])).expect("an answer"), value);
+    let refused = run(&bridge, "own.refused", Call::default()).expect("an answer");
+    assert_eq!(refused, "CommandExecutionError refused");
+}
+
+#[test]
+fn calls_nest_and_run_side_by_side() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(bridge) = bridge(&folder) else { return };
+    assert_eq!(run(&bridge, "own.deep", Call::of([30])).expect("an answer"), Value::Int(0));
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let bridge = &bridge;
+            scope.spawn(move || {
+                for turn in 0..40 {
+                    let value = thread * 1000 + turn;
+                    let answer = run(bridge, "own.back", Call::of([value])).expect("an answer");
+                    assert_eq!(answer, Value::Int(value.into()));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn modules_are_loaded_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(bridge) = bridge(&folder) else { return };
+    let back = Back { bridge: &bridge, asked: AtomicUsize::new(0) };
+    let has = |name: &str| {
+        within(&back, |session| bridge.listing(session, "modules").expect("a listing").has(name))
+    };
+    assert!(has("own.echo") && !has("own.later"));
+    let file = folder.path().join("modules/own.py");
+    std::fs::write(&file, format!("{MODULE}\n\ndef later():\n    return 'now'\n")).expect("a file");
+    assert!(!has("own.later"));
+    bridge.reload();
+    assert!(has("own.later"));
+    assert_eq!(run(&bridge, "own.later", Call::default()).expect("an answer"), "now");
+    std::fs::remove_file(&file).expect("it is there");
+    bridge.reload();
+    assert!(!has("own.echo"));
+}

@@ -1,0 +1,394 @@
+//! What functions of the master work with: in `salt-run`, in the master, in the reactor.
+//!
+//! A [`Workshop`] is made once: its templates stay compiled. For each call it gives a `Cx` with the
+//! master's configuration, the execution functions of this machine, and the states of
+//! orchestrations (`salt.*`) beside the usual ones. [`MasterWorks`] is what the master daemon gets
+//! of it: runners, wheel functions and the rendering of reactor files.
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use halite_highstate::{Params, States};
+use halite_host::Os;
+use halite_master::{
+    Master,
+    reactor::{RenderError, Rendering},
+    runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
+};
+use halite_minion::{
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, python::Found,
+    registry::Native,
+};
+use halite_spec::{
+    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn, Template,
+};
+use halite_target::fnmatch::fnmatch;
+use halite_value::{Dict, Value};
+
+
+/// What functions of the master work with.
+pub struct Workshop {
+    host: Arc<dyn Host>,
+    opts: Dict,
+    pipes: Arc<Pipes>,
+    grains: Option<OnceLock<Dict>>,
+    python: Option<Arc<Python>>,
+}
+
+impl Workshop {
+    pub fn new(opts: &Dict, grains: bool) -> Self {
+        let opts = opts.shallow_copy();
+        // Files come from this machine's own roots.
+        opts.insert("file_client", "local");
+        let host: Arc<dyn Host> = Arc::new(Os::new());
+        let pipes = Arc::new(Pipes::new(&opts));
+        let python = pipes.python();
+        if let Some(python) = &python {
+            let names = |list: Vec<(String, _)>| list.into_iter().map(|(name, _)| name).collect();
+            python.bridge().add_native("runners", names(halite_runners::runners()));
+            python.bridge().add_native("wheel", names(halite_runners::wheel_functions()));
+            python.set_others(Arc::new(native_function));
+        }
+        Self { host, opts, pipes, grains: grains.then(OnceLock::new), python }
+    }
+
+    /// The users' Python, if there is any.
+    pub fn python(&self) -> Option<&Arc<Python>> {
+        self.python.as_ref()
+    }
+
+    /// Runs a runner: the user's if there is one, else ours, else that of an installed package;
+    /// `None` if nobody has it.
+    pub fn runner(&self, cx: &Cx, name: &str, call: Call) -> Option<Result<Value>> {
+        let native = halite_runners::runner(name);
+        let Some(python) = &self.python else {
+            return native.map(|native| (native.call)(cx, call));
+        };
+        python.remember(cx);
+        match python.find(cx, "runners", name) {
+            Found::Function => return Some(python.call(cx, "runners", name, call)),
+            Found::Missing(reason) if !reason.is_empty() => {
+                return Some(Err(Error::Unavailable { function: name.into(), reason }));
+            }
+            Found::Missing(_) => return None,
+            Found::Nothing => {}
+        }
+        match native {
+            Some(native) => Some((native.call)(cx, call)),
+            None if python.package_has(cx, "runners", name) => {
+                Some(python.call(cx, "runners", name, call))
+            }
+            None => None,
+        }
+    }
+
+    /// The link of a master that is not there.
+    pub fn alone(&self) -> Alone {
+        Alone::new(Arc::clone(&self.host), &self.opts)
+    }
+
+    /// Grains cost a moment; only what may look at them gets them.
+    fn grains(&self, fun: &str) -> Dict {
+        match &self.grains {
+            Some(grains)
+                if fun.starts_with("state.") || fun.starts_with("salt.") || fun.is_empty() =>
+            {
+                grains.get_or_init(|| halite_grains::collect(&*self.host, &self.opts)).clone()
+            }
+            _ => Dict::new(),
+        }
+    }
+
+    /// Builds the context of one call.
+    pub fn cx(&self, link: Arc<dyn Link>, job: Job) -> Cx {
+        let parts = Parts {
+            sources: Arc::new(Masterless::new(Arc::clone(&self.pipes))),
+            rendering: Arc::clone(&self.pipes) as _,
+            link,
+            states: Arc::new(MasterStates),
+        };
+        let opts = self.opts.shallow_copy();
+        Cx {
+            files: Arc::new(halite_fileserver::Local::new(Arc::clone(&self.host), &opts)),
+            runtime: Arc::new(Engine::new(parts)),
+            grains: self.grains(&job.fun),
+            job: Arc::new(job),
+            pillar: Dict::new(),
+            context: Dict::new(),
+            low: Dict::new(),
+            host: Arc::clone(&self.host),
+            opts,
+        }
+    }
+}
+
+/// What users' Python calls of ours.
+fn native_function(cx: &Cx, kind: &str, name: &str, call: Call) -> Option<Result<Value>> {
+    let found = match kind {
+        "runners" => halite_runners::runner(name),
+        "wheel" => halite_runners::wheel_function(name),
+        _ => None,
+    };
+    found.map(|function| (function.call)(cx, call))
+}
+
+/// The tag of an event a runner fires: its own ones stand below its job.
+pub fn runner_tag(jid: &str, tag: &str) -> String {
+    match tag {
+        "progress" | "args" => format!("salt/run/{jid}/{tag}"),
+        other => other.to_owned(),
+    }
+}
+
+/// The states of this machine, and those of orchestrations.
+struct MasterStates;
+
+fn orchestration_state(state: &str) -> Option<&'static StateFn> {
+    let (module, name) = state.split_once('.')?;
+    let own = &halite_runners::STATES;
+    own.states.iter().find(|found| module == own.name && found.name == name)
+}
+
+impl States for MasterStates {
+    fn has(&self, state: &str) -> bool {
+        orchestration_state(state).is_some() || Native.has(state)
+    }
+
+    fn missing_reason(&self, state: &str) -> Option<String> {
+        Native.missing_reason(state)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let own = &halite_runners::STATES;
+        let own = own.states.iter().map(|state| format!("{}.{}", own.name, state.name));
+        own.chain(Native.names()).collect()
+    }
+
+    fn params(&self, state: &str) -> Params {
+        let Some(found) = orchestration_state(state) else { return Native.params(state) };
+        let params = (found.params)();
+        let named = || params.iter().filter(|param| !param.rest);
+        Params {
+            names: named().map(|param| param.name.to_owned()).collect(),
+            required: named()
+                .filter(|param| param.default.is_none() && param.name != "name")
+                .map(|param| param.name.to_owned())
+                .collect(),
+            open: params.iter().any(|param| param.rest),
+        }
+    }
+
+    fn watches(&self, module: &str) -> bool {
+        module != halite_runners::STATES.name && Native.watches(module)
+    }
+
+    fn aggregate(&self, module: &str) -> Option<Aggregate> {
+        Native.aggregate(module)
+    }
+
+    fn run(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        match orchestration_state(state) {
+            Some(found) => (found.run)(cx, call, test).map(|(outcome, _)| outcome),
+            None => Native.run(cx, state, call, test),
+        }
+    }
+
+    fn watch(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        Native.watch(cx, state, call, test)
+    }
+}
+
+/// Everything the master daemon gets from here.
+pub struct MasterWorks {
+    workshop: Workshop,
+}
+
+impl MasterWorks {
+    pub fn new(opts: &Dict) -> Self {
+        Self { workshop: Workshop::new(opts, true) }
+    }
+
+    fn cx(&self, master: &Arc<Master>, jid: &str, fun: &str, user: &str) -> Cx {
+        let link = InMaster {
+            alone: self.workshop.alone(),
+            master: Arc::clone(master),
+            jid: jid.to_owned(),
+        };
+        self.workshop.cx(Arc::new(link), Job::new(jid, fun, user))
+    }
+
+    fn call(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
+        let user = if call.user == halite_master::reactor::USER { "" } else { call.user.as_str() };
+        let cx = self.cx(master, call.jid.as_str(), &call.function, user);
+        let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+        let doc = halite_runners::runner(&call.function).map_or("", |function| function.doc);
+        let ran = self.workshop.runner(&cx, &call.function, arguments)?;
+        Some(outcome("runner", &call.function, &cx, doc, ran))
+    }
+}
+
+fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> RunnerOutcome {
+    match ran {
+        Ok(value) => {
+            let code = value.get("retcode").and_then(|code| code.as_int()).unwrap_or(0);
+            RunnerOutcome { success: code == 0 && cx.job.retcode() == 0, value }
+        }
+        Err(Error::Args(wrong)) => {
+            let text = format!("Passed invalid arguments: {name}: {wrong}.\n\nUsage:\n{doc}");
+            RunnerOutcome { value: text.into(), success: false }
+        }
+        Err(error) => {
+            let text = format!("Exception occurred in {form} {name}: {error}");
+            RunnerOutcome { value: text.into(), success: false }
+        }
+    }
+}
+
+impl Runners for MasterWorks {
+    fn run(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
+        self.call(master, call)
+    }
+
+    fn execution(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
+        let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
+        if !cx.runtime.has(&call.function) {
+            return None;
+        }
+        let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+        let ran = cx.call(&call.function, arguments);
+        Some(outcome("caller", &call.function, &cx, "", ran))
+    }
+}
+
+impl Rendering for MasterWorks {
+    fn files(
+        &self,
+        master: &Arc<Master>,
+        entry: &str,
+        names: &Dict,
+    ) -> std::result::Result<Vec<(String, Value)>, RenderError> {
+        let cx = self.cx(master, "", "", "");
+        let failed = |error: Error| RenderError::Failed(error.to_string());
+        let paths = if entry.starts_with("salt://") {
+            cx.files.cache(entry, "base").map_err(failed)?.into_iter().collect()
+        } else {
+            expand(&*cx.host, entry)
+        };
+        if paths.is_empty() {
+            return Err(RenderError::Missing);
+        }
+        let mut rendered = Vec::new();
+        for path in paths {
+            let text = cx.host.read_text(&path).map_err(|_| RenderError::Missing)?;
+            let name = path.to_string_lossy().into_owned();
+            let template = Template {
+                engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
+                text,
+                source: Some(name.clone()),
+                saltenv: "base".into(),
+                sls: Some(String::new()),
+                context: names.clone(),
+            };
+            let value = cx.runtime.compile(&cx, &template).map_err(failed)?;
+            let shown = if entry.starts_with("salt://") { entry.to_owned() } else { name };
+            rendered.push((shown, value));
+        }
+        Ok(rendered)
+    }
+
+    fn text(
+        &self,
+        master: &Arc<Master>,
+        text: &str,
+        names: &Dict,
+    ) -> std::result::Result<String, RenderError> {
+        let cx = self.cx(master, "", "", "");
+        let template = Template {
+            engine: "jinja".into(),
+            text: text.to_owned(),
+            source: None,
+            saltenv: "base".into(),
+            sls: None,
+            context: names.clone(),
+        };
+        cx.runtime.render(&cx, &template).map_err(|error| RenderError::Failed(error.to_string()))
+    }
+}
+
+/// Returns the files a path or a glob means, sorted.
+fn expand(host: &dyn Host, entry: &str) -> Vec<std::path::PathBuf> {
+    let is_glob = |part: &str| part.contains(['*', '?', '[']);
+    if !is_glob(entry) {
+        let path = Path::new(entry);
+        return if host.is_file(path).unwrap_or(false) {
+            vec![path.to_owned()]
+        } else {
+            Vec::new()
+        };
+    }
+    let mut found = vec![std::path::PathBuf::from(if entry.starts_with('/') { "/" } else { "" })];
+    for part in entry.split('/').filter(|part| !part.is_empty()) {
+        found = found
+            .into_iter()
+            .flat_map(|folder| {
+                if !is_glob(part) {
+                    return vec![folder.join(part)];
+                }
+                let mut names: Vec<String> = host
+                    .read_dir(&folder)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .filter(|name| !name.starts_with('.') && fnmatch(name, part))
+                    .collect();
+                names.sort();
+                names.into_iter().map(|name| folder.join(name)).collect()
+            })
+            .collect();
+    }
+    found.retain(|path| host.is_file(path).unwrap_or(false));
+    found
+}
+
+/// The way from a function in the master to the master itself.
+struct InMaster {
+    alone: Alone,
+    master: Arc<Master>,
+    jid: String,
+}
+
+impl Link for InMaster {
+    fn fire(&self, _: &Cx, event: Event) -> Result<bool> {
+        if event.tag == halite_runners::PRINT {
+            tracing::info!("{}", event.data);
+            return Ok(true);
+        }
+        let data = event.data.as_dict().cloned().unwrap_or_default();
+        self.master.bus.fire(runner_tag(&self.jid, &event.tag), data);
+        Ok(true)
+    }
+
+    fn ask(&self, cx: &Cx, load: Value) -> Result<Value> {
+        if let (Some("halite_orchestration"), Value::Dict(load)) =
+            (load.get_str("cmd").as_deref(), &load)
+        {
+            let answered = self.master.orchestration(load);
+            return answered.map_err(|error| Error::failed(error.to_string()));
+        }
+        halite_runners::answer(cx, &load).unwrap_or_else(|| self.alone.ask(cx, load))
+    }
+
+    fn running(&self, cx: Option<&Cx>) -> Vec<Value> {
+        self.alone.running(cx)
+    }
+
+    fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
+        self.alone.signal_job(jid, signal)
+    }
+
+    fn refreshed(&self, cx: &Cx, what: Refresh) -> Result<()> {
+        self.alone.refreshed(cx, what)
+    }
+}

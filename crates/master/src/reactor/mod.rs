@@ -1,0 +1,388 @@
+//! The reactor: events lead to reactions.
+//!
+//! Every event is offered in the moment it is fired ([`Tap`]); what a tag of the table or a rule
+//! matches is queued (`queue.rs`: in memory up to `reactor_worker_hwm`, then on disk, never
+//! dropped), rendered by `reactor_worker_threads` workers, and performed. Read on:
+//! - `table.rs`: which tags lead to which files, and how that is changed while running;
+//! - `reaction.rs`: from a rendered file to reactions in their order;
+//! - `perform.rs`: what `local`, `runner`, `wheel` and `caller` do;
+//! - `rules.rs`: rules with memory;
+//! - `dead.rs`: what could not be done, kept for people.
+//!
+//! Templates are rendered by whoever made the master ([`Rendering`]).
+
+mod dead;
+mod perform;
+mod queue;
+mod reaction;
+mod rules;
+mod table;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use halite_config::Opts;
+use halite_store::Store;
+use halite_value::{Dict, Value, dict, entries};
+use parking_lot::RwLock;
+use tokio::{sync::Semaphore, task::JoinHandle};
+
+use crate::{
+    Master, blocking,
+    bus::{Fired, Tap},
+    publish::Refusal,
+};
+
+pub use dead::DEAD;
+use dead::Letters;
+pub use queue::SPILLED;
+use queue::Waiting;
+pub use reaction::{Kind, Reaction, Unusable};
+use rules::Rules;
+use table::Table;
+
+/// Under whose name the reactor runs runners; events of such runs are not reacted to.
+pub const USER: &str = "Reactor";
+
+/// Reactions being performed at a time, beside those that run on threads.
+const PERFORMING: usize = 256;
+
+/// Why a file gave no reactions.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RenderError {
+    #[error("File missing or not found.")]
+    Missing,
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Turns files into data, and texts into texts. Called on threads that may block.
+pub trait Rendering: Send + Sync {
+    /// Renders one entry of the table: a path, a glob of paths or a `salt://` address. Returns the
+    /// name of each file with what it rendered to. `names` are `tag`, `data` and others.
+    fn files(
+        &self,
+        master: &Arc<Master>,
+        entry: &str,
+        names: &Dict,
+    ) -> Result<Vec<(String, Value)>, RenderError>;
+
+    /// Renders a text with Jinja.
+    fn text(&self, master: &Arc<Master>, text: &str, names: &Dict) -> Result<String, RenderError>;
+}
+
+/// The reactor of a master.
+pub struct Reactor {
+    table: RwLock<Table>,
+    rules: Rules,
+    waiting: Waiting,
+    letters: Letters,
+    rendering: Option<Arc<dyn Rendering>>,
+    is_leader: AtomicBool,
+    workers: usize,
+    performing: Arc<Semaphore>,
+    /// Runner, wheel and caller reactions occupy threads.
+    threads: Arc<Semaphore>,
+    counters: Counters,
+}
+
+/// What the reactor has done so far.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Events that were queued.
+    pub events: AtomicU64,
+    /// Events that were dealt with.
+    pub handled: AtomicU64,
+    /// Reactions begun.
+    pub reactions: AtomicU64,
+    /// Reactions done.
+    pub done: AtomicU64,
+    /// What went wrong: files and reactions.
+    pub failed: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Reactor {
+    pub fn new(opts: &Opts, store: Arc<dyn Store>, rendering: Option<Arc<dyn Rendering>>) -> Self {
+        let number = |name: &str, default: usize| {
+            opts.opt_int(name)
+                .and_then(|n| usize::try_from(n).ok())
+                .filter(|n| *n > 0)
+                .unwrap_or(default)
+        };
+        let workers = number("reactor_worker_threads", 10);
+        let halite = opts.get("halite").unwrap_or_default();
+        let (rules, problems) = Rules::read(&halite.get("rules").unwrap_or_default());
+        for problem in problems {
+            tracing::error!("halite: rules: {problem}");
+        }
+        let (table, problems) = Table::read(&opts.get("reactor").unwrap_or_default());
+        for problem in problems {
+            tracing::error!("reactor: {problem}");
+        }
+        Self {
+            table: RwLock::new(table),
+            rules,
+            waiting: Waiting::new(store.clone(), number("reactor_worker_hwm", 10_000)),
+            letters: Letters::new(store),
+            rendering,
+            is_leader: true.into(),
+            workers,
+            performing: Arc::new(Semaphore::new(PERFORMING)),
+            threads: Arc::new(Semaphore::new(workers)),
+            counters: Counters::default(),
+        }
+    }
+
+    fn wants(&self, event: &Fired) -> bool {
+        if !self.is_leader.load(Ordering::Relaxed) {
+            return false;
+        }
+        // What the reactor itself has run must not make it run again.
+        if (event.tag.starts_with("salt/run/") || event.tag.starts_with("salt/wheel/"))
+            && event.data.get("user").is_some_and(|user| user == USER)
+        {
+            return false;
+        }
+        self.table.read().matches(&event.tag) || self.rules.matches(&event.tag)
+    }
+
+    /// Returns what it has done, and what waits.
+    pub fn status(&self) -> Value {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        dict! {
+            "events" => read(&counters.events), "handled" => read(&counters.handled),
+            "reactions" => read(&counters.reactions), "done" => read(&counters.done),
+            "failed" => read(&counters.failed), "waiting" => self.waiting.len(),
+            "waiting_on_disk" => self.waiting.on_disk(), "spilled" => self.waiting.spilled_ever(),
+            "dead" => self.letters.len(), "leader" => self.is_leader.load(Ordering::Relaxed),
+            "rules" => self.rules.status(),
+        }
+    }
+}
+
+impl Tap for Reactor {
+    fn offer(&self, event: &Arc<Fired>) {
+        if self.wants(event) {
+            count(&self.counters.events);
+            self.waiting.push(event);
+        }
+    }
+}
+
+/// Starts the workers, if there is anything to react to or may be one day.
+pub(crate) fn start(master: &Arc<Master>) -> Vec<JoinHandle<()>> {
+    let reactor = &master.reactor;
+    master.bus.tap(reactor.clone());
+    let mut tasks = vec![tokio::spawn(watch_spill(master.clone()))];
+    tasks.extend((0..reactor.workers).map(|_| tokio::spawn(work(master.clone()))));
+    tasks
+}
+
+/// Looks after what was written to disk, so that a loss is never silent.
+async fn watch_spill(master: Arc<Master>) {
+    let reactor = &master.reactor;
+    let owner = master.clone();
+    let _ = blocking(move || {
+        owner.reactor.waiting.find_left_over();
+        owner.reactor.letters.load();
+    })
+    .await;
+    reactor
+        .waiting
+        .watch(|event, error| {
+            tracing::error!("An event is lost to the reactor: {} ({error})", event.tag);
+            count(&reactor.counters.failed);
+            reactor.letters.add(
+                &event.tag,
+                &event.data,
+                "",
+                &format!("it could not be kept: {error}"),
+            );
+        })
+        .await;
+}
+
+async fn work(master: Arc<Master>) {
+    loop {
+        let event = master.reactor.waiting.next(&master).await;
+        let handled = handle(&master, event);
+        // A panic in one event's handling was told by the runtime; the worker goes on.
+        let _ = tokio::spawn(handled).await;
+        count(&master.reactor.counters.handled);
+    }
+}
+
+/// The names every reaction's template sees.
+fn names(event: &Fired) -> Dict {
+    entries! { "tag" => event.tag.as_str(), "data" => &event.data }
+}
+
+fn handle(master: &Arc<Master>, event: Arc<Fired>) -> impl Future<Output = ()> + Send + 'static {
+    let master = master.clone();
+    async move {
+        let reactor = &master.reactor;
+        let entries = reactor.table.read().entries_of(&event.tag);
+        for entry in entries {
+            let names = names(&event);
+            render_and_perform(&master, &event, entry, names).await;
+        }
+        if !reactor.rules.matches(&event.tag) {
+            return;
+        }
+        let owner = master.clone();
+        let about = event.clone();
+        let fired = blocking(move || owner.reactor.rules.see(&owner, &about)).await;
+        for (what, names) in fired.unwrap_or_default() {
+            match what {
+                rules::React::File(entry) => {
+                    render_and_perform(&master, &event, entry, names).await;
+                }
+                rules::React::Inline(name, high) => {
+                    perform_high(&master, &event, &name, &high).await;
+                }
+            }
+        }
+    }
+}
+
+/// Renders one entry, and performs what it says.
+async fn render_and_perform(master: &Arc<Master>, event: &Arc<Fired>, entry: String, names: Dict) {
+    let reactor = &master.reactor;
+    let Some(rendering) = reactor.rendering.clone() else {
+        return failed(reactor, event, &entry, "this master cannot render files");
+    };
+    let (owner, path) = (master.clone(), entry.clone());
+    let rendered = blocking(move || rendering.files(&owner, &path, &names)).await;
+    match rendered {
+        Ok(Ok(files)) => {
+            for (name, high) in files {
+                perform_high(master, event, &name, &high).await;
+            }
+        }
+        Ok(Err(error)) => {
+            tracing::error!("Can not render SLS {entry} for tag {}. {error}", event.tag);
+            failed(reactor, event, &entry, &error.to_string());
+        }
+        Err(error) => failed(reactor, event, &entry, &error.to_string()),
+    }
+}
+
+async fn perform_high(master: &Arc<Master>, event: &Arc<Fired>, sls: &str, high: &Value) {
+    match reaction::compile(high) {
+        Ok(reactions) => perform::all(master, event, sls, reactions).await,
+        Err(problem) => {
+            tracing::error!("The reactor file {sls} for tag {} is unusable: {problem}", event.tag);
+            failed(&master.reactor, event, sls, &problem.to_string());
+        }
+    }
+}
+
+/// Counts and keeps a failure.
+fn failed(reactor: &Reactor, event: &Fired, sls: &str, error: &str) {
+    count(&reactor.counters.failed);
+    reactor.letters.add(&event.tag, &event.data, sls, error);
+}
+
+/// Answers what programs ask of the reactor.
+pub(crate) async fn answer(master: &Arc<Master>, load: &Dict) -> Result<Value, Refusal> {
+    let reactor = &master.reactor;
+    let text = |name: &str| load.get(name).map(|value| value.to_str()).unwrap_or_default();
+    Ok(match text("action").as_str() {
+        "list" => reactor.table.read().write(),
+        "add" => {
+            reactor.table.write().add(&text("event"), &load.get("reactors").unwrap_or_default())
+        }
+        "delete" => reactor.table.write().delete(&text("event")),
+        "is_leader" => reactor.is_leader.load(Ordering::Relaxed).into(),
+        "set_leader" => {
+            let value = load.get("value").is_some_and(|value| value.truthy());
+            reactor.is_leader.store(value, Ordering::Relaxed);
+            value.into()
+        }
+        "status" => reactor.status(),
+        "dead" => reactor.letters.list(),
+        "forget_dead" => reactor.letters.clear().into(),
+        "retry_dead" => retry_dead(master).into(),
+        "test" => {
+            let data = match load.get("data") {
+                Some(Value::Dict(data)) => data,
+                _ => Dict::new(),
+            };
+            return Ok(rehearse(master, &text("tag"), data).await);
+        }
+        other => return Err(Refusal::invocation(format!("the reactor cannot `{other}`"))),
+    })
+}
+
+/// Puts the dead letters back into the queue; returns how many.
+fn retry_dead(master: &Arc<Master>) -> u64 {
+    let letters = master.reactor.letters.take();
+    let mut again = 0;
+    let mut seen = std::collections::HashSet::new();
+    for (tag, data) in letters {
+        // Several files of one event are one event.
+        let stamp = data.get("_stamp").map(|stamp| stamp.to_str()).unwrap_or_default();
+        if seen.insert((tag.clone(), stamp)) {
+            master.reactor.waiting.push(&Arc::new(Fired {
+                cursor: 0,
+                bytes: halite_wire::Event { tag: tag.clone(), data: data.clone() }
+                    .encode()
+                    .unwrap_or_default()
+                    .into(),
+                tag,
+                data,
+            }));
+            again += 1;
+        }
+    }
+    again
+}
+
+/// Tells what an event would lead to, without doing it.
+async fn rehearse(master: &Arc<Master>, tag: &str, data: Dict) -> Value {
+    let reactor = &master.reactor;
+    let names = entries! { "tag" => tag, "data" => &data };
+    let mut shown = Vec::new();
+    let found = reactor.table.read().entries_of(tag);
+    for entry in found {
+        let answer = entries! { "sls" => entry.as_str() };
+        match &reactor.rendering {
+            None => {
+                answer.insert("error", "this master cannot render files");
+            }
+            Some(rendering) => {
+                let (owner, path, names, rendering) =
+                    (master.clone(), entry.clone(), names.clone(), rendering.clone());
+                match blocking(move || rendering.files(&owner, &path, &names)).await {
+                    Ok(Ok(files)) => {
+                        let all = files.iter().map(|(name, high)| match reaction::compile(high) {
+                            Ok(list) => dict! {
+                                "file" => name.as_str(),
+                                "reactions" => Value::list(list.iter().map(Reaction::show)),
+                            },
+                            Err(error) => {
+                                dict! { "file" => name.as_str(), "error" => error.to_string() }
+                            }
+                        });
+                        answer.insert("files", Value::list(all));
+                    }
+                    Ok(Err(error)) => {
+                        answer.insert("error", error.to_string());
+                    }
+                    Err(error) => {
+                        answer.insert("error", error.to_string());
+                    }
+                }
+            }
+        }
+        shown.push(Value::from(answer));
+    }
+    dict! { "tag" => tag, "matches" => shown, "rules" => reactor.rules.names_matching(tag) }
+}

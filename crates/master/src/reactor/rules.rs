@@ -1,0 +1,347 @@
+//! Rules with memory: «three of these within five minutes, per minion: react, then be quiet».
+//!
+//! ```yaml
+//! halite:
+//!   rules:
+//!     nginx keeps dying:
+//!       tag: 'salt/beacon/*/service/nginx'     # a glob, or a list of them
+//!       if: "data['nginx']['running'] == false"   # Jinja, with `data` and `tag`; optional
+//!       per: id                                # path into the data; without it all count as one
+//!       count: 3
+//!       within: 5m
+//!       quiet: 30m
+//!       react: /srv/reactor/page_somebody.sls  # one, several, or reactions in place
+//! ```
+//!
+//! The file sees `rule`, `count`, `key` and `events` (the data of those that counted) beside `tag`
+//! and `data`. The memory is the process's own: it is bounded, and empty after a restart.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use halite_target::fnmatch::fnmatch;
+use halite_value::{Dict, SmolStr, Value, dict, entries, lookup};
+use parking_lot::Mutex;
+
+use crate::{Master, bus::Fired};
+
+/// Keys one rule remembers; beyond that the oldest go.
+const MOST_KEYS: usize = 100_000;
+/// Events of one key.
+const MOST_COUNT: usize = 10_000;
+
+/// What a rule leads to.
+pub(super) enum React {
+    File(String),
+    /// Reactions in place, under the rule's name.
+    Inline(String, Value),
+}
+
+struct Rule {
+    name: String,
+    tags: Vec<String>,
+    condition: Option<String>,
+    per: Option<String>,
+    count: usize,
+    within: Duration,
+    quiet: Duration,
+    react: Value,
+    memory: Mutex<HashMap<SmolStr, Memory>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    seen: VecDeque<(Instant, Dict)>,
+    quiet_until: Option<Instant>,
+    fired: u64,
+}
+
+/// All rules of a master.
+#[derive(Default)]
+pub(super) struct Rules(Vec<Rule>);
+
+/// Reads `30`, `30s`, `5m`, `1h`, `2d`.
+fn duration(value: &Value) -> Option<Duration> {
+    if let Some(seconds) = value.as_float() {
+        return (0.0..1e9).contains(&seconds).then(|| Duration::from_secs_f64(seconds));
+    }
+    let text = value.to_str();
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+    let factor = match unit.trim() {
+        "s" | "sec" | "seconds" => 1.0,
+        "m" | "min" | "minutes" => 60.0,
+        "h" | "hours" => 3600.0,
+        "d" | "days" => 86_400.0,
+        _ => return None,
+    };
+    let seconds = number.parse::<f64>().ok()? * factor;
+    (0.0..1e9).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+impl Rule {
+    fn read(name: &str, rule: &Value) -> Result<Self, String> {
+        let known = ["name", "tag", "if", "per", "count", "within", "quiet", "react"];
+        for key in rule.as_dict().into_iter().flat_map(Dict::keys) {
+            let key = key.to_string();
+            if !known.contains(&key.as_str()) {
+                let near = halite_value::suggest::nearest(&key, known)
+                    .map(|near| format!("; did you mean `{near}`?"))
+                    .unwrap_or_default();
+                return Err(format!("{name}: `{key}` is unknown{near}"));
+            }
+        }
+        let tags = match rule.get("tag") {
+            Some(Value::Str(tag)) => vec![tag.to_string()],
+            Some(list) => {
+                list.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+            }
+            None => Vec::new(),
+        };
+        if tags.is_empty() {
+            return Err(format!("{name}: `tag` is missing"));
+        }
+        let time = |key: &str| match rule.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => duration(&value)
+                .map(Some)
+                .ok_or_else(|| format!("{name}: `{key}`: `{value}` is no time like 30s, 5m, 1h")),
+        };
+        let count = rule.get("count").map_or(Some(1), |count| count.to_int());
+        let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        if count == 0 || count > MOST_COUNT {
+            return Err(format!("{name}: `count` must be between 1 and {MOST_COUNT}"));
+        }
+        let react = rule.get("react").unwrap_or_default();
+        if !react.truthy() {
+            return Err(format!("{name}: `react` is missing"));
+        }
+        let text = |key: &str| rule.get(key).filter(Value::truthy).map(|value| value.to_string());
+        Ok(Self {
+            name: name.to_owned(),
+            tags,
+            condition: text("if"),
+            per: text("per"),
+            count,
+            within: time("within")?.unwrap_or(Duration::from_secs(60)),
+            quiet: time("quiet")?.unwrap_or_default(),
+            react,
+            memory: Mutex::default(),
+        })
+    }
+
+    fn matches(&self, tag: &str) -> bool {
+        self.tags.iter().any(|glob| fnmatch(tag, glob))
+    }
+
+    fn key(&self, data: &Dict) -> SmolStr {
+        let Some(path) = &self.per else { return SmolStr::default() };
+        let value = Value::from(data);
+        let found = lookup::traverse(&value, path, ":")
+            // What a minion sends lies one level deeper.
+            .or_else(|| lookup::traverse(&value.get("data")?, path, ":"));
+        found.map(|key| key.to_str()).unwrap_or_default()
+    }
+
+    /// Counts an event; returns the data of those that made the number full.
+    fn note(&self, key: &SmolStr, data: &Dict, now: Instant) -> Option<Vec<Dict>> {
+        let mut memory = self.memory.lock();
+        if memory.len() >= MOST_KEYS && !memory.contains_key(key) {
+            memory.retain(|_, own| {
+                own.quiet_until.is_some_and(|until| until > now)
+                    || own.seen.back().is_some_and(|(at, _)| now - *at < self.within)
+            });
+            if memory.len() >= MOST_KEYS {
+                tracing::warn!(
+                    "The rule `{}` remembers {MOST_KEYS} keys; it starts over",
+                    self.name
+                );
+                memory.clear();
+            }
+        }
+        let own = memory.entry(key.clone()).or_default();
+        if own.quiet_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        own.seen.push_back((now, data.clone()));
+        while own.seen.front().is_some_and(|(at, _)| now - *at > self.within) {
+            own.seen.pop_front();
+        }
+        if own.seen.len() < self.count {
+            return None;
+        }
+        own.quiet_until = Some(now + self.quiet);
+        own.fired += 1;
+        Some(own.seen.drain(..).map(|(_, data)| data).collect())
+    }
+}
+
+impl Rules {
+    /// Reads the option; says what is wrong with rules that cannot be used.
+    pub(super) fn read(option: &Value) -> (Self, Vec<String>) {
+        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+        let mut add = |name: &str, rule: &Value| match Rule::read(name, rule) {
+            Ok(rule) => rules.push(rule),
+            Err(problem) => problems.push(problem),
+        };
+        match option {
+            Value::Dict(map) => {
+                for (name, rule) in map {
+                    add(&name.to_str(), &rule);
+                }
+            }
+            other => {
+                let list = other.items_of_sequence().unwrap_or_default();
+                for (at, rule) in list.iter().enumerate() {
+                    let name = rule.get_str("name").unwrap_or_else(|| format!("rule {at}").into());
+                    add(&name, rule);
+                }
+            }
+        }
+        (Self(rules), problems)
+    }
+
+    pub(super) fn matches(&self, tag: &str) -> bool {
+        self.0.iter().any(|rule| rule.matches(tag))
+    }
+
+    pub(super) fn names_matching(&self, tag: &str) -> Value {
+        Value::list(self.0.iter().filter(|rule| rule.matches(tag)).map(|rule| rule.name.as_str()))
+    }
+
+    pub(super) fn status(&self) -> Value {
+        let each: Dict = self
+            .0
+            .iter()
+            .map(|rule| {
+                let memory = rule.memory.lock();
+                let fired: u64 = memory.values().map(|own| own.fired).sum();
+                (rule.name.as_str(), dict! { "keys" => memory.len() as u64, "fired" => fired })
+            })
+            .collect();
+        each.into()
+    }
+
+    /// Shows an event to the rules; returns what they lead to. Blocking.
+    pub(super) fn see(&self, master: &Arc<Master>, event: &Fired) -> Vec<(React, Dict)> {
+        let mut fired = Vec::new();
+        for rule in self.0.iter().filter(|rule| rule.matches(&event.tag)) {
+            let names = entries! { "tag" => event.tag.as_str(), "data" => &event.data };
+            if let Some(condition) = &rule.condition {
+                match holds(master, condition, &names) {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    Err(error) => {
+                        tracing::error!("The condition of the rule `{}`: {error}", rule.name);
+                        continue;
+                    }
+                }
+            }
+            let key = rule.key(&event.data);
+            let Some(events) = rule.note(&key, &event.data, Instant::now()) else { continue };
+            tracing::info!("The rule `{}` holds for {key:?}", rule.name);
+            names.insert("rule", rule.name.as_str());
+            names.insert("count", events.len());
+            names.insert("key", key.as_str());
+            names.insert("events", Value::list(events));
+            match &rule.react {
+                Value::Dict(high) => {
+                    let high = fill(master, &Value::from(high), &names);
+                    fired.push((React::Inline(rule.name.clone(), high), names));
+                }
+                Value::Str(file) => fired.push((React::File(file.to_string()), names)),
+                list => fired.extend(
+                    list.items_of_sequence()
+                        .unwrap_or_default()
+                        .iter()
+                        .map(|file| (React::File(file.to_string()), names.clone())),
+                ),
+            }
+        }
+        fired
+    }
+}
+
+/// Evaluates a condition.
+fn holds(master: &Arc<Master>, condition: &str, names: &Dict) -> Result<bool, String> {
+    let Some(rendering) = &master.reactor.rendering else {
+        return Err("this master cannot render".into());
+    };
+    let text = format!("{{% if {condition} %}}yes{{% endif %}}");
+    let text = rendering.text(master, &text, names).map_err(|error| error.to_string())?;
+    Ok(text.trim() == "yes")
+}
+
+/// Renders the texts of reactions given in place.
+fn fill(master: &Arc<Master>, value: &Value, names: &Dict) -> Value {
+    match value {
+        Value::Str(text) if text.contains("{{") || text.contains("{%") => {
+            let rendered = master
+                .reactor
+                .rendering
+                .as_ref()
+                .and_then(|rendering| rendering.text(master, text, names).ok());
+            rendered.map_or_else(|| value.clone(), Value::from)
+        }
+        Value::Dict(map) => map
+            .into_iter()
+            .map(|(key, value)| (key, fill(master, &value, names)))
+            .collect::<Dict>()
+            .into(),
+        Value::List(_) | Value::Tuple(_) => {
+            let items = value.items_of_sequence().unwrap_or_default();
+            Value::list(items.iter().map(|item| fill(master, item, names)))
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(value: Value) -> Rule {
+        Rule::read("r", &value).unwrap()
+    }
+
+    #[test]
+    fn counts_within_a_time_and_then_is_quiet() {
+        let rule = rule(dict! {
+            "tag" => "a/*", "count" => 3, "within" => "10s", "quiet" => "1m", "per" => "id", "react" => "/x",
+        });
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let data = entries! { "id" => "m1" };
+        let key = rule.key(&data);
+        assert_eq!(key, "m1");
+        let note = |seconds: u64| rule.note(&key, &data, at(seconds)).is_some();
+        assert!(!note(0) && !note(1));
+        assert!(!note(20), "the first two are too old");
+        assert!(!note(21) && note(22));
+        assert!(!note(23) && !note(24) && !note(25) && !note(80), "quiet");
+        assert!(!note(83) && !note(84) && note(85));
+        assert!(rule.note(&"m2".into(), &data, at(85)).is_none(), "another key has its own count");
+    }
+
+    #[test]
+    fn the_key_may_lie_in_what_the_minion_sent() {
+        let rule = rule(dict! { "tag" => "a", "per" => "disk", "react" => "/x" });
+        assert_eq!(rule.key(&entries! { "id" => "m", "data" => dict! { "disk" => "/" } }), "/");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |value: Value| Rule::read("r", &value).err().unwrap();
+        assert_eq!(error(dict! { "react" => "/x" }), "r: `tag` is missing");
+        assert_eq!(error(dict! { "tag" => "a" }), "r: `react` is missing");
+        assert!(
+            error(dict! { "tag" => "a", "react" => "/x", "within" => "soon" }).contains("`soon`")
+        );
+        assert!(error(dict! { "tag" => "a", "react" => "/x", "conut" => 1 }).contains("`count`"));
+        assert_eq!(duration(&"5m".into()), Some(Duration::from_secs(300)));
+        assert_eq!(duration(&30.into()), Some(Duration::from_secs(30)));
+    }
+}

@@ -1,0 +1,140 @@
+//! `reactor`: what events lead to, seen and changed while the master runs.
+
+use halite_client::Request;
+use halite_spec::{Cx, Result, function, module};
+use halite_value::{Dict, Value, entries};
+
+use crate::master;
+
+module! {
+    /// What events lead to.
+    "reactor": list, add, delete, is_leader, set_leader, status, dead_letters, retry, test,
+}
+
+fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
+    load.insert("action", action);
+    master::ask(cx, &Request::Ask { what: "reactor".into(), load })
+}
+
+/// List the reactors: tags with their files.
+///
+/// ```console
+/// $ salt-run reactor.list
+/// ```
+#[function]
+pub fn list(cx: &Cx) -> Result<Value> {
+    ask(cx, "list", Dict::new())
+}
+
+/// Add a reactor, until the master ends.
+///
+/// ```console
+/// $ salt-run reactor.add 'salt/cloud/*/destroyed' reactors='/srv/reactor/destroy/*.sls'
+/// ```
+#[function]
+pub fn add(
+    cx: &Cx,
+    /// A glob for tags.
+    event: String,
+    /// Files, as a list or with commas.
+    reactors: Value,
+    /// The environment of the files.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Only tell what would be done.
+    test: Option<bool>,
+) -> Result<Value> {
+    let _ = (saltenv, test);
+    ask(cx, "add", entries! { "event" => event, "reactors" => reactors })
+}
+
+/// Remove a reactor, until the master ends.
+///
+/// ```console
+/// $ salt-run reactor.delete 'salt/cloud/*/destroyed'
+/// ```
+#[function]
+pub fn delete(
+    cx: &Cx,
+    /// The glob, as `list` shows it.
+    event: String,
+) -> Result<Value> {
+    ask(cx, "delete", entries! { "event" => event })
+}
+
+/// Tell whether this master reacts.
+///
+/// ```console
+/// $ salt-run reactor.is_leader
+/// ```
+#[function]
+pub fn is_leader(cx: &Cx) -> Result<Value> {
+    ask(cx, "is_leader", Dict::new())
+}
+
+/// Make this master react, or not.
+///
+/// ```console
+/// $ salt-run reactor.set_leader True
+/// ```
+#[function]
+pub fn set_leader(
+    cx: &Cx,
+    /// Whether it does.
+    #[default(true)]
+    value: bool,
+) -> Result<Value> {
+    ask(cx, "set_leader", entries! { "value" => value })
+}
+
+/// Show how much was done, and how much waits.
+///
+/// ```console
+/// $ salt-run reactor.status
+/// ```
+#[function]
+pub fn status(cx: &Cx) -> Result<Value> {
+    ask(cx, "status", Dict::new())
+}
+
+/// List the events whose reaction failed, and why.
+///
+/// ```console
+/// $ salt-run reactor.dead_letters
+/// $ salt-run reactor.dead_letters clear=True
+/// ```
+#[function]
+pub fn dead_letters(
+    cx: &Cx,
+    /// Forget them, and tell how many they were.
+    #[default(false)]
+    clear: bool,
+) -> Result<Value> {
+    ask(cx, if clear { "forget_dead" } else { "dead" }, Dict::new())
+}
+
+/// React once more to the events whose reaction failed.
+///
+/// ```console
+/// $ salt-run reactor.retry
+/// ```
+#[function]
+pub fn retry(cx: &Cx) -> Result<Value> {
+    ask(cx, "retry_dead", Dict::new())
+}
+
+/// Show what an event would lead to, and do nothing.
+///
+/// ```console
+/// $ salt-run reactor.test 'salt/minion/web1/start' '{"id": "web1"}'
+/// ```
+#[function]
+pub fn test(
+    cx: &Cx,
+    /// Its tag.
+    tag: String,
+    /// Its data.
+    data: Option<Dict>,
+) -> Result<Value> {
+    ask(cx, "test", entries! { "tag" => tag, "data" => data.unwrap_or_default() })
+}
