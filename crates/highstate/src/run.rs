@@ -56,7 +56,8 @@ impl RunOptions {
 pub struct Run<'a> {
     cx: Cx,
     graph: &'a Graph,
-    places: &'a Places,
+    /// Shared with every call: a copy for each would make the run's cost quadratic.
+    places: Arc<Places>,
     states: Arc<dyn States>,
     options: RunOptions,
     /// Returns by tag, in the order of the run.
@@ -90,14 +91,14 @@ impl<'a> Run<'a> {
     pub fn new(
         cx: &Cx,
         graph: &'a Graph,
-        places: &'a Places,
+        places: &Places,
         states: Arc<dyn States>,
         options: RunOptions,
     ) -> Self {
         Self {
             cx: cx.clone(),
             graph,
-            places,
+            places: Arc::new(places.clone()),
             states,
             options,
             running: IndexMap::new(),
@@ -722,7 +723,7 @@ struct Caller {
     states: Arc<dyn States>,
     options: RunOptions,
     numbers: Arc<Mutex<i64>>,
-    places: Places,
+    places: Arc<Places>,
 }
 
 impl Caller {
