@@ -631,9 +631,9 @@ pub fn list(
         Some(format) => {
             return Err(Error::failed(format!("Unsupported archive format '{format}'")));
         }
-        None => guess_format(file_name(&name)).map(str::to_owned).ok_or_else(|| {
-            Error::failed(format!("Unable to guess archive format for {name}"))
-        })?,
+        None => guess_format(file_name(&name))
+            .map(str::to_owned)
+            .ok_or_else(|| Error::failed(format!("Unable to guess archive format for {name}")))?,
     };
     let options = options.unwrap_or_default();
     let strip = strip_components.and_then(|count| usize::try_from(count).ok());
@@ -672,7 +672,18 @@ pub fn extract(
         let options = (!options.is_empty()).then(|| options.to_owned());
         let password = password.map(str::to_owned);
         let (path, dest) = (path.to_owned(), dest.to_owned());
-        return unzip(cx, path, dest, None, options, None, None, Value::Bool(false), password, true);
+        return unzip(
+            cx,
+            path,
+            dest,
+            None,
+            options,
+            None,
+            None,
+            Value::Bool(false),
+            password,
+            true,
+        );
     }
     let command = match format {
         "tar" => {
@@ -680,7 +691,8 @@ pub fn extract(
             let mut words: Vec<String> = Vec::new();
             for word in options.split_whitespace() {
                 let bare = !word.starts_with('-') && words.is_empty();
-                let word = if bare { format!("-{}", word.replace(['x', 'f'], "")) } else { word.into() };
+                let word =
+                    if bare { format!("-{}", word.replace(['x', 'f'], "")) } else { word.into() };
                 if word != "-" {
                     words.push(word);
                 }

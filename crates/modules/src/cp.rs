@@ -787,7 +787,9 @@ pub fn recv(
         let at = Path::new(&dest);
         let target = if cx.host.is_dir(at)? {
             joined(&dest, file_name(&path))
-        } else if file_name(&path) == file_name(&dest) || cx.host.is_dir(Path::new(parent(&dest)))? {
+        } else if file_name(&path) == file_name(&dest)
+            || cx.host.is_dir(Path::new(parent(&dest)))?
+        {
             dest.clone()
         } else {
             return Ok("Destination unavailable".into());

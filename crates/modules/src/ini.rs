@@ -98,8 +98,9 @@ impl Form {
             return Ok(text.into_bytes());
         }
         let byte = |char: char| {
-            u8::try_from(char)
-                .map_err(|_| Error::failed(format!("'latin-1' codec can't encode character {char:?}")))
+            u8::try_from(char).map_err(|_| {
+                Error::failed(format!("'latin-1' codec can't encode character {char:?}"))
+            })
         };
         text.chars().map(byte).collect()
     }
@@ -263,8 +264,9 @@ impl File {
     pub fn take(&mut self, section: &str, option: &str) -> Option<String> {
         let at = self.find(section)?;
         let lines = &mut self.sections[at].lines;
-        let place =
-            lines.iter().position(|line| matches!(line, Line::Option(name, _) if name == option))?;
+        let place = lines
+            .iter()
+            .position(|line| matches!(line, Line::Option(name, _) if name == option))?;
         match lines.remove(place) {
             Line::Option(_, value) => Some(value),
             Line::Other(_) => None,

@@ -37,7 +37,8 @@ pub fn list(cx: &Cx) -> Result<Dict> {
 }
 
 fn is_systemd(cx: &Cx) -> bool {
-    cx.grain_str("kernel") == "Linux" && cx.host.is_dir("/run/systemd/system".as_ref()).unwrap_or(false)
+    cx.grain_str("kernel") == "Linux"
+        && cx.host.is_dir("/run/systemd/system".as_ref()).unwrap_or(false)
 }
 
 /// End the minion's process.

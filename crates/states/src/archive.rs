@@ -157,8 +157,11 @@ impl Extracted {
             )));
         }
         let path = if remote {
-            let failed =
-                || Error::failed(format!("Failed to cache {source}, check minion log for more information"));
+            let failed = || {
+                Error::failed(format!(
+                    "Failed to cache {source}, check minion log for more information"
+                ))
+            };
             cx.files.cache(source, &saltenv)?.ok_or_else(failed)?.display().to_string()
         } else {
             let path = expand_user(cx, source.strip_prefix("file://").unwrap_or(source));
@@ -221,15 +224,18 @@ impl Extracted {
         let user = Owner::given(self.user.as_ref());
         let group = Owner::given(self.group.as_ref());
         let uid = match user {
-            Some(user) => Some(user.look_up_uid(cx)?.ok_or_else(|| {
-                Error::failed(format!("User {user} does not exist"))
-            })?),
+            Some(user) => Some(
+                user.look_up_uid(cx)?
+                    .ok_or_else(|| Error::failed(format!("User {user} does not exist")))?,
+            ),
             None => None,
         };
         let gid = match group {
-            Some(group) => Some(group.look_up_gid(cx)?.ok_or_else(|| {
-                Error::failed(format!("Group {group} does not exist"))
-            })?),
+            Some(group) => Some(
+                group
+                    .look_up_gid(cx)?
+                    .ok_or_else(|| Error::failed(format!("Group {group} does not exist")))?,
+            ),
             None => None,
         };
         Ok((uid, gid))
@@ -299,7 +305,9 @@ impl State for Extracted {
         let chosen = choose(cx, &self.source, &self.source_hash, &cx.saltenv());
         let (source, hash) = match chosen {
             Ok((Some(source), hash)) => (source, hash),
-            Ok((None, _)) => return Err(Error::failed("Unable to manage file: no source is given")),
+            Ok((None, _)) => {
+                return Err(Error::failed("Unable to manage file: no source is given"));
+            }
             Err(error) => return Err(error),
         };
         let format = self.format_of(&source)?;
@@ -318,8 +326,15 @@ impl State for Extracted {
         if strip == 0 {
             self.check_top(&name, &contents)?;
         }
-        let mut work =
-            Work { name, source, path, format, contents, is_new: there.is_none(), ..Work::default() };
+        let mut work = Work {
+            name,
+            source,
+            path,
+            format,
+            contents,
+            is_new: there.is_none(),
+            ..Work::default()
+        };
         let (missing, wrong) = self.compare(cx, &work)?;
         if !wrong.is_empty() && !self.force {
             let list: Vec<String> = wrong.iter().map(|path| format!("- {path}")).collect();
@@ -408,8 +423,11 @@ impl Extracted {
             return Plan::change("updated ownership", true)
                 .pending("Ownership of files from the archive would be updated");
         }
-        let cleaning =
-            if self.clean || self.clean_parent { ", after cleaning destination path(s)" } else { "" };
+        let cleaning = if self.clean || self.clean_parent {
+            ", after cleaning destination path(s)"
+        } else {
+            ""
+        };
         let changes = Dict::new();
         if !work.remove.is_empty() {
             changes.insert("removed", work.remove.clone());

@@ -274,7 +274,9 @@ impl Request {
         Ok(Write {
             mode: wanted.mode.as_ref().and_then(Mode::bits),
             uid: Owner::given(wanted.user.as_ref()).map(|user| user.known_uid(cx)).transpose()?,
-            gid: Owner::given(wanted.group.as_ref()).map(|group| group.known_gid(cx)).transpose()?,
+            gid: Owner::given(wanted.group.as_ref())
+                .map(|group| group.known_gid(cx))
+                .transpose()?,
         })
     }
 

@@ -941,7 +941,10 @@ fn initdb(cx: &Cx) -> Option<String> {
     let mut versions = cx.host.read_dir(root).unwrap_or_default();
     versions.sort_by_key(|name| name.to_string_lossy().parse::<u32>().unwrap_or(0));
     let found = versions.into_iter().rev().map(|version| root.join(version).join("bin/initdb"));
-    found.into_iter().find(|path| cx.host.is_file(path).unwrap_or(false)).map(|path| path.display().to_string())
+    found
+        .into_iter()
+        .find(|path| cx.host.is_file(path).unwrap_or(false))
+        .map(|path| path.display().to_string())
 }
 
 /// Make the data folder of a server.

@@ -414,8 +414,7 @@ impl State for Managed {
         }
         // An empty list is a list of which none was found.
         let is_list = |source: &Value| source.items_of_sequence().is_some();
-        let source =
-            self.source.clone().filter(|source| source.truthy() || is_list(source));
+        let source = self.source.clone().filter(|source| source.truthy() || is_list(source));
         let mut request = self.request(cx, &name, contents)?;
         let mut replace = self.replace && (source.is_some() || request.contents.is_some());
         let chosen = match &source {

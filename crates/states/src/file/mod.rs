@@ -151,11 +151,7 @@ fn unknown_owners(cx: &Cx, user: Option<&Owner>, group: Option<&Owner>) -> Optio
 }
 
 /// The user the minion runs as, and that user's group: who owns what nobody is named for.
-fn default_owner(
-    cx: &Cx,
-    user: Option<&Owner>,
-    group: Option<&Owner>,
-) -> Result<(Owner, Owner)> {
+fn default_owner(cx: &Cx, user: Option<&Owner>, group: Option<&Owner>) -> Result<(Owner, Owner)> {
     let user = Owner::given(user).cloned().unwrap_or_else(|| {
         let name = cx.opt_str("user").filter(|name| !name.is_empty());
         Owner::Name(name.map_or_else(|| "root".to_owned(), |name| name.to_string()))

@@ -497,13 +497,7 @@ impl State for Recurse {
 }
 
 impl Recurse {
-    fn look_dir(
-        &self,
-        cx: &Cx,
-        dir: &str,
-        sum: &mut Sum,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    fn look_dir(&self, cx: &Cx, dir: &str, sum: &mut Sum, steps: &mut Vec<Step>) -> Result<()> {
         let at = Path::new(dir);
         if self.clean && cx.host.exists(at)? && !cx.host.is_dir(at)? {
             sum.pending = true;
