@@ -103,7 +103,11 @@ fn folders(cx: &Cx, extra: &Dict) -> Vec<String> {
 pub(super) fn list(cx: &Cx, folders: &[String]) -> Result<Dict> {
     let repos = Dict::new();
     for folder in folders {
-        let Ok(names) = cx.host.read_dir(Path::new(folder)) else { continue };
+        let names = match cx.host.read_dir(Path::new(folder)) {
+            Ok(names) => names,
+            Err(error) if error.is_missing() => continue,
+            Err(error) => return Err(error.into()),
+        };
         for name in names {
             let path = format!("{folder}/{}", name.to_string_lossy());
             if !path.ends_with(".repo") {

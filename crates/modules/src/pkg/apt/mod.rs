@@ -408,6 +408,9 @@ impl Provider for Apt {
             return Ok((before, Dict::new()));
         }
         let after = repos::after(cx, repo, options)?;
+        if repos::same(&before, &after) {
+            return Ok((before.clone(), before));
+        }
         for side in [&before, &after] {
             // Salt compares the file only where one is named; `enabled` is the other side of
             // `disabled`.

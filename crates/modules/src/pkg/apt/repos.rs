@@ -475,6 +475,22 @@ pub(super) fn after(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
     found(&change.edited(sources::load(cx)?)?, &change.outcome())
 }
 
+/// Tells whether two descriptions mean the same entry: neither its file nor the order of the
+/// options in its line matters.
+pub(super) fn same(one: &Dict, other: &Dict) -> bool {
+    let line = |dict: &Dict| {
+        let text = dict.get("line").unwrap_or_default().to_str();
+        let mut line = Line::parse(&text, MAIN).unwrap_or_default();
+        line.text.clear();
+        line.others.sort();
+        line
+    };
+    let differs = |(key, value): (halite_value::Key, Value)| {
+        !matches!(key.to_str().as_str(), "file" | "line") && other.get(&key) != Some(value)
+    };
+    !one.into_iter().any(differs) && line(one) == line(other)
+}
+
 /// What there is of a source, looked for as [`after`] does.
 pub(super) fn before(cx: &Cx, repo: &str, settings: &Dict) -> Result<Dict> {
     let line = line_of(cx, repo, settings)?;

@@ -317,35 +317,29 @@ impl Source {
     }
 }
 
-/// Reads every source list of the machine.
+/// Reads every source list of the machine. One that cannot be read is an error: a source we do not
+/// see would be added a second time.
 pub(crate) fn load(cx: &Cx) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
-    if cx.host.is_file(Path::new(MAIN))? {
-        read(cx, MAIN, &mut sources);
-    }
-    let parts = Path::new(PARTS);
-    if cx.host.is_dir(parts)? {
-        for name in cx.host.read_dir(parts)? {
-            let name = name.to_string_lossy();
-            let path = format!("{PARTS}/{name}");
-            let is_list = name.ends_with(".list") || name.ends_with(".sources");
-            if is_list && cx.host.is_file(Path::new(&path))? {
-                read(cx, &path, &mut sources);
-            }
+    let mut read = |path: &str| -> Result<()> {
+        if let Some(text) = cx.host.read_text_if_there(Path::new(path))? {
+            sources.extend(parse(&text, path));
+        }
+        Ok(())
+    };
+    read(MAIN)?;
+    let names = match cx.host.read_dir(Path::new(PARTS)) {
+        Ok(names) => names,
+        Err(error) if error.is_missing() => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    for name in names {
+        let name = name.to_string_lossy();
+        if name.ends_with(".list") || name.ends_with(".sources") {
+            read(&format!("{PARTS}/{name}"))?;
         }
     }
     Ok(sources)
-}
-
-fn read(cx: &Cx, path: &str, sources: &mut Vec<Source>) {
-    let text = match cx.host.read_text(Path::new(path)) {
-        Ok(text) => text,
-        Err(error) => {
-            tracing::error!("Could not parse source file '{path}': {error}");
-            return;
-        }
-    };
-    sources.extend(parse(&text, path));
 }
 
 fn parse(text: &str, path: &str) -> Vec<Source> {
