@@ -59,7 +59,7 @@ impl Watch for Service {
             }
             let state = entries! { "running" => running };
             if let Some(pidfile) = options.get_str("uncleanshutdown") {
-                let left = !running && cx.host.exists(Path::new(pidfile.as_str()));
+                let left = !running && cx.host.exists(Path::new(pidfile.as_str()))?;
                 state.insert("uncleanshutdown", left);
             }
             events.push(entries! {

@@ -14,6 +14,7 @@ pub mod alternatives;
 pub mod apache;
 pub mod archive;
 pub mod at;
+pub mod beacons;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -67,6 +68,7 @@ pub mod rabbitmq;
 pub mod random;
 pub mod salt_version;
 pub mod saltutil;
+pub mod schedule;
 pub mod sdb;
 pub mod selinux;
 pub mod service;
@@ -94,6 +96,7 @@ pub static ALL: &[&Module] = &[
     &apache::MODULE,
     &archive::MODULE,
     &at::MODULE,
+    &beacons::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -147,6 +150,7 @@ pub static ALL: &[&Module] = &[
     &random::MODULE,
     &salt_version::MODULE,
     &saltutil::MODULE,
+    &schedule::MODULE,
     &sdb::MODULE,
     &selinux::MODULE,
     &service::MODULE,

@@ -15,6 +15,7 @@ pub mod apache_conf;
 pub mod apache_module;
 pub mod apache_site;
 pub mod archive;
+pub mod beacon;
 pub mod blockdev;
 pub mod cmd;
 pub mod cron;
@@ -64,6 +65,7 @@ pub mod rabbitmq_policy;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
 pub mod saltutil;
+pub mod schedule;
 pub mod selinux;
 pub mod service;
 pub mod ssh_auth;
@@ -87,6 +89,7 @@ pub static ALL: &[&StateModule] = &[
     &apache_module::STATES,
     &apache_site::STATES,
     &archive::STATES,
+    &beacon::STATES,
     &blockdev::STATES,
     &cmd::STATES,
     &cron::STATES,
@@ -136,6 +139,7 @@ pub static ALL: &[&StateModule] = &[
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
     &saltutil::STATES,
+    &schedule::STATES,
     &selinux::STATES,
     &service::STATES,
     &ssh_auth::STATES,
