@@ -245,33 +245,6 @@ impl Python {
         Ok(answer.value)
     }
 
-    /// Runs a beacon of the user's: what it has to tell, each with its own keys. `None`: there is
-    /// no such beacon.
-    pub fn beacon(&self, cx: &Cx, name: &str, config: &Value) -> Option<Result<Vec<Value>>> {
-        let function = format!("{name}.beacon");
-        self.remember(cx);
-        if !matches!(self.find(cx, "beacons", &function), Found::Function) {
-            return None;
-        }
-        let validate = format!("{name}.validate");
-        if matches!(self.find(cx, "beacons", &validate), Found::Function) {
-            let verdict = self.call(cx, "beacons", &validate, Call::of([config.clone()]));
-            let parts = verdict.map(|verdict| verdict.items_of_sequence().unwrap_or_default());
-            match parts {
-                Err(error) => return Some(Err(error)),
-                Ok(parts) if parts.first() == Some(&Value::Bool(false)) => {
-                    let why = parts.get(1).map(Value::to_str).unwrap_or_default();
-                    return Some(Err(Error::invalid(format!(
-                        "Beacon {name} configuration invalid, not adding.\n{why}"
-                    ))));
-                }
-                Ok(_) => {}
-            }
-        }
-        let told = self.call(cx, "beacons", &function, Call::of([config.clone()]));
-        Some(told.map(|told| told.items_of_sequence().unwrap_or_default()))
-    }
-
     /// Asks anything else of the Python side.
     pub fn ask(&self, cx: &Cx, what: &str, verb: &str, args: Vec<Value>) -> Result<Value> {
         let answer =
