@@ -28,7 +28,6 @@ use halite_spec::{
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value};
 
-
 /// What functions of the master work with.
 pub struct Workshop {
     host: Arc<dyn Host>,
