@@ -118,13 +118,13 @@ fn seconds(parsed: &Parsed, name: &str) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-fn configuration(parsed: &Parsed) -> Result<Dict, Report> {
+fn configuration(parsed: &Parsed) -> Result<Dict, Box<Report>> {
     let dir = parsed.str("config_dir").unwrap_or_default();
     let mut request = Request::new(Role::Minion, &dir);
     // Each minion is given an id of its own.
     request.minion_id = Some("swarm");
     let opts = halite_config::load(&request, &Real)
-        .map_err(|error| Report::error(error.to_string()))?
+        .map_err(|error| Box::new(Report::error(error.to_string())))?
         .values()
         .clone();
     if let Some(master) = parsed.str("master") {

@@ -203,7 +203,8 @@ impl Graph {
         for kind in REQUISITES {
             let low = self.nodes[index].low.clone();
             let list = low.get(kind.word());
-            let Some(targets) = list.as_ref().and_then(|list| list.items_of_sequence()) else {
+            let Some(targets) = list.as_ref().and_then(halite_value::Value::items_of_sequence)
+            else {
                 continue;
             };
             if disabled.iter().any(|off| off == kind.word()) {

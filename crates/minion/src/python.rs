@@ -26,12 +26,15 @@ pub type Others = Arc<dyn Fn(&Cx, &str, &str, Call) -> Option<Result<Value>> + S
 /// Loading modules, and collecting grains, must not hang a minion.
 const LOADING: Duration = Duration::from_secs(120);
 
+/// (kind, function) → what is known of it.
+type Described = HashMap<(String, String), Value>;
+
 /// Users' Python.
 pub struct Python {
     bridge: Bridge,
     /// What the last call worked with: questions such as «is there a function» come without.
     seed: RwLock<Option<Seed>>,
-    described: Mutex<(u64, HashMap<(String, String), Value>)>,
+    described: Mutex<(u64, Described)>,
     filters: Mutex<(u64, Names)>,
     others: RwLock<Option<Others>>,
 }

@@ -27,7 +27,11 @@ states! {
 }
 
 /// Unpack an archive, unless all it holds is there.
+// differs: `source_hash_update`, `skip_files_list_verify`, `keep_source`, `keep`, `use_cmd_unzip`,
+// `extract_perms` and `use_etag` are taken and not acted on: what the archive holds is compared with
+// the disk every time.
 #[derive(Args)]
+#[allow(dead_code)]
 pub struct Extracted {
     /// The folder to unpack into.
     name: String,
@@ -289,7 +293,10 @@ impl State for Extracted {
         }
         let name = format!("{}/", name.trim_end_matches('/'));
         self.ids(cx)?;
-        if self.signature.as_ref().is_some_and(Value::truthy) {
+        if self.signature.as_ref().is_some_and(Value::truthy)
+            || self.signed_by_any.is_some()
+            || self.signed_by_all.is_some()
+        {
             return Err(Error::failed("signatures of archives are not supported yet"));
         }
         if let Some(path) = &self.if_missing

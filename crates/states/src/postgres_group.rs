@@ -99,7 +99,7 @@ impl Present {
         if let Some(password) = &self.password {
             let stored = seen.get("password").unwrap_or_default().to_string();
             let how = Encryption::of(&self.encrypted);
-            if false || !password_fits(&self.name, &stored, password, how) {
+            if !password_fits(&self.name, &stored, password, how) {
                 changes.insert("password", true);
             }
         }

@@ -270,10 +270,10 @@ pub fn list_freeze_parse(
             if let Some((source, name)) = editable.split_once("#egg=") {
                 found.push((name.to_owned(), source.to_owned()));
             }
-        } else if let Some((name, version)) = line.split_once("==") {
-            if name != "pip" {
-                found.push((name.to_owned(), version.to_owned()));
-            }
+        } else if let Some((name, version)) = line.split_once("==")
+            && name != "pip"
+        {
+            found.push((name.to_owned(), version.to_owned()));
         }
     }
     Ok(with_prefix(found, prefix.as_deref()))
@@ -562,7 +562,6 @@ impl Install {
             )
             .into());
         }
-        let mut words = words;
         let flag = |words: &mut Vec<String>, name: &str, option: &str| {
             if self.flag(name) {
                 words.push(option.to_owned());

@@ -103,7 +103,7 @@ fn check(site: &Site, jobs: &BTreeMap<String, u64>) -> Vec<String> {
             told += usize::from(text.is_some());
             match (times.contains_key(number), text) {
                 (true, None) => {
-                    wrong.push(format!("job {jid} ({number}) on {id}: its return is lost"))
+                    wrong.push(format!("job {jid} ({number}) on {id}: its return is lost"));
                 }
                 (ran, Some(text)) if text == number.to_string() => {
                     if !ran {
