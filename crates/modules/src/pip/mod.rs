@@ -270,10 +270,10 @@ pub fn list_freeze_parse(
             if let Some((source, name)) = editable.split_once("#egg=") {
                 found.push((name.to_owned(), source.to_owned()));
             }
-        } else if let Some((name, version)) = line.split_once("==") {
-            if name != "pip" {
-                found.push((name.to_owned(), version.to_owned()));
-            }
+        } else if let Some((name, version)) = line.split_once("==")
+            && name != "pip"
+        {
+            found.push((name.to_owned(), version.to_owned()));
         }
     }
     Ok(with_prefix(found, prefix.as_deref()))
@@ -562,7 +562,6 @@ impl Install {
             )
             .into());
         }
-        let mut words = words;
         let flag = |words: &mut Vec<String>, name: &str, option: &str| {
             if self.flag(name) {
                 words.push(option.to_owned());
@@ -755,15 +754,7 @@ pub fn run_install(cx: &Cx, request: &Install) -> Result<Dict> {
         Ok(words) => words,
         Err(failed) => return failed.into_return(),
     };
-    let mut env = request.env.clone();
-    if env.cwd.is_none()
-        && let Some(first) = request.requirements.as_str().filter(|path| path.starts_with('/'))
-        && !first.contains(',')
-    {
-        // Paths in a file of requirements are relative to it.
-        env.cwd = Path::new(first).parent().map(|folder| folder.display().to_string());
-    }
-    Ok(run(cx, &env, false, words)?.to_value())
+    Ok(run(cx, &request.env, false, words)?.to_value())
 }
 
 /// Install packages; returns the result of the command.
