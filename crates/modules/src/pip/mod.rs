@@ -754,15 +754,7 @@ pub fn run_install(cx: &Cx, request: &Install) -> Result<Dict> {
         Ok(words) => words,
         Err(failed) => return failed.into_return(),
     };
-    let mut env = request.env.clone();
-    if env.cwd.is_none()
-        && let Some(first) = request.requirements.as_str().filter(|path| path.starts_with('/'))
-        && !first.contains(',')
-    {
-        // Paths in a file of requirements are relative to it.
-        env.cwd = Path::new(first).parent().map(|folder| folder.display().to_string());
-    }
-    Ok(run(cx, &env, false, words)?.to_value())
+    Ok(run(cx, &request.env, false, words)?.to_value())
 }
 
 /// Install packages; returns the result of the command.
