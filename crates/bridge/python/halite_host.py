@@ -53,9 +53,12 @@ class Data:
                 del self.values[next(iter(self.values))]
             self.condition.notify_all()
 
-    def get(self, token):
+    def get(self, token, own):
+        """Returns a value; `own` is what arrived for this very call, which others cannot push out."""
         if token is None:
             return {}
+        if token in own:
+            return own[token]
         try:
             return self.values[token]
         except KeyError:
@@ -74,11 +77,11 @@ class Frame:
 
     __slots__ = ("opts", "grains", "pillar", "context", "low", "env", "extra", "jid", "_full")
 
-    def __init__(self, given, before=None):
+    def __init__(self, given, before=None, own=()):
         self.jid = given.get("jid") or ""
-        self.grains = DATA.get(given.get("grains"))
-        self.pillar = DATA.get(given.get("pillar"))
-        self.opts = DATA.get(given.get("opts"))
+        self.grains = DATA.get(given.get("grains"), own)
+        self.pillar = DATA.get(given.get("pillar"), own)
+        self.opts = DATA.get(given.get("opts"), own)
         self.low = given.get("low") or {}
         self.extra = given.get("extra") or {}
         self.env = given.get("env") or "base"
@@ -117,6 +120,7 @@ class Conversation:
         self.sock = sock
         self.number = number
         self.lock = threading.RLock()
+        self.arrived = {}
         self.frames = []
         self.thread = None
         self.owner = MAIN_PID
@@ -179,6 +183,7 @@ class Conversation:
     def handle(self, got):
         if got[0] == "data":
             DATA.put(got[1], got[2])
+            self.arrived[got[1]] = got[2]
         elif got[0] == "call":
             self.answer(got)
         else:
@@ -189,7 +194,9 @@ class Conversation:
         before = self.frames[-1] if self.frames else None
         pushed = False
         try:
-            frame = Frame(given, before if before is not None and before.jid == given.get("jid") else None)
+            same = before is not None and before.jid == given.get("jid")
+            frame = Frame(given, before if same else None, self.arrived)
+            self.arrived = {}
             self.frames.append(frame)
             pushed = True
             value = VERBS[verb](*args)

@@ -149,7 +149,15 @@ async fn a_burst_goes_through_a_small_queue_by_way_of_the_disk() {
     let dir = master.sock_dir();
     let (dead, again) = tokio::task::spawn_blocking(move || {
         let mut client = Client::connect(&dir).unwrap();
-        let dead = client.call(&ask("dead")).unwrap();
+        // The count is told before the list is on the disk.
+        let mut dead = client.call(&ask("dead")).unwrap();
+        for _ in 0..100 {
+            if dead.items_of_sequence().is_some_and(|list| list.len() == 2) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            dead = client.call(&ask("dead")).unwrap();
+        }
         (dead, client.call(&ask("retry_dead")).unwrap())
     })
     .await

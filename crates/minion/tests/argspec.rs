@@ -9,7 +9,7 @@ use halite_minion::registry;
 use halite_spec::Param;
 
 /// Where we differ, and why.
-const DIFFERS: &[(&str, &str)] = &include!("data/differs.rs");
+const DIFFERS: &[(&str, &str)] = &include!("data/differs.in");
 
 /// Modules that are still being completed: their arguments are not compared yet. Take a module out
 /// of the list to see where it stands.
