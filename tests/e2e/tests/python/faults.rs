@@ -95,7 +95,7 @@ def threads():
 
 
 def deep(n):
-    return n if n <= 0 else __salt__["faulty.deeper"](n)
+    return "bottom" if n <= 0 else __salt__["faulty.deeper"](n)
 
 
 def deeper(n):
@@ -125,7 +125,7 @@ fn one_call_each() {
     assert_eq!(returned(&machine, &["faulty.garbage"]), r#""fine""#);
     assert_eq!(returned(&machine, &["faulty.forks"]), r#""parent""#);
     assert_eq!(returned(&machine, &["faulty.threads"]), "[1, 1, 1, 1]");
-    assert_eq!(returned(&machine, &["faulty.deep", "5"]), "0");
+    assert_eq!(returned(&machine, &["faulty.deep", "5"]), r#""bottom""#);
 }
 
 /// Returns the interpreters a daemon has as children.
