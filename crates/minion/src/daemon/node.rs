@@ -217,9 +217,9 @@ impl Node {
         self.ties.read().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Tells whether some master has us.
+    /// Tells whether some master gives us jobs.
     pub(crate) fn is_served(&self) -> bool {
-        self.ties.read().iter().any(|tie| tie.strong_count() > 0)
+        self.ties().iter().any(|tie| tie.ready.load(std::sync::atomic::Ordering::Acquire))
     }
 
     /// Returns the master a return goes to.

@@ -36,6 +36,8 @@ pub(crate) struct Tie {
     runtime: OnceLock<Arc<dyn Runtime>>,
     /// The pillar has been loaded.
     ready: AtomicBool,
+    /// It takes jobs.
+    pub(crate) ready: AtomicBool,
     own: Weak<Self>,
 }
 
@@ -61,6 +63,7 @@ impl Tie {
             opts,
             pillar: RwLock::default(),
             runtime: OnceLock::new(),
+            ready: AtomicBool::new(false),
             ready: AtomicBool::new(false),
             own: own.clone(),
         })
