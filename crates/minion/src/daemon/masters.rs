@@ -215,7 +215,6 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     let subscription = subscription(tie);
     tie.master.transport.subscribe(subscription);
     prepare(tie).await;
-    tie.ready.store(true, std::sync::atomic::Ordering::Release);
     announce(tie);
     tie.run_startup_states();
     super::schedule::update_mine(tie);

@@ -219,7 +219,7 @@ impl Node {
 
     /// Tells whether some master gives us jobs.
     pub(crate) fn is_served(&self) -> bool {
-        self.ties().iter().any(|tie| tie.ready.load(std::sync::atomic::Ordering::Acquire))
+        self.ties().iter().any(|tie| tie.is_ready())
     }
 
     /// Returns the master a return goes to.

@@ -36,8 +36,6 @@ pub(crate) struct Tie {
     runtime: OnceLock<Arc<dyn Runtime>>,
     /// The pillar has been loaded.
     ready: AtomicBool,
-    /// It takes jobs.
-    pub(crate) ready: AtomicBool,
     own: Weak<Self>,
 }
 
@@ -63,7 +61,6 @@ impl Tie {
             opts,
             pillar: RwLock::default(),
             runtime: OnceLock::new(),
-            ready: AtomicBool::new(false),
             ready: AtomicBool::new(false),
             own: own.clone(),
         })
