@@ -2,6 +2,9 @@
 //!
 //! Where there is no `python3` there is nothing to try, and the tests say so.
 
+// Says why, where there is no Python.
+#![allow(clippy::print_stderr)]
+
 use std::{
     process::Command,
     sync::atomic::{AtomicUsize, Ordering},
