@@ -1,7 +1,7 @@
 //! What Halite ends say to each other beside Salt's messages.
 //!
-//! In `_auth` a Halite minion adds `halite: {version, ticket?}`; the answer has `halite: {version,
-//! ticket, keep}`. Notices are small clear maps on the extended connection: they carry job ids
+//! In `_auth` a Halite minion adds `halite: {version, listens?}` (`listens`: it is going to take
+//! jobs, which the master holds for it until then); the answer has `halite: {version}`. Notices are small clear maps on the extended connection: they carry job ids
 //! and nothing secret, and the connection they come in on says who speaks.
 
 use halite_value::{

@@ -10,7 +10,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -64,6 +64,8 @@ pub struct Master {
     /// The serial of the last publication under the present shared key.
     serial: AtomicI64,
     signing_in: tokio::sync::Mutex<()>,
+    /// We are going to take its jobs.
+    listens: AtomicBool,
 }
 
 /// How a request may be repeated.
@@ -96,12 +98,18 @@ impl Master {
             connection: AtomicU64::new(0),
             serial: AtomicI64::new(0),
             signing_in: tokio::sync::Mutex::new(()),
+            listens: AtomicBool::new(false),
         })
     }
 
     /// Takes the grains that sign-in may show, in place of those given at first.
     pub fn show_grains(&self, grains: &Dict) {
         self.grains.update(grains);
+    }
+
+    /// Tells the master at sign-in that jobs are to be held for us until we are there.
+    pub fn will_listen(&self) {
+        self.listens.store(true, Ordering::Release);
     }
 
     /// Returns the present keys, if we are signed in.
@@ -153,6 +161,9 @@ impl Master {
         let mut left = self.settings.auth_tries;
         loop {
             let own = entries! { "version" => EXTENSION };
+            if self.listens.load(Ordering::Acquire) {
+                own.insert("listens", true);
+            }
             let (body, asked) = self.identity.ask(&self.grains, Some(own))?;
             let sent = self.transport.request_on(body.into(), self.settings.auth_timeout).await;
             left -= 1;

@@ -50,6 +50,7 @@ impl Tie {
             node.grains.clone(),
             node.handle.clone(),
         );
+        master.will_listen();
         let opts = node.opts.shallow_copy();
         opts.insert("master", &address.name);
         opts.insert("master_uri", address.uri());
