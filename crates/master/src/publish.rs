@@ -167,7 +167,8 @@ pub(crate) async fn publish(
         "missing" => Value::list(&missing),
     };
     master.bus.fire(Tag::JobNew(jid.to_string()).to_string(), new);
-    store_job(master, &wish, &jid, &load, &minions).await.map_err(|error| {
+    let all = with_earlier(master, &wish, &jid, &minions).await;
+    store_job(master, &wish, &jid, &load, &all).await.map_err(|error| {
         tracing::error!("The job {jid} was not stored, and so not published: {error}");
         Refusal::internal(&error)
     })?;
@@ -281,6 +282,27 @@ fn job_load(wish: &Wish, jid: &Jid) -> Dict {
         load.insert("id", id);
     }
     load
+}
+
+/// Returns the minions of a job, with those of its earlier parts: a batch has one job id for all.
+async fn with_earlier(
+    master: &Arc<Master>,
+    wish: &Wish,
+    jid: &Jid,
+    minions: &[SmolStr],
+) -> Vec<SmolStr> {
+    let own = minions.to_vec();
+    if wish.jid.is_empty() {
+        return own;
+    }
+    let (owner, jid) = (master.clone(), jid.clone());
+    let stored = blocking(move || owner.store.job(&jid)).await;
+    let Ok(Ok(Some(stored))) = stored else { return own };
+    let earlier = stored.load.get("minions").and_then(|ids| ids.items_of_sequence());
+    let mut all: Vec<SmolStr> = earlier.unwrap_or_default().iter().map(Value::to_str).collect();
+    let known: std::collections::HashSet<SmolStr> = all.iter().cloned().collect();
+    all.extend(own.into_iter().filter(|id| !known.contains(id)));
+    all
 }
 
 async fn store_job(

@@ -165,6 +165,12 @@ impl Step {
         master::run(&self.cx, &job, Some(patience))
     }
 
+    /// Gives the job of the present part to more minions.
+    pub(crate) fn run_more(&mut self, job: &Job, patience: Patience) -> Result<Outcome> {
+        self.settle(job)?;
+        master::run(&self.cx, job, Some(patience))
+    }
+
     /// Returns whom the job of the next part went to, if it was begun by an earlier master.
     pub(crate) fn resumed_minions(&self) -> Option<Vec<SmolStr>> {
         let key = self.key(self.parts);
