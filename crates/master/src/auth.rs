@@ -226,7 +226,10 @@ fn welcome(
         aes_sig: shared.proof.clone(),
         token,
         public_key_sig: master.secrets.signed_public.clone().map(String::into_bytes),
-        halite: request.halite.as_ref().map(|_| entries! { "version" => EXTENSION }),
+        halite: request
+            .halite
+            .as_ref()
+            .map(|_| entries! { "version" => EXTENSION, "first" => shared.first }),
     })
 }
 

@@ -119,7 +119,7 @@ impl Service for Door {
                 tracing::debug!("{id} refused the job {jid}: {why}");
                 (jid, State::Refused)
             }
-            Notice::Running(_) | Notice::SignIn => return,
+            Notice::Running(_) | Notice::Key(_) | Notice::SignIn => return,
         };
         self.0.jobs.step(&jid, &id, state);
         let op = Op::State { jid: jid.to_string(), minion: id.to_string(), state };

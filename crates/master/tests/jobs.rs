@@ -347,6 +347,44 @@ async fn a_drop_file_rotates_the_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_shared_key_is_handed_out_to_who_is_connected() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut stays = master.halite_minion("stays", key(0));
+    let welcome = stays.sign_in().await.unwrap();
+    let first = welcome.halite.and_then(|own| own.get("first")).unwrap().as_int().unwrap();
+    let mut goes = master.halite_minion("goes", key(1));
+    goes.sign_in().await.unwrap();
+    for minion in [&stays, &goes] {
+        minion.subscribe();
+        minion.prove().await;
+    }
+    let hub = &master.master().hub;
+    until("both are there", || hub.is_connected("stays") && hub.is_connected("goes")).await;
+    // A key is deleted, and the shared one changed for it, as `salt-key -d` does.
+    std::fs::remove_file(master.path().join("pki/minions/goes")).unwrap();
+    until("it is gone", || !hub.is_connected("goes")).await;
+    let dfn = master.path().join("cache/.dfn");
+    halite_crypt::file::write(&dfn, b"test_master", 0o400, None).unwrap();
+    let sealed = loop {
+        let event = tokio::time::timeout(common::PATIENCE, stays.link.next()).await.unwrap();
+        if let Some(halite_transport::Event::Notice(body)) = event
+            && let Ok(Notice::Key(sealed)) = Notice::decode(&body)
+        {
+            break sealed;
+        }
+    };
+    let session = halite_crypt::Crypticle::new(stays.session.as_ref().unwrap());
+    let load = common::unpack(&session.open(&sealed, None).expect("under its own key"));
+    assert!(load.get("first").unwrap().as_int().unwrap() > first, "it grows from key to key");
+    let fresh = halite_crypt::SessionKey::parse(load.get_str("aes").unwrap().as_bytes()).unwrap();
+    assert!(stays.shared.as_ref() != Some(&fresh));
+    stays.shared = Some(fresh);
+    // Publications are read with it, and nobody signed in for that.
+    let (jid, _) = publish_now(&master).await;
+    assert_eq!(stays.next_job().await.get("jid").unwrap().to_str(), *jid);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn scheduled_returns_get_a_job() {
     let master = TestMaster::new(Dict::new()).await;
     let minion = master.signed_in("web1", 0).await;

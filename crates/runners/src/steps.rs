@@ -303,8 +303,10 @@ pub(crate) fn call_master(
 fn earlier(cx: &Cx, jid: &SmolStr, fun: &str) -> Result<Option<Dict>> {
     loop {
         let stored = master::ask(cx, &Request::Job { jid: jid.clone() })?;
-        if let Some((_, data)) = returns_of(&stored).into_iter().next() {
-            return Ok(Some(data));
+        // What is kept of a runner is its last event.
+        let kept = returns_of(&stored).into_iter().next();
+        if let Some(Value::Dict(event)) = kept.and_then(|(_, load)| load.get("return")) {
+            return Ok(Some(event));
         }
         let load = entries! { "do" => "running", "run" => jid.as_str() };
         let request = Request::Ask { what: "orchestration".into(), load };

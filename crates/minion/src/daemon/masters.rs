@@ -330,6 +330,18 @@ fn announce(tie: &Arc<Tie>) {
     });
 }
 
+/// Signs in after a random while (`random_reauth_delay`): the master has told everybody at once.
+/// What comes under the new key meanwhile makes us sign in at once.
+fn sign_in_later(tie: Arc<Tie>) {
+    let known = tie.master.keys();
+    tie.node.handle.clone().spawn(async move {
+        sleep(tie.node.settings.reauth_delay.mul_f64(random_part())).await;
+        if let Err(error) = tie.master.sign_in_unless_done(known.as_ref()).await {
+            told(&tie, &error).await;
+        }
+    });
+}
+
 struct Serving<'a> {
     tie: &'a Arc<Tie>,
     up: Option<Linked>,
@@ -357,13 +369,11 @@ impl Serving<'_> {
                 let data = entries! { "master" => &tie.master.address.name };
                 tie.node.bus.fire("__master_disconnected", &data);
             }
-            Event::Notice(body) => {
-                if let Ok(Notice::SignIn) = Notice::decode(&body)
-                    && let Err(error) = tie.master.sign_in().await
-                {
-                    told(tie, &error).await;
-                }
-            }
+            Event::Notice(body) => match Notice::decode(&body) {
+                Ok(Notice::SignIn) => sign_in_later(Arc::clone(tie)),
+                Ok(Notice::Key(sealed)) => tie.master.take_key(&sealed),
+                _ => {}
+            },
         }
     }
 

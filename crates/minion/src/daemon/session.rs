@@ -130,6 +130,29 @@ impl Master {
         keys
     }
 
+    /// As [`Master::sign_in`], unless somebody did since these were the keys.
+    pub async fn sign_in_unless_done(&self, known: Option<&Arc<Keys>>) -> Result<(), SignInError> {
+        let _alone = self.signing_in.lock().await;
+        let is_known = match (self.keys(), known) {
+            (Some(now), Some(then)) => Arc::ptr_eq(&now, then),
+            (now, _) => now.is_none(),
+        };
+        if is_known { self.sign_in_alone().await.map(drop) } else { Ok(()) }
+    }
+
+    /// Takes a new shared key from a Halite master, without signing in for it.
+    pub fn take_key(&self, sealed: &[u8]) {
+        let mut current = self.keys.write();
+        match current.as_ref().and_then(|keys| keys.renewed(sealed)) {
+            Some(keys) => {
+                self.serial.store(0, Ordering::Release);
+                *current = Some(Arc::new(keys));
+            }
+            // The next publication will tell whether we need another.
+            None => tracing::debug!("{} sent a key that is none, or old", self.address.name),
+        }
+    }
+
     /// Makes a new connection known to the master by the session we have: one sealed question in
     /// place of a sign-in with RSA. `false`: there is no session yet, or no answer.
     pub async fn resume(&self, connection: u64) -> bool {
