@@ -13,6 +13,7 @@ pub mod caller;
 pub mod daemon;
 mod engine;
 pub mod failure;
+pub mod kinds;
 mod masterless;
 mod matching;
 mod proc;

@@ -6,7 +6,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -60,6 +63,7 @@ pub(crate) struct Node {
     pub(crate) reachable: Notify,
     sending: tokio::sync::Semaphore,
     exit: Mutex<Option<u8>>,
+    retired: AtomicBool,
     pub(crate) exiting: Notify,
 }
 
@@ -131,6 +135,7 @@ impl Node {
             reachable: Notify::new(),
             sending: tokio::sync::Semaphore::new(IN_FLIGHT),
             exit: Mutex::new(None),
+            retired: AtomicBool::new(false),
             exiting: Notify::new(),
         })
     }
@@ -180,7 +185,8 @@ impl Node {
     /// A tie has its pillar: the minion's own jobs may run beside it.
     pub(crate) fn is_ready(&self, tie: Arc<Tie>) {
         // Kept only where something runs beside it: it keeps the minion in memory.
-        if self.schedule.is_run() {
+        let has_engines = self.opts.get("engines").is_some_and(|engines| engines.truthy());
+        if self.schedule.is_run() || has_engines {
             *self.ground.write() = Some(Ground::Tie(tie));
         }
         self.reachable.notify_waiters();
@@ -191,8 +197,13 @@ impl Node {
         *self.ground.write() = Some(Ground::Alone(Hermit::new(self)));
     }
 
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
     /// Ends what the minion does of its own accord.
     pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
         self.beacons.end();
         self.ground.write().take();
     }
