@@ -167,6 +167,15 @@ def acl(username, **kwargs):
     return [{"*": ["test.echo"]}] if username == "ann" else []
 "#;
 
+/// As usual, until a file says that m1 alone is ever meant.
+const LIST: &str = "
+import os
+
+
+def match(tgt, **kw):
+    return __opts__['id'] == 'm1' if os.path.exists('FLAG') else __opts__['id'] in tgt
+";
+
 /// A site whose master has modules of all kinds, and two minions.
 fn site() -> Site {
     let mut site = Site::new(Make::Ours, "auto_accept: True");
@@ -198,7 +207,8 @@ external_auth:
         site.write(&format!("master/var/cache/salt/master/extmods/{file}"), text);
     }
     site.write("srv/salt/_matchers/color_match.py", COLOR);
-    site.write("srv/salt/_matchers/list_match.py", "def match(tgt, **kw):\n    return __opts__['id'] == 'm1'\n");
+    let list = LIST.replace("FLAG", &site.path("only_m1").display().to_string());
+    site.write("srv/salt/_matchers/list_match.py", list);
     site.write("srv/salt/_engines/ticker.py", ENGINE);
     site.start_master();
     let engines = format!("color: red\nengines: [{{ticker: {{folder: {folder}, tag: own/minion}}}}]\n");
@@ -242,6 +252,7 @@ fn what_a_master_and_its_minions_call() {
     assert_eq!(shown["m1"], expected(&["colored", "always"], "m1"), "{shown:?}");
     assert_eq!(shown["m2"], expected(&["always"], "m2"), "{shown:?}");
     // A matcher of the user's decides about publications, too: m2 does not feel meant.
+    site.write("only_m1", "");
     let answered = site.salt(&["-L", "m1,m2", "test.ping", "--out=json", "-t", "3"]).out;
     let answered = halite_e2e::site::documents(&answered);
     assert_eq!(answered.get("m1"), Some(&json!(true)), "{answered:?}");
