@@ -82,7 +82,7 @@ async fn handle(
             Value::Null
         }
         MinionRequest::Event { load } => {
-            events::take(master, id, &load);
+            events::take_in_turn(master, id, &load).await;
             Value::Null
         }
         MinionRequest::MasterOpts { env_only } => master_opts(master, env_only).await?,
