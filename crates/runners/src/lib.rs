@@ -21,12 +21,14 @@ pub mod manage;
 mod master;
 pub mod r#match;
 pub mod mine;
+mod minion_bus;
 pub mod pillar;
 pub mod queue;
 pub mod reactor;
 pub mod salt;
 pub mod saltmod;
 pub mod saltutil;
+pub mod sdb;
 pub mod state;
 mod steps;
 pub mod survey;
@@ -54,6 +56,7 @@ pub static ALL: &[&Module] = &[
     &reactor::MODULE,
     &salt::MODULE,
     &saltutil::MODULE,
+    &sdb::MODULE,
     &state::MODULE,
     &survey::MODULE,
     &test::MODULE,

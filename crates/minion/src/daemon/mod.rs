@@ -150,6 +150,11 @@ async fn daemon(
             own.watch_beacons();
         });
     } else {
+        let early = ["scheduler_before_connect", "beacons_before_connect"];
+        if early.iter().any(|option| node.may_begin(option)) {
+            let own = Arc::clone(&node);
+            tokio::task::spawn_blocking(move || own.settle_alone());
+        }
         tokio::spawn(masters::keep(Arc::clone(&node)));
     }
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
