@@ -2,13 +2,12 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use crate::{Machine, Ran, halite};
+use crate::{Machine, Ran, free_port, halite};
 
 /// How long anything may take before a test gives up.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,12 +19,6 @@ pub struct Fleet {
     ret_port: u16,
     master: Option<Child>,
     minions: Vec<(String, Child)>,
-}
-
-/// Returns a port nobody listens on.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("bound").port()
 }
 
 /// Waits until something is so.

@@ -7,11 +7,9 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::TcpListener,
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU16, Ordering},
     time::{Duration, Instant},
 };
 
@@ -21,7 +19,7 @@ use nix::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Ran, genuine, halite};
+use crate::{Ran, free_port, genuine, halite};
 
 /// How long anything may take before it counts as failed. Genuine daemons need long on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -44,18 +42,6 @@ impl Make {
                 command
             }
             Self::Salt(version) => Command::new(genuine::programs(version).join(name)),
-        }
-    }
-}
-
-/// Returns a port that is free.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() % 11_000).unwrap_or(0);
-    loop {
-        let port = 21_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 11_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::{
     fs,
-    net::TcpListener,
     os::unix::net::UnixDatagram,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use halite_e2e::{Machine, Ran, halite};
+use halite_e2e::{Machine, Ran, free_port, halite};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A master with one minion.
 struct Fleet {
@@ -26,11 +25,6 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "waited in vain for: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
 }
 
 fn signal(child: &Child, name: &str) {
@@ -59,13 +53,14 @@ impl Fleet {
         );
         machine.write("m/etc/salt/minion", &minion);
         let notices = UnixDatagram::bind(machine.path("notify.sock")).expect("a socket");
-        notices.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        notices.set_read_timeout(Some(Duration::from_secs(1))).expect("a time limit");
         let mut fleet = Self { machine, master: None, minion: None, notices };
         fleet.start_master();
         fleet
     }
 
     fn daemon(&self, name: &str, config: &str) -> Child {
+        let said = fs::File::create(self.machine.path(&format!("{name}.said"))).expect("a file");
         Command::new(halite())
             .args([name, "-c"])
             .arg(self.machine.path(config))
@@ -76,8 +71,8 @@ impl Fleet {
             .envs((name == "master").then(|| ("NOTIFY_SOCKET", self.machine.path("notify.sock"))))
             .current_dir(self.machine.path(""))
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(said.try_clone().expect("a file"))
+            .stderr(said)
             .spawn()
             .expect("a daemon can be started")
     }
@@ -92,8 +87,15 @@ impl Fleet {
     }
 
     fn notice(&self) -> String {
-        let mut buffer = [0; 500];
-        let length = self.notices.recv(&mut buffer).expect("a word from the daemon");
+        let (mut buffer, mut length) = ([0; 500], None);
+        let end = Instant::now() + PATIENCE;
+        while length.is_none() && Instant::now() < end {
+            length = self.notices.recv(&mut buffer).ok();
+        }
+        let Some(length) = length else {
+            let [said, log] = ["master.said", "master.log"].map(|name| self.machine.read(name));
+            panic!("no word from the master; it said {said:?}, its log says {log:?}");
+        };
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 

@@ -7,8 +7,8 @@ use std::{
 };
 
 use halite_e2e::{
-    genuine, root,
-    site::{Make, Site, free_port, until},
+    free_port, genuine, root,
+    site::{Make, Site, until},
 };
 
 fn probe(name: &str) -> Command {
