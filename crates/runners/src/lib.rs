@@ -22,6 +22,7 @@ mod master;
 pub mod r#match;
 pub mod mine;
 pub mod network;
+mod minion_bus;
 pub mod pillar;
 pub mod pki;
 pub mod queue;
