@@ -96,7 +96,11 @@ impl Pipes {
         let add = |name: &str| {
             Arc::new(Script { cx: cx.clone(), python: Arc::clone(python), name: name.to_owned() })
         };
-        renderers.register(add("py"));
+        for name in
+            ["py", "pyobjects", "mako", "genshi", "cheetah", "wempy", "hjson", "json5", "dson"]
+        {
+            renderers.register(add(name));
+        }
         if !python.bridge().has_files("renderers") {
             return;
         }
