@@ -309,7 +309,8 @@ impl Matching<'_> {
     fn confirms(&mut self, target: &Value, entries: &[Value]) -> bool {
         if let Some(custom) = self.custom {
             let named = entries.iter().rev().find_map(|entry| entry.get("match"));
-            let kind = named.map_or_else(|| TargetType::Compound.name().into(), |name| name.to_str());
+            let kind =
+                named.map_or_else(|| TargetType::Compound.name().into(), |name| name.to_str());
             if let Some(answer) = custom(&kind, target) {
                 return answer;
             }
