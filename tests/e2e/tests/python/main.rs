@@ -6,6 +6,7 @@
 
 mod faults;
 mod fleet;
+mod kinds;
 mod masterless;
 mod package;
 mod seeds;
