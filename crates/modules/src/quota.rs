@@ -99,7 +99,7 @@ pub fn set(
     let now = Dict::new();
     for limit in LIMITS {
         let own = known.as_ref().and_then(|known| known.get(limit)).and_then(|own| own.to_int());
-        let given = kwargs.kwargs.get(limit).or_else(|| kwargs.kwargs.get(limit.replace('-', "_")));
+        let given = kwargs.kwargs.get(limit);
         // differs: Salt sets what is not given to nothing.
         now.insert(limit, given.and_then(|given| given.to_int()).or(own).unwrap_or(0));
     }
