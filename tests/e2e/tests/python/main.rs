@@ -3,6 +3,7 @@
 
 mod faults;
 mod fleet;
+mod kinds;
 mod masterless;
 mod package;
 mod seeds;
