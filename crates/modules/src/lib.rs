@@ -19,6 +19,7 @@ pub mod cmd;
 pub mod config;
 pub mod cp;
 pub mod cron;
+pub mod cryptdev;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
@@ -38,8 +39,10 @@ pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
+pub mod incron;
 pub mod ini;
 pub mod ip;
+pub mod ipset;
 pub mod iptables;
 pub mod jinja;
 pub mod keyboard;
@@ -53,7 +56,6 @@ pub mod r#match;
 pub mod mine;
 pub mod minion;
 pub mod mount;
-pub mod mysql;
 pub mod network;
 pub mod nftables;
 pub mod npm;
@@ -65,8 +67,11 @@ pub mod pkg_resource;
 pub mod postgres;
 pub mod ps;
 pub mod publish;
+pub mod quota;
 pub mod rabbitmq;
+pub mod raid;
 pub mod random;
+pub mod rsync;
 pub mod salt_version;
 pub mod saltutil;
 pub mod schedule;
@@ -78,6 +83,7 @@ pub mod slsutil;
 pub mod ssh;
 pub mod state;
 pub mod status;
+pub mod supervisord;
 pub mod sys;
 pub mod sysctl;
 pub mod sysfs;
@@ -87,6 +93,7 @@ pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod webutil;
 pub mod xml;
 
 /// Every module of this crate.
@@ -102,6 +109,7 @@ pub static ALL: &[&Module] = &[
     &config::MODULE,
     &cp::MODULE,
     &cron::MODULE,
+    &cryptdev::MODULE,
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
@@ -121,8 +129,10 @@ pub static ALL: &[&Module] = &[
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
+    &incron::MODULE,
     &ini::MODULE,
     &ip::MODULE,
+    &ipset::MODULE,
     &iptables::MODULE,
     &jinja::MODULE,
     &keyboard::MODULE,
@@ -136,7 +146,6 @@ pub static ALL: &[&Module] = &[
     &mine::MODULE,
     &minion::MODULE,
     &mount::MODULE,
-    &mysql::MODULE,
     &network::MODULE,
     &nftables::MODULE,
     &npm::MODULE,
@@ -148,8 +157,11 @@ pub static ALL: &[&Module] = &[
     &postgres::MODULE,
     &ps::MODULE,
     &publish::MODULE,
+    &quota::MODULE,
     &rabbitmq::MODULE,
+    &raid::MODULE,
     &random::MODULE,
+    &rsync::MODULE,
     &salt_version::MODULE,
     &saltutil::MODULE,
     &schedule::MODULE,
@@ -161,6 +173,7 @@ pub static ALL: &[&Module] = &[
     &ssh::MODULE,
     &state::MODULE,
     &status::MODULE,
+    &supervisord::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
     &sysfs::MODULE,
@@ -170,6 +183,7 @@ pub static ALL: &[&Module] = &[
     &timezone::MODULE,
     &user::MODULE,
     &virtualenv::MODULE,
+    &webutil::MODULE,
     &xml::MODULE,
 ];
 // gen:end
