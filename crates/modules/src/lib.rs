@@ -56,6 +56,7 @@ pub mod r#match;
 pub mod mine;
 pub mod minion;
 pub mod mount;
+pub mod mysql;
 pub mod network;
 pub mod nftables;
 pub mod npm;
@@ -146,6 +147,7 @@ pub static ALL: &[&Module] = &[
     &mine::MODULE,
     &minion::MODULE,
     &mount::MODULE,
+    &mysql::MODULE,
     &network::MODULE,
     &nftables::MODULE,
     &npm::MODULE,

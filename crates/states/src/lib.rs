@@ -45,6 +45,10 @@ pub mod r#loop;
 pub mod lvm;
 pub mod module;
 pub mod mount;
+pub mod mysql_database;
+pub mod mysql_grants;
+pub mod mysql_query;
+pub mod mysql_user;
 pub mod network;
 pub mod nftables;
 pub mod npm;
@@ -124,6 +128,10 @@ pub static ALL: &[&StateModule] = &[
     &lvm::STATES,
     &module::STATES,
     &mount::STATES,
+    &mysql_database::STATES,
+    &mysql_grants::STATES,
+    &mysql_query::STATES,
+    &mysql_user::STATES,
     &network::STATES,
     &nftables::STATES,
     &npm::STATES,
