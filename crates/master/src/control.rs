@@ -633,5 +633,7 @@ pub(crate) fn statistics(master: &Master) -> Value {
         "unknown_commands" => read(&counters.unknown_commands),
         "refused_events" => read(&counters.refused_events),
         "impersonations" => read(&counters.impersonations),
+        "dropped_events" => read(&counters.dropped_events),
+        "dead_letters" => master.reactor.dead_letters(),
     }
 }

@@ -37,18 +37,23 @@ pub trait Authenticator: Send + Sync {
     fn groups(&self, _settings: &Settings, _user: &str) -> Vec<SmolStr> {
         Vec::new()
     }
+
+    /// Returns what a user may do, if the system itself knows; else the configuration says so.
+    fn acl(&self, _settings: &Settings, _user: &str) -> Option<Vec<Value>> {
+        None
+    }
 }
 
 /// The known systems by name.
-pub type Systems = HashMap<&'static str, Box<dyn Authenticator>>;
+pub type Systems = HashMap<SmolStr, Box<dyn Authenticator>>;
 
 /// Returns the systems that are built in.
 pub fn built_in() -> Systems {
     let mut systems: Systems = HashMap::new();
-    systems.insert("auto", Box::new(Auto));
-    systems.insert("sharedsecret", Box::new(SharedSecret));
-    systems.insert("file", Box::new(PasswordFile));
-    systems.insert("pam", Box::new(Pam));
+    systems.insert("auto".into(), Box::new(Auto));
+    systems.insert("sharedsecret".into(), Box::new(SharedSecret));
+    systems.insert("file".into(), Box::new(PasswordFile));
+    systems.insert("pam".into(), Box::new(Pam));
     systems
 }
 

@@ -34,6 +34,7 @@ mod pam_rules;
 mod presence;
 mod publish;
 mod queues;
+mod quota;
 pub mod reactor;
 mod requests;
 mod returns;
@@ -135,6 +136,7 @@ pub struct Master {
     pub(crate) presence_changed: tokio::sync::Notify,
     pub reactor: Arc<reactor::Reactor>,
     pub(crate) queues: queues::Queues,
+    pub(crate) quota: quota::Quota,
     pub(crate) started: std::time::Instant,
     /// Set when the master is told to end: what breaks from then on is no result.
     stopping: AtomicBool,
@@ -149,6 +151,8 @@ pub struct Counters {
     pub unknown_commands: AtomicU64,
     pub refused_events: AtomicU64,
     pub impersonations: AtomicU64,
+    /// Events of minions that sent too many.
+    pub dropped_events: AtomicU64,
 }
 
 impl Counters {

@@ -39,6 +39,12 @@ pub trait Runners: Send + Sync {
         let _ = (master, call);
         None
     }
+
+    /// Returns what `master_tops` gives a minion with these options: environment → list of SLS.
+    fn tops(&self, master: &Arc<Master>, minion_opts: &Dict) -> Dict {
+        let _ = (master, minion_opts);
+        Dict::new()
+    }
 }
 
 /// No runners at all.

@@ -14,6 +14,7 @@ pub mod caller;
 pub mod daemon;
 mod engine;
 pub mod failure;
+pub mod kinds;
 mod masterless;
 mod matching;
 mod proc;

@@ -21,6 +21,7 @@ pub mod manage;
 mod master;
 pub mod r#match;
 pub mod mine;
+mod minion_bus;
 pub mod network;
 pub mod pillar;
 pub mod pki;

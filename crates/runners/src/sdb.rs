@@ -1,6 +1,7 @@
-//! `sdb`: values kept elsewhere, named `sdb://profile/key`, as the master's configuration has them.
+//! `sdb`: values kept elsewhere, as the master sees them.
 
-use halite_spec::{Call, Cx, Result, function, module};
+use halite_modules::sdb;
+use halite_spec::{Cx, Result, function, module};
 use halite_value::Value;
 
 module! {
@@ -11,7 +12,7 @@ module! {
 /// Return a value; what is no address is returned as it is.
 ///
 /// ```console
-/// $ salt-run sdb.get sdb://vault/password
+/// $ salt-run sdb.get sdb://mymemcached/foo
 /// ```
 #[function]
 pub fn get(
@@ -19,13 +20,13 @@ pub fn get(
     /// `sdb://profile/key`.
     uri: String,
 ) -> Result<Value> {
-    cx.call("sdb.get", Call::of([Value::from(uri)]))
+    sdb::get(cx, uri, false)
 }
 
 /// Keep a value.
 ///
 /// ```console
-/// $ salt-run sdb.set sdb://vault/password s3cret
+/// $ salt-run sdb.set sdb://mymemcached/foo bar
 /// ```
 #[function]
 pub fn set(
@@ -35,13 +36,13 @@ pub fn set(
     /// The value.
     value: Value,
 ) -> Result<Value> {
-    cx.call("sdb.set", Call::of([Value::from(uri), value]))
+    sdb::set(cx, uri, value)
 }
 
 /// Forget a value.
 ///
 /// ```console
-/// $ salt-run sdb.delete sdb://vault/password
+/// $ salt-run sdb.delete sdb://mymemcached/foo
 /// ```
 #[function]
 pub fn delete(
@@ -49,13 +50,13 @@ pub fn delete(
     /// `sdb://profile/key`.
     uri: String,
 ) -> Result<Value> {
-    cx.call("sdb.delete", Call::of([Value::from(uri)]))
+    sdb::delete(cx, uri)
 }
 
 /// Return a value, or make one by chance and keep it.
 ///
 /// ```console
-/// $ salt-run sdb.get_or_set_hash sdb://vault/SECRET_KEY 50
+/// $ salt-run sdb.get_or_set_hash sdb://mymemcached/SECRET_KEY 50
 /// ```
 #[function]
 pub fn get_or_set_hash(
@@ -69,5 +70,5 @@ pub fn get_or_set_hash(
     #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".to_owned())]
     chars: String,
 ) -> Result<Value> {
-    cx.call("sdb.get_or_set_hash", Call::of([Value::from(uri), length.into(), chars.into()]))
+    sdb::get_or_set_hash(cx, uri, length, chars)
 }

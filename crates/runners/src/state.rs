@@ -6,11 +6,13 @@
 use std::{sync::Arc, time::Duration};
 
 use halite_client::{EventItem, Job, Patience, Request};
-use halite_spec::{Call, Cx, Error, Rest, Result, StateRequest, Strings, What, function, module};
+use halite_spec::{
+    Call, Cx, Error, Rest, Result, StateRequest, Strings, Template, What, function, module,
+};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries, json};
 
-use crate::{master, steps::Journal};
+use crate::{master, minion_bus::MinionBus, steps::Journal};
 
 module! {
     /// Orchestrations, and events as they happen.
@@ -97,7 +99,7 @@ pub fn orchestrate(
     /// SLS files or ids to leave out.
     exclude: Option<Value>,
     /// Pillar for this run.
-    pillar: Option<Dict>,
+    pillar: Option<Value>,
     /// The environment of the pillar.
     pillarenv: Option<String>,
     /// How the pillar given is encrypted.
@@ -105,9 +107,7 @@ pub fn orchestrate(
     /// The orchestration this belongs to.
     orchestration_jid: Option<Value>,
 ) -> Result<Value> {
-    if pillar_enc.is_some() {
-        return Err(Error::failed("pillar_enc is not built yet"));
-    }
+    let pillar = given_pillar(cx, pillar, pillar_enc.as_deref())?;
     let saltenv = Some(saltenv);
     let options = Options { saltenv, test, exclude, pillar, pillarenv, orchestration_jid };
     let returns = run(cx, request(cx, What::Sls(mods.0), options))?;
@@ -279,13 +279,14 @@ pub fn orchestrate_show_sls(
     /// Wait for other runs.
     queue: Option<Value>,
     /// Pillar for this run.
-    pillar: Option<Dict>,
+    pillar: Option<Value>,
     /// The environment of the pillar.
     pillarenv: Option<String>,
     /// How the pillar given is encrypted.
     pillar_enc: Option<String>,
 ) -> Result<Value> {
-    let _ = (queue, pillar_enc);
+    let _ = queue;
+    let pillar = given_pillar(cx, pillar, pillar_enc.as_deref())?;
     let options = Options {
         saltenv: Some(saltenv),
         test,
@@ -536,10 +537,27 @@ pub fn event(
     #[default("master".to_owned())]
     node: String,
 ) -> Result<()> {
+    if node == "minion" {
+        let mut bus = MinionBus::connect(cx, sock_dir.as_deref())?;
+        let mut left = count;
+        while left != 0 {
+            if cx.host.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let Some(event) = bus.next()? else { continue };
+            if !fnmatch(&event.tag, &tagmatch) {
+                continue;
+            }
+            if !quiet {
+                print_event(cx, &event.tag, event.data, pretty)?;
+            }
+            left -= 1;
+        }
+        return Ok(());
+    }
     if node != "master" {
-        return Err(Error::failed(format!(
-            "state.event: node={node}: only the master's bus can be watched from here"
-        )));
+        let text = format!("state.event: node={node}: there are the buses `master` and `minion`");
+        return Err(Error::invalid(text));
     }
     let cx = &match sock_dir {
         None => cx.clone(),
@@ -571,20 +589,56 @@ pub fn event(
             continue;
         }
         if !quiet {
-            let style = match pretty {
-                true => json::Style {
-                    indent: Some(4),
-                    sort_keys: true,
-                    bytes_as_text: true,
-                    ..json::Style::default()
-                },
-                false => json::Style { bytes_as_text: true, ..json::Style::default() },
-            };
-            let text = json::to_string_styled(&data.into(), &style)
-                .map_err(|error| Error::failed(error.to_string()))?;
-            master::say(cx, format!("{tag}\t{text}"))?;
+            print_event(cx, &tag, data, pretty)?;
         }
         left -= 1;
     }
     Ok(())
+}
+
+fn print_event(cx: &Cx, tag: &str, data: Dict, pretty: bool) -> Result<()> {
+    let style = match pretty {
+        true => json::Style {
+            indent: Some(4),
+            sort_keys: true,
+            bytes_as_text: true,
+            ..json::Style::default()
+        },
+        false => json::Style { bytes_as_text: true, ..json::Style::default() },
+    };
+    let text = json::to_string_styled(&data.into(), &style)
+        .map_err(|error| Error::failed(error.to_string()))?;
+    master::say(cx, format!("{tag}\t{text}"))
+}
+
+/// Reads the pillar given on the command line; `encrypted` names the renderers that open it.
+fn given_pillar(cx: &Cx, pillar: Option<Value>, encrypted: Option<&str>) -> Result<Option<Dict>> {
+    let pillar = match (pillar, encrypted.filter(|pipe| !pipe.is_empty())) {
+        (None | Some(Value::Null), _) => return Ok(None),
+        (Some(pillar), None) => pillar,
+        (Some(pillar), Some(pipe)) => {
+            let text = match &pillar {
+                Value::Str(text) => text.to_string(),
+                data => json::to_string(data).map_err(|error| Error::failed(error.to_string()))?,
+            };
+            // The text of a file is YAML, of which JSON is a part.
+            let template = Template {
+                engine: format!("yaml|{pipe}"),
+                text,
+                source: None,
+                saltenv: "base".into(),
+                sls: None,
+                context: Dict::new(),
+            };
+            cx.runtime.clone().compile(cx, &template).map_err(|error| {
+                Error::failed(format!("Failed to decrypt pillar override: {error}"))
+            })?
+        }
+    };
+    match pillar {
+        Value::Dict(pillar) => Ok(Some(pillar)),
+        _ => Err(Error::invalid(
+            "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.",
+        )),
+    }
 }

@@ -32,7 +32,8 @@ mod tie;
 use std::{sync::Arc, time::Duration};
 
 pub use execute::outputter;
-use halite_host::Os;
+use halite_host::{Cancel, Os};
+use halite_spec::Job;
 use halite_value::{Dict, Value};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -43,7 +44,7 @@ use self::{
     node::{Node, NodeParts},
     options::{MasterType, Settings},
 };
-use crate::Rendering;
+use crate::{Rendering, kinds};
 
 /// The key was rejected.
 pub const EX_NOPERM: u8 = 77;
@@ -145,13 +146,7 @@ async fn daemon(
         tokio::spawn(events::listen(Arc::clone(&node), puller));
     }
     tokio::spawn(schedule::run(Arc::clone(&node)));
-    if settings.starts_alone && settings.master_type != MasterType::Disable {
-        let own = Arc::clone(&node);
-        tokio::task::spawn_blocking(move || {
-            own.settle_alone();
-            own.watch_beacons();
-        });
-    }
+    start_engines(&node);
     if settings.master_type == MasterType::Disable {
         tracing::warn!("Master is set to disable, skipping connection");
         let own = Arc::clone(&node);
@@ -160,6 +155,11 @@ async fn daemon(
             own.watch_beacons();
         });
     } else {
+        let early = ["scheduler_before_connect", "beacons_before_connect"];
+        if early.iter().any(|option| node.may_begin(option)) {
+            let own = Arc::clone(&node);
+            tokio::task::spawn_blocking(move || own.settle_alone());
+        }
         tokio::spawn(masters::keep(Arc::clone(&node)));
     }
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
@@ -204,6 +204,19 @@ fn ask_for_master(opts: &Dict, rendering: Arc<dyn Rendering>) -> Result<(), opti
     tracing::info!("Evaluated master from module: {function}");
     opts.insert("master", told);
     Ok(())
+}
+
+/// Starts the engines of the option `engines`; they wait for the minion to be settled.
+fn start_engines(node: &Arc<Node>) {
+    for (name, config) in kinds::configured_engines(&node.opts.get("engines").unwrap_or_default()) {
+        let engine = kinds::python_engine(&name, &config);
+        let (ground, wanted) = (Arc::downgrade(node), Arc::downgrade(node));
+        let cx = move || Some(ground.upgrade()?.ground()?.cx(Job::default(), Cancel::new()));
+        let is_wanted = move || wanted.upgrade().is_some_and(|node| !node.is_retired());
+        if let Err(error) = kinds::keep_on_thread(engine, cx, is_wanted) {
+            tracing::error!("The engine {name} does not start: {error}");
+        }
+    }
 }
 
 /// Sends again what an earlier life could not, and reports what it was doing when it ended.

@@ -129,7 +129,6 @@ pub struct Settings {
     pub startup_delay: Duration,
     pub reauth_delay: Duration,
     /// The minion's own jobs and beacons do not wait for a master.
-    pub starts_alone: bool,
     pub fresh_grains: bool,
     pub legacy_start_events: bool,
     pub start_event_grains: Vec<SmolStr>,
@@ -246,8 +245,6 @@ impl Settings {
                 .flatten(),
             startup_delay: reader.seconds("random_startup_delay", 0.0),
             reauth_delay: reader.seconds("random_reauth_delay", 10.0),
-            starts_alone: reader.flag("scheduler_before_connect", false)
-                || reader.flag("beacons_before_connect", false),
             fresh_grains: reader.flag("grains_refresh_pre_exec", false),
             legacy_start_events: reader.flag("enable_legacy_startup_events", true),
             start_event_grains: reader.texts("start_event_grains"),

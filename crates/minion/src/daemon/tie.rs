@@ -179,9 +179,26 @@ impl Tie {
                 return;
             }
         };
-        if !self.is_meant(&publication) {
+        // Users' matchers take their time.
+        if let Some(python) = self.node.rendering.python().filter(|python| python.has_matchers()) {
+            let tie = Arc::clone(self);
+            self.node.handle.spawn_blocking(move || {
+                let delimiter = publication.extra.get("delimiter").map(|text| text.to_str());
+                let (kind, tgt) = (publication.tgt_type.clone(), publication.tgt.clone());
+                let answer = python.matches(&tie.idle_cx(), &kind, &tgt, delimiter.as_deref());
+                if answer.unwrap_or_else(|| tie.is_meant(&publication)) {
+                    tie.take(publication, shown);
+                }
+            });
             return;
         }
+        if self.is_meant(&publication) {
+            self.take(publication, shown);
+        }
+    }
+
+    /// Takes a publication that is for us, if it is new.
+    fn take(self: &Arc<Self>, publication: Publication, shown: Dict) {
         if !self.node.journal.claim(&publication.jid) {
             tracing::debug!("job {} came again", publication.jid);
             return;
