@@ -394,20 +394,20 @@ fn pillar_of_another_environment_and_encrypted() {
     fleet.machine.write("etc/salt/master.d/pillar.conf", &roots);
     fleet.start_master();
     fleet.machine.write("srv/pillar/top.sls", "base: {'*': [p]}\n");
-    fleet.machine.write("srv/pillar/p.sls", "place: at home\n");
+    fleet.machine.write("srv/pillar/p.sls", "near: home\n");
     fleet.machine.write("srv/pillar-aws/top.sls", "aws: {'*': [p]}\n");
-    fleet.machine.write("srv/pillar-aws/p.sls", "place: far away\n");
+    fleet.machine.write("srv/pillar-aws/p.sls", "far: away\n");
     fleet.machine.write("var/cache/salt/master/extmods/renderers/opens.py", OPENS);
     let text = "x:\n  test.configurable_test_state:\n    - changes: False\n    - result: True\n    \
-                - comment: \"{{ pillar.get('place') }} {{ pillar.get('secret') }}\"\n";
+                - comment: \"{{ pillar.get('near') }} {{ pillar.get('far') }} {{ pillar.get('secret') }}\"\n";
     let comment = |more: &[&str]| {
         let (code, steps) = orchestrate(&fleet, text, more);
         assert_eq!(code, 0, "{steps:?}");
         steps.first().map(|(_, _, comment)| comment.clone()).unwrap_or_default()
     };
-    assert_eq!(comment(&[]), "at home None");
-    assert_eq!(comment(&["pillarenv=aws"]), "far away None");
-    assert_eq!(comment(&["pillar={\"secret\": \"nepo\"}", "pillar_enc=opens"]), "at home open");
+    assert_eq!(comment(&[]), "home away None", "all environments");
+    assert_eq!(comment(&["pillarenv=aws"]), "None away None");
+    assert_eq!(comment(&["pillar={\"secret\": \"nepo\"}", "pillar_enc=opens"]), "home away open");
     fleet
         .run(&["state.orchestrate", "orch.x", "pillar={\"a\": 1}", "pillar_enc=no_such"])
         .code(1)
