@@ -87,6 +87,7 @@ pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod x509;
 pub mod xml;
 
 /// Every module of this crate.
@@ -170,6 +171,7 @@ pub static ALL: &[&Module] = &[
     &timezone::MODULE,
     &user::MODULE,
     &virtualenv::MODULE,
+    &x509::MODULE,
     &xml::MODULE,
 ];
 // gen:end

@@ -82,6 +82,7 @@ pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod x509;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
@@ -160,5 +161,6 @@ pub static ALL: &[&StateModule] = &[
     &timezone::STATES,
     &user::STATES,
     &virtualenv::STATES,
+    &x509::STATES,
 ];
 // gen:end
