@@ -40,6 +40,7 @@ def settle(settings):
     for folder in reversed(settings.get("folders", {}).get("utils", [])):
         if folder not in sys.path:
             sys.path.insert(0, folder)
+    import halite_kinds  # noqa: F401
     import halite_package
     import halite_render  # noqa: F401
 
@@ -332,8 +333,11 @@ class Kind:
         self.loaded = threading.Event()
         self.loading_for = None
 
+    def folders(self):
+        return SETTINGS.get("folders", {}).get(self.name, [])
+
     def load(self):
-        for folder in SETTINGS.get("folders", {}).get(self.name, []):
+        for folder in self.folders():
             try:
                 entries = sorted(os.listdir(folder))
             except OSError:

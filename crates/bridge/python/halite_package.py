@@ -1,15 +1,20 @@
 """Functions of an installed `salt` package (and of `saltext.*` packages): what the binary lacks.
 
 The package's own loader is used with the call's options, grains and pillar. Importing it takes a
-moment, so it happens when the first such function is asked for.
+moment, so it happens when the first such function is asked for. Where there are `saltext.*` packages
+but no `salt`, their modules are loaded as users' own are (`Extensions`): they are announced by entry
+points of the group `salt.loader`, which name a package with a folder per kind, or a function that
+returns folders.
 """
 
 import importlib.util
 import logging
-import sys
+import os
 import threading
+import types
 
 import halite_host as host
+import halite_loader
 from halite_host import verb
 
 log = logging.getLogger("salt.loader")
@@ -24,6 +29,11 @@ def settle(settings):
 
 
 def present():
+    """Tells whether there is anything to ask here."""
+    return genuine() or bool(ENABLED and announced())
+
+
+def genuine():
     """Tells whether a genuine package can be imported (our own shim does not count)."""
     global PRESENT
     if PRESENT is None:
@@ -38,11 +48,65 @@ def present():
 
 
 PRESENT = None
+ANNOUNCED = None
+EXTENSIONS = {}
+
+
+def announced():
+    """The entry points of `saltext.*` packages."""
+    global ANNOUNCED
+    if ANNOUNCED is None:
+        try:
+            from importlib import metadata
+
+            every = metadata.entry_points()
+            # Before Python 3.10 a dict by group.
+            found = every.select(group="salt.loader") if hasattr(every, "select") else every.get("salt.loader", [])
+            ANNOUNCED = list(found)
+        except Exception as error:
+            log.debug("entry points cannot be read: %s", error)
+            ANNOUNCED = []
+    return ANNOUNCED
+
+
+class Extensions(halite_loader.Kind):
+    """The modules of one kind in `saltext.*` packages."""
+
+    def folders(self):
+        found = []
+        for entry in announced():
+            try:
+                loaded = entry.load()
+                if isinstance(loaded, types.ModuleType):
+                    given = [os.path.join(path, self.name) for path in getattr(loaded, "__path__", [])]
+                elif callable(loaded):
+                    given = loaded()
+                    names = (self.name, self.tag, self.name + "_dirs", self.tag + "_dirs")
+                    if isinstance(given, dict):
+                        given = [path for name in names for path in given.get(name, [])]
+                    elif entry.name not in names:
+                        given = []
+                else:
+                    given = []
+            except Exception as error:
+                log.error("Error calling function from the entry point %s: %s", entry.name, error)
+                continue
+            found.extend(str(path) for path in given if os.path.isdir(str(path)))
+        return found
+
+
+def extensions(kind):
+    with LOCK:
+        found = EXTENSIONS.get(kind)
+        if found is None:
+            found = EXTENSIONS[kind] = Extensions(kind)
+            found.load()
+    return found
 
 
 def loader(kind):
-    if not present():
-        return None
+    if not genuine():
+        return extensions(kind).functions if present() else None
     frame = host.frame()
     key = (kind, id(frame.grains) if frame else 0, id(frame.pillar) if frame else 0, id(frame.opts) if frame else 0)
     found = LOADERS.get(key)
@@ -102,6 +166,14 @@ def made(kind, frame):
         return salt.loader.beacons(opts, loader("modules"))
     if kind == "pillar":
         return salt.loader.pillars(opts, loader("modules"))
+    if kind == "engines":
+        return salt.loader.engines(opts, loader("modules"), loader("runners"), salt.loader.utils(opts))
+    if kind == "tops":
+        return salt.loader.tops(opts)
+    if kind == "auth":
+        return salt.loader.auth(opts)
+    if kind == "wheel":
+        return salt.loader.wheels(opts)
     return {}
 
 

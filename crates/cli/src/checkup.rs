@@ -217,7 +217,10 @@ fn eauth(opts: &Opts) -> Vec<Row> {
     let mut rows = Vec::new();
     for system in opts.dict("external_auth").keys() {
         let system = system.to_str();
-        if !known.contains_key(system.as_str()) {
+        let file = format!("{}/auth/{system}.py", opts.str("extension_modules"));
+        if !known.contains_key(system.as_str()) && Path::new(&file).is_file() {
+            rows.push(row(State::Ok, "eauth", format!("`{system}`, in Python")));
+        } else if !known.contains_key(system.as_str()) {
             let text = format!("external_auth names `{system}`, which Halite does not have");
             rows.push(row(State::Wrong, "eauth", text));
         } else if system == "pam" && opts.str("user") != "root" {
@@ -273,6 +276,8 @@ fn running(opts: &Opts) -> Vec<Row> {
         ("dropped", "publications were dropped: somebody reads too slowly"),
         ("impersonations", "requests came in another's name"),
         ("replays", "requests came again"),
+        ("dropped_events", "events of minions that send too many were dropped"),
+        ("dead_letters", "reactions failed: `salt-run reactor.dead` shows them"),
     ] {
         if number(name) > 0 {
             rows.push(row(State::Note, "master", format!("{} {text}", number(name))));

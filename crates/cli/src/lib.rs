@@ -21,6 +21,7 @@ pub mod logging;
 pub mod machine;
 pub mod optparse;
 pub mod programs;
+mod sdb;
 mod swarm;
 pub mod terminal;
 mod tree;

@@ -7,26 +7,27 @@
 
 use std::{
     path::Path,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use halite_highstate::{Params, States};
 use halite_host::Os;
 use halite_master::{
-    Master,
-    engines::EventReturner,
+    Master, Settings,
+    eauth::{Authenticator, Systems},
+    engines::{Engines, EventReturner},
     reactor::{RenderError, Rendering},
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
 use halite_minion::{
-    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, python::Found,
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, kinds, python::Found,
     registry::Native,
 };
 use halite_spec::{
     Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn, Template,
 };
 use halite_target::fnmatch::fnmatch;
-use halite_value::{Dict, Value};
+use halite_value::{Dict, SmolStr, Value, entries};
 
 /// What functions of the master work with.
 pub struct Workshop {
@@ -246,6 +247,85 @@ fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> Ru
     }
 }
 
+/// What a Python engine of the master sees, for as long as there is a master.
+struct EngineGround {
+    works: Arc<MasterWorks>,
+    master: Weak<Master>,
+}
+
+/// Users' own engines.
+pub struct PythonEngines(pub Arc<MasterWorks>);
+
+impl Engines for PythonEngines {
+    fn start(
+        &self,
+        master: &Arc<Master>,
+        name: &str,
+        config: &Dict,
+    ) -> Option<std::result::Result<(), String>> {
+        let ground =
+            Arc::new(EngineGround { works: Arc::clone(&self.0), master: Arc::downgrade(master) });
+        let engine = kinds::python_engine(name, config);
+        let surroundings = Arc::clone(&ground);
+        let cx = move || {
+            let master = surroundings.master.upgrade()?;
+            let cx = surroundings.works.cx(&master, "", "", "root");
+            cx.opts.insert("__role", "master");
+            Some(cx)
+        };
+        let is_wanted = move || ground.master.upgrade().is_some_and(|master| !master.is_stopping());
+        Some(kinds::keep_on_thread(engine, cx, is_wanted).map_err(|error| error.to_string()))
+    }
+}
+
+/// A user's `_auth` module, or one of an installed package.
+struct PythonAuth {
+    works: Arc<MasterWorks>,
+    name: String,
+}
+
+impl PythonAuth {
+    fn ask(&self, what: &str, fields: &Dict) -> Value {
+        let workshop = &self.works.workshop;
+        let Some(python) = workshop.python() else { return Value::Null };
+        let cx = workshop.cx(Arc::new(workshop.alone()), Job::new("", "", ""));
+        python.remember(&cx);
+        python.authenticate(&cx, &self.name, what, fields).unwrap_or_else(|error| {
+            tracing::error!("eauth `{}`: {error}", self.name);
+            Value::Null
+        })
+    }
+}
+
+impl Authenticator for PythonAuth {
+    fn check(&self, _: &Settings, fields: &Dict) -> bool {
+        self.ask("auth", fields).truthy()
+    }
+
+    fn groups(&self, _: &Settings, user: &str) -> Vec<SmolStr> {
+        let groups = self.ask("groups", &entries! { "username" => user });
+        groups.items_of_sequence().unwrap_or_default().iter().map(Value::to_str).collect()
+    }
+
+    fn acl(&self, _: &Settings, user: &str) -> Option<Vec<Value>> {
+        self.ask("acl", &entries! { "username" => user }).items_of_sequence()
+    }
+}
+
+/// Returns the systems of `external_auth` that are not built in.
+pub fn authenticators(works: &Arc<MasterWorks>, opts: &Dict) -> Systems {
+    let Some(Value::Dict(wanted)) = opts.get("external_auth") else { return Systems::new() };
+    let own = halite_master::eauth::built_in();
+    let names = wanted.keys().into_iter().map(|name| name.to_str());
+    names
+        .filter(|name| !own.contains_key(name))
+        .map(|name| {
+            let system = PythonAuth { works: Arc::clone(works), name: name.to_string() };
+            (name, Box::new(system) as Box<dyn Authenticator>)
+        })
+        .collect()
+}
+
 impl EventReturner for MasterWorks {
     fn return_events(
         &self,
@@ -268,6 +348,11 @@ impl EventReturner for MasterWorks {
 impl Runners for MasterWorks {
     fn run(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
         self.call(master, call)
+    }
+
+    fn tops(&self, master: &Arc<Master>, minion_opts: &Dict) -> Dict {
+        let cx = self.cx(master, "", "", "");
+        cx.runtime.clone().master_tops(&cx, minion_opts)
     }
 
     fn execution(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {

@@ -51,6 +51,18 @@ pub trait States: Send + Sync {
 
     fn aggregate(&self, module: &str) -> Option<Aggregate>;
 
+    /// Tells whether chunks of the module may be joined.
+    fn can_aggregate(&self, module: &str) -> bool {
+        self.aggregate(module).is_some()
+    }
+
+    /// Joins a chunk with others of its group by a user's own `mod_aggregate`, which may change the
+    /// others; `None` where the module has none.
+    fn aggregate_users(&self, cx: &Cx, low: &Dict, group: &[Dict], running: &Dict) -> Option<Dict> {
+        let _ = (cx, low, group, running);
+        None
+    }
+
     fn run(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome>;
 
     /// Runs the watch action of a state (`sfun` is the function declared).

@@ -151,5 +151,5 @@ fn may_aggregate(chunk: &Low, configured: &Value, states: &dyn States) -> bool {
         Value::List(modules) => modules.contains(&Value::from(&module)),
         _ => false,
     };
-    asked && states.aggregate(&module).is_some()
+    asked && states.can_aggregate(&module)
 }

@@ -288,10 +288,21 @@ impl<'a> Run<'a> {
         if group.len() < 2 || step.check {
             return low.clone();
         }
+        let own = tag(low);
+        let is_joined = |low: &Low| low.get("__agg__").is_some_and(|joined| joined.truthy());
+        if !is_joined(low) {
+            let open = |other: &Low| tag(other) == own || !self.running.contains_key(&tag(other));
+            let open: Vec<Low> = group.iter().filter(|other| open(other)).cloned().collect();
+            let running: Dict = self.running.iter().map(|(tag, ret)| (tag, ret)).collect();
+            low.insert("__agg__", true);
+            if let Some(joined) = self.states.aggregate_users(&self.cx, low, &open, &running) {
+                return joined;
+            }
+            low.remove("__agg__");
+        }
         let Some(aggregate) = self.states.aggregate(&text(low, "state")) else {
             return low.clone();
         };
-        let own = tag(low);
         let open = group.into_iter().filter(|other| {
             let other = tag(other);
             other != own && !self.running.contains_key(&other)

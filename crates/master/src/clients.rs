@@ -332,7 +332,9 @@ fn check(master: &Master, credentials: &Credentials) -> Result<Caller, Kind> {
             let kept = data.get("auth_list").and_then(|list| list.items_of_sequence());
             let list = match kept {
                 Some(list) if master.settings.opts.bool("keep_acl_in_token") => list,
-                _ => permissions(master, &config, &name, &groups),
+                _ => system
+                    .acl(&master.settings, &name)
+                    .unwrap_or_else(|| permissions(master, &config, &name, &groups)),
             };
             Ok(Caller { name, rights: Rights::List(list), is_master_user: false })
         }
@@ -372,7 +374,8 @@ fn check_eauth(
     }
     let name = fields.get("username").map(|name| name.to_str())?;
     let groups = system.groups(&master.settings, &name);
-    let list = permissions(master, &config, &name, &groups);
+    let own = system.acl(&master.settings, &name);
+    let list = own.unwrap_or_else(|| permissions(master, &config, &name, &groups));
     Some((name, list, groups))
 }
 

@@ -499,6 +499,10 @@ async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refu
         "reactor" => crate::reactor::answer(master, &load).await,
         "queue" => off(master, move |master| master.queues.answer(&*master.store, &load)).await,
         "resolve" => off(master, move |master| resolve(master, &load)).await,
+        "runner_done" => {
+            let done = runners::done(master, load).await;
+            done.map(|()| true.into()).map_err(|error| Refusal::invocation(error.to_string()))
+        }
         "orchestration" => off(master, move |master| master.orchestration(&load)).await,
         other => Err(Refusal::invocation(format!("the master has no part `{other}`"))),
     }
@@ -629,5 +633,7 @@ pub(crate) fn statistics(master: &Master) -> Value {
         "unknown_commands" => read(&counters.unknown_commands),
         "refused_events" => read(&counters.refused_events),
         "impersonations" => read(&counters.impersonations),
+        "dropped_events" => read(&counters.dropped_events),
+        "dead_letters" => master.reactor.dead_letters(),
     }
 }

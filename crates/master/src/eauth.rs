@@ -5,21 +5,23 @@
 //! file of passwords, `pam` asks `unix_chkpwd`. Others come through [`Authenticator`]s given at start.
 //!
 //! `pam` here is PAM's own password checker, the program `pam_unix` uses: it knows every hash the
-//! system's libcrypt knows, and locked and expired accounts, and it runs in a process of its own. It
-//! does not read `/etc/pam.d`, so accounts that live in LDAP or SSSD are not found by it. Only root
-//! may ask it about others (`docs/decisions/0010-pam-by-unix_chkpwd.md`).
+//! system's libcrypt knows, and locked and expired accounts, and it runs in a process of its own.
+//! Accounts that live in LDAP or SSSD are not found by it. Only root may ask it about others
+//! (`docs/decisions/0010-pam-by-unix_chkpwd.md`). The account rules of the PAM service are judged as far
+//! as that is possible without PAM (`pam_rules.rs`).
 
 use std::{
     collections::HashMap,
     ffi::CString,
     io::Write as _,
+    path::Path,
     process::{Command, Stdio},
 };
 
 use halite_crypt::{Hash, same};
 use halite_value::{Dict, SmolStr, Value};
 
-use crate::Settings;
+use crate::{Settings, pam_rules};
 
 /// Checks credentials of one system. Called on blocking threads.
 pub trait Authenticator: Send + Sync {
@@ -35,18 +37,23 @@ pub trait Authenticator: Send + Sync {
     fn groups(&self, _settings: &Settings, _user: &str) -> Vec<SmolStr> {
         Vec::new()
     }
+
+    /// Returns what a user may do, if the system itself knows; else the configuration says so.
+    fn acl(&self, _settings: &Settings, _user: &str) -> Option<Vec<Value>> {
+        None
+    }
 }
 
 /// The known systems by name.
-pub type Systems = HashMap<&'static str, Box<dyn Authenticator>>;
+pub type Systems = HashMap<SmolStr, Box<dyn Authenticator>>;
 
 /// Returns the systems that are built in.
 pub fn built_in() -> Systems {
     let mut systems: Systems = HashMap::new();
-    systems.insert("auto", Box::new(Auto));
-    systems.insert("sharedsecret", Box::new(SharedSecret));
-    systems.insert("file", Box::new(PasswordFile));
-    systems.insert("pam", Box::new(Pam));
+    systems.insert("auto".into(), Box::new(Auto));
+    systems.insert("sharedsecret".into(), Box::new(SharedSecret));
+    systems.insert("file".into(), Box::new(PasswordFile));
+    systems.insert("pam".into(), Box::new(Pam));
     systems
 }
 
@@ -121,7 +128,7 @@ const CHECKERS: [&str; 3] = ["/usr/sbin/unix_chkpwd", "/sbin/unix_chkpwd", "/usr
 impl Pam {
     /// Runs the checker: `nonull` compares the password, `chkexpiry` looks at the account's dates.
     fn asks(user: &str, what: &str, password: &str) -> bool {
-        let Some(checker) = CHECKERS.iter().find(|path| std::path::Path::new(path).exists()) else {
+        let Some(checker) = CHECKERS.iter().find(|path| Path::new(path).exists()) else {
             tracing::error!("eauth `pam`: unix_chkpwd is not installed");
             return false;
         };
@@ -170,8 +177,12 @@ impl Authenticator for Pam {
             && self.is_alive(settings, &name)
     }
 
-    fn is_alive(&self, _: &Settings, user: &str) -> bool {
-        Self::account(user).is_some() && Self::asks(user, "chkexpiry", "") && !is_locked(user)
+    fn is_alive(&self, settings: &Settings, user: &str) -> bool {
+        let Some(account) = Self::account(user) else { return false };
+        let service = settings.opts.opt_str("auth.pam.service").unwrap_or_else(|| "login".into());
+        Self::asks(user, "chkexpiry", "")
+            && !is_locked(user)
+            && pam_rules::allow(Path::new("/"), &service, user, account.uid.as_raw())
     }
 
     fn groups(&self, _: &Settings, user: &str) -> Vec<SmolStr> {

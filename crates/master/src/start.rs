@@ -34,7 +34,9 @@ use crate::{
     offline::Offline,
     orchestration,
     presence::{Kind, Presence},
-    queues, reactor,
+    queues,
+    quota::Quota,
+    reactor,
     runners::{NoRunners, Runners},
     secrets::Secrets,
     service::Door,
@@ -290,6 +292,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
     let token_dir = opts
         .opt_str("token_dir")
         .map_or_else(|| cache.join("tokens"), |dir| PathBuf::from(dir.as_str()));
+    let settings_quota = settings.own("minion_events").unwrap_or_default();
     let mut authenticators = eauth::built_in();
     authenticators.extend(parts.authenticators);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -310,9 +313,11 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
         wheel: parts.wheel.unwrap_or_else(|| Arc::new(NoRunners)),
         tokens: Tokens::new(token_dir),
         authenticators,
+        quota: Quota::new(&settings_quota),
         index: index.into(),
         jobs: Jobs::default(),
         offline: Offline::load(&*store)?,
+        arriving: crate::arriving::Arriving::default(),
         publishing: parking_lot::Mutex::default(),
         rendering: tokio::sync::Semaphore::new(cores.max(2)),
         publish_port: settings.server.publish_port.into(),

@@ -82,7 +82,7 @@ pub struct Parts {
 /// The runtime.
 pub struct Engine {
     pub(crate) parts: Parts,
-    python: Option<Arc<Python>>,
+    pub(crate) python: Option<Arc<Python>>,
 }
 
 impl Engine {
@@ -98,6 +98,9 @@ impl Engine {
 
     /// Calls what users' Python has, natively what we have, and otherwise what a package has.
     fn call_somewhere(&self, cx: &Cx, function: &str, call: Call) -> Result<Value> {
+        if crate::barred::is_barred(cx, function) {
+            return Err(Error::NotFound(function.to_owned()));
+        }
         let native = registry::function(function);
         let Some(python) = &self.python else {
             let native = native.ok_or_else(|| self.not_found(function))?;
@@ -128,6 +131,17 @@ impl Engine {
             }
             None => Err(self.not_found(function)),
         }
+    }
+
+    /// Asks a user's own matcher, if there is one.
+    pub(crate) fn custom_match(
+        &self,
+        cx: &Cx,
+        kind: &str,
+        target: &Value,
+        delimiter: Option<&str>,
+    ) -> Option<bool> {
+        self.python.as_ref()?.matches(cx, kind, target, delimiter)
     }
 
     /// Says that a function is missing, with the name that may have been meant.
@@ -244,12 +258,19 @@ impl Runtime for Engine {
         self
     }
 
+    fn master_tops(&self, cx: &Cx, minion_opts: &Dict) -> Dict {
+        self.given_tops(cx, minion_opts)
+    }
+
     fn ask_master(&self, cx: &Cx, load: Value) -> Result<Value> {
         self.parts.link.ask(cx, load)
     }
 
     fn matches(&self, cx: &Cx, expression: &str, kind: &str) -> Result<bool> {
-        crate::matching::matches(cx, expression, kind)
+        match self.custom_match(cx, kind, &Value::str(expression), None) {
+            Some(answer) => Ok(answer),
+            None => crate::matching::matches(cx, expression, kind),
+        }
     }
 
     fn compile_pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {

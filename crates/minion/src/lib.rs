@@ -9,10 +9,12 @@
 //!   here (files, pillar, requests), which `salt-call` uses too.
 
 mod alone;
+mod barred;
 pub mod caller;
 pub mod daemon;
 mod engine;
 pub mod failure;
+pub mod kinds;
 mod masterless;
 mod matching;
 mod proc;

@@ -456,9 +456,16 @@ impl ExtPillar for UserPillar {
 }
 
 /// Answers Python with the functions of a minion.
-struct Back<'a> {
+pub(crate) struct Back<'a> {
     cx: &'a Cx,
     others: Option<Others>,
+}
+
+impl<'a> Back<'a> {
+    /// Answers with the functions of a minion alone.
+    pub(crate) fn of(cx: &'a Cx) -> Self {
+        Self { cx, others: None }
+    }
 }
 
 impl Callbacks for Back<'_> {
@@ -617,6 +624,19 @@ impl States for AllStates {
     fn aggregate(&self, module: &str) -> Option<Aggregate> {
         match self.python.find_later("states", &format!("{module}.")) {
             Found::Nothing => self.native.aggregate(module),
+            _ => None,
+        }
+    }
+
+    fn can_aggregate(&self, module: &str) -> bool {
+        let users = self.python.find_later("states", &format!("{module}.mod_aggregate"));
+        matches!(users, Found::Function) || self.aggregate(module).is_some()
+    }
+
+    fn aggregate_users(&self, cx: &Cx, low: &Dict, group: &[Dict], running: &Dict) -> Option<Dict> {
+        let module = low.get("state")?.to_str();
+        match self.python.find(cx, "states", &format!("{module}.mod_aggregate")) {
+            Found::Function => self.python.aggregate(cx, &module, low, group, running),
             _ => None,
         }
     }

@@ -338,18 +338,31 @@ impl Engine {
         let groups = matching::nodegroups(cx);
         let envs = cx.files.envs().unwrap_or_default();
         let env = request.saltenv.as_deref();
+        let custom = |kind: &str, target: &Value| self.custom_match(cx, kind, target, None);
         let matches = matching::with_minion(cx, |minion| {
+            let custom: Option<&dyn Fn(&str, &Value) -> Option<bool>> = Some(&custom);
             let mut told = |target: &Value, error: halite_target::Error| {
                 tracing::error!("the top file's target {target} cannot be understood: {error}");
             };
+            let nodegroups = groups.as_ref();
             let mut matching =
-                top::Matching { env, minion, nodegroups: groups.as_ref(), on_error: &mut told };
+                top::Matching { env, minion, nodegroups, custom, on_error: &mut told };
             top::state_matches(merged, &envs, &mut matching)
         });
-        if let Ok(Value::Dict(extra)) = cx.files.master_tops() {
-            top::add_master_tops(&matches, &extra, cx.opt_bool("master_tops_first"));
-        }
+        let extra = match cx.files.master_tops() {
+            Ok(Value::Dict(extra)) if !extra.is_empty() => extra,
+            _ => self.own_tops(cx),
+        };
+        top::add_master_tops(&matches, &extra, cx.opt_bool("master_tops_first"));
         matches
+    }
+
+    /// What `master_tops` gives a minion that is its own master.
+    fn own_tops(&self, cx: &Cx) -> Dict {
+        if cx.opt_str("file_client").as_deref() != Some("local") {
+            return Dict::new();
+        }
+        self.given_tops(cx, &cx.opts)
     }
 
     fn top_matches(&self, cx: &Cx, request: &StateRequest) -> Result<Top> {

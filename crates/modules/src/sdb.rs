@@ -49,8 +49,8 @@ fn from_yaml(cx: &Cx, profile: &Dict, key: &str) -> Result<Option<Value>> {
 
 fn other(cx: &Cx, driver: &str, function: &str, call: Call) -> Result<Value> {
     let name = format!("{driver}.{function}");
-    if cx.runtime.has(&name) {
-        return cx.call(&name, call);
+    if let Some(value) = cx.runtime.call_extension(cx, "sdb", &name, call)? {
+        return Ok(value);
     }
     Err(Error::failed(format!("the sdb driver '{driver}' is not available")))
 }
@@ -71,7 +71,10 @@ pub fn get(
 ) -> Result<Value> {
     let Some((profile, key)) = taken_apart(cx, &uri)? else {
         if strict && uri.starts_with("sdb://") {
-            let text = format!("SDB get: profile of \"{uri}\" not found in configuration");
+            let profile = uri.trim_start_matches("sdb://");
+            let profile = profile.split(['/', '?']).next().unwrap_or_default();
+            let text =
+                format!("SDB profile \"{profile}\" wasnt found in the minion configuration.");
             return Err(Error::invalid(text));
         }
         return Ok(uri.into());

@@ -338,6 +338,7 @@ impl Run<'_> {
                 ..Minion::default()
             },
             nodegroups: nodegroups.as_ref().and_then(Value::as_dict),
+            custom: None,
             on_error: &mut on_error,
         };
         let mut matches = top::pillar_matches(&top.top, &mut matching);

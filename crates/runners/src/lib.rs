@@ -21,12 +21,16 @@ pub mod manage;
 mod master;
 pub mod r#match;
 pub mod mine;
+mod minion_bus;
+pub mod network;
 pub mod pillar;
+pub mod pki;
 pub mod queue;
 pub mod reactor;
 pub mod salt;
 pub mod saltmod;
 pub mod saltutil;
+pub mod sdb;
 pub mod state;
 mod steps;
 pub mod survey;
@@ -49,11 +53,14 @@ pub static ALL: &[&Module] = &[
     &manage::MODULE,
     &r#match::MODULE,
     &mine::MODULE,
+    &network::MODULE,
     &pillar::MODULE,
+    &pki::MODULE,
     &queue::MODULE,
     &reactor::MODULE,
     &salt::MODULE,
     &saltutil::MODULE,
+    &sdb::MODULE,
     &state::MODULE,
     &survey::MODULE,
     &test::MODULE,

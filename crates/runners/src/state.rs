@@ -5,17 +5,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use halite_client::{EventItem, Request};
-use halite_spec::{Call, Cx, Error, Rest, Result, StateRequest, Strings, What, function, module};
+use halite_client::{EventItem, Job, Patience, Request};
+use halite_spec::{
+    Call, Cx, Error, Rest, Result, StateRequest, Strings, Template, What, function, module,
+};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries, json};
 
-use crate::{master, steps::Journal};
+use crate::{master, minion_bus::MinionBus, steps::Journal};
 
 module! {
     /// Orchestrations, and events as they happen.
     "state": event, orchestrate, orch, sls, orchestrate_single, single, orchestrate_high, high,
-    orchestrate_show_sls, orch_show_sls, pause, resume, rm_pause, soft_kill,
+    orchestrate_show_sls, orch_show_sls, pause, set_pause, resume, rm_pause, soft_kill, graph,
+    graph_highstate,
 }
 
 /// Runs what was asked for, from the journal if an earlier master began it.
@@ -96,7 +99,7 @@ pub fn orchestrate(
     /// SLS files or ids to leave out.
     exclude: Option<Value>,
     /// Pillar for this run.
-    pillar: Option<Dict>,
+    pillar: Option<Value>,
     /// The environment of the pillar.
     pillarenv: Option<String>,
     /// How the pillar given is encrypted.
@@ -104,9 +107,7 @@ pub fn orchestrate(
     /// The orchestration this belongs to.
     orchestration_jid: Option<Value>,
 ) -> Result<Value> {
-    if pillar_enc.is_some() {
-        return Err(Error::failed("pillar_enc is not built yet"));
-    }
+    let pillar = given_pillar(cx, pillar, pillar_enc.as_deref())?;
     let saltenv = Some(saltenv);
     let options = Options { saltenv, test, exclude, pillar, pillarenv, orchestration_jid };
     let returns = run(cx, request(cx, What::Sls(mods.0), options))?;
@@ -278,13 +279,14 @@ pub fn orchestrate_show_sls(
     /// Wait for other runs.
     queue: Option<Value>,
     /// Pillar for this run.
-    pillar: Option<Dict>,
+    pillar: Option<Value>,
     /// The environment of the pillar.
     pillarenv: Option<String>,
     /// How the pillar given is encrypted.
     pillar_enc: Option<String>,
 ) -> Result<Value> {
-    let _ = (queue, pillar_enc);
+    let _ = queue;
+    let pillar = given_pillar(cx, pillar, pillar_enc.as_deref())?;
     let options = Options {
         saltenv: Some(saltenv),
         test,
@@ -343,6 +345,121 @@ pub fn pause(
         more.insert("duration", duration);
     }
     on_run(cx, "state.pause", &jid, state_id, more)
+}
+
+/// Pause an orchestration: another name of `pause`.
+///
+/// ```console
+/// $ salt-run state.set_pause 20171130110407769519
+/// ```
+#[function]
+pub fn set_pause(
+    cx: &Cx,
+    /// The run.
+    jid: String,
+    /// The id of a state.
+    state_id: Option<String>,
+    /// Seconds, after which it goes on by itself.
+    duration: Option<i64>,
+) -> Result<Value> {
+    pause(cx, jid, state_id, duration)
+}
+
+/// Asks minions for a graph, or draws that of the master's own files.
+fn drawn(
+    cx: &Cx,
+    fun: &str,
+    args: Vec<Value>,
+    tgt: Option<Value>,
+    tgt_type: &str,
+    timeout: Option<f64>,
+    kwargs: Dict,
+) -> Result<Value> {
+    let Some(tgt) = tgt.filter(Value::truthy) else {
+        return cx.call(fun, Call { args, kwargs });
+    };
+    let mut job = Job::new(tgt, tgt_type, fun);
+    job.arg = args;
+    if !kwargs.is_empty() {
+        kwargs.insert("__kwarg__", true);
+        job.arg.push(kwargs.into());
+    }
+    let mut patience = Patience::from_opts(&cx.opts);
+    if let Some(seconds) = timeout.filter(|seconds| *seconds > 0.0 && *seconds < 1e9) {
+        patience.timeout = std::time::Duration::from_secs_f64(seconds);
+    }
+    Ok(master::run(cx, &job, Some(patience))?.returns().into())
+}
+
+/// Returns those of the options that were given.
+fn given<const N: usize>(options: [(&'static str, Option<Value>); N]) -> Dict {
+    let has = |(name, value): (&'static str, Option<Value>)| Some((name, value?));
+    options.into_iter().filter_map(has).filter(|(_, value)| !value.is_null()).collect()
+}
+
+/// Draw the requisite graph of SLS files in Graphviz' language: of minions, or of the master.
+///
+/// ```console
+/// $ salt-run state.graph webserver tgt='web*'
+/// ```
+#[function]
+pub fn graph(
+    cx: &Cx,
+    /// The SLS files.
+    mods: Value,
+    /// The minions to ask; the master's own machine if absent.
+    tgt: Option<Value>,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// The environment.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// As for a test run.
+    test: Option<Value>,
+    /// More pillar.
+    pillar: Option<Value>,
+    /// The pillar's environment.
+    pillarenv: Option<Value>,
+    /// How the pillar is encrypted.
+    pillar_enc: Option<Value>,
+    /// Seconds to wait.
+    timeout: Option<f64>,
+) -> Result<Value> {
+    let kwargs = given([
+        ("saltenv", Some(saltenv.into())),
+        ("test", test),
+        ("pillar", pillar),
+        ("pillarenv", pillarenv),
+        ("pillar_enc", pillar_enc),
+    ]);
+    drawn(cx, "state.graph", vec![mods], tgt, &tgt_type, timeout, kwargs)
+}
+
+/// Draw the requisite graph of the highstate in Graphviz' language: of minions, or of the master.
+///
+/// ```console
+/// $ salt-run state.graph_highstate tgt='web*'
+/// ```
+#[function]
+pub fn graph_highstate(
+    cx: &Cx,
+    /// The minions to ask; the master's own machine if absent.
+    tgt: Option<Value>,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// More pillar.
+    pillar: Option<Value>,
+    /// The pillar's environment.
+    pillarenv: Option<Value>,
+    /// How the pillar is encrypted.
+    pillar_enc: Option<Value>,
+    /// Seconds to wait.
+    timeout: Option<f64>,
+) -> Result<Value> {
+    let kwargs = given([("pillar", pillar), ("pillarenv", pillarenv), ("pillar_enc", pillar_enc)]);
+    drawn(cx, "state.graph_highstate", Vec::new(), tgt, &tgt_type, timeout, kwargs)
 }
 
 /// Let a paused orchestration go on.
@@ -420,10 +537,27 @@ pub fn event(
     #[default("master".to_owned())]
     node: String,
 ) -> Result<()> {
+    if node == "minion" {
+        let mut bus = MinionBus::connect(cx, sock_dir.as_deref())?;
+        let mut left = count;
+        while left != 0 {
+            if cx.host.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let Some(event) = bus.next()? else { continue };
+            if !fnmatch(&event.tag, &tagmatch) {
+                continue;
+            }
+            if !quiet {
+                print_event(cx, &event.tag, event.data, pretty)?;
+            }
+            left -= 1;
+        }
+        return Ok(());
+    }
     if node != "master" {
-        return Err(Error::failed(format!(
-            "state.event: node={node}: only the master's bus can be watched from here"
-        )));
+        let text = format!("state.event: node={node}: there are the buses `master` and `minion`");
+        return Err(Error::invalid(text));
     }
     let cx = &match sock_dir {
         None => cx.clone(),
@@ -455,20 +589,56 @@ pub fn event(
             continue;
         }
         if !quiet {
-            let style = match pretty {
-                true => json::Style {
-                    indent: Some(4),
-                    sort_keys: true,
-                    bytes_as_text: true,
-                    ..json::Style::default()
-                },
-                false => json::Style { bytes_as_text: true, ..json::Style::default() },
-            };
-            let text = json::to_string_styled(&data.into(), &style)
-                .map_err(|error| Error::failed(error.to_string()))?;
-            master::say(cx, format!("{tag}\t{text}"))?;
+            print_event(cx, &tag, data, pretty)?;
         }
         left -= 1;
     }
     Ok(())
+}
+
+fn print_event(cx: &Cx, tag: &str, data: Dict, pretty: bool) -> Result<()> {
+    let style = match pretty {
+        true => json::Style {
+            indent: Some(4),
+            sort_keys: true,
+            bytes_as_text: true,
+            ..json::Style::default()
+        },
+        false => json::Style { bytes_as_text: true, ..json::Style::default() },
+    };
+    let text = json::to_string_styled(&data.into(), &style)
+        .map_err(|error| Error::failed(error.to_string()))?;
+    master::say(cx, format!("{tag}\t{text}"))
+}
+
+/// Reads the pillar given on the command line; `encrypted` names the renderers that open it.
+fn given_pillar(cx: &Cx, pillar: Option<Value>, encrypted: Option<&str>) -> Result<Option<Dict>> {
+    let pillar = match (pillar, encrypted.filter(|pipe| !pipe.is_empty())) {
+        (None | Some(Value::Null), _) => return Ok(None),
+        (Some(pillar), None) => pillar,
+        (Some(pillar), Some(pipe)) => {
+            let text = match &pillar {
+                Value::Str(text) => text.to_string(),
+                data => json::to_string(data).map_err(|error| Error::failed(error.to_string()))?,
+            };
+            // The text of a file is YAML, of which JSON is a part.
+            let template = Template {
+                engine: format!("yaml|{pipe}"),
+                text,
+                source: None,
+                saltenv: "base".into(),
+                sls: None,
+                context: Dict::new(),
+            };
+            cx.runtime.clone().compile(cx, &template).map_err(|error| {
+                Error::failed(format!("Failed to decrypt pillar override: {error}"))
+            })?
+        }
+    };
+    match pillar {
+        Value::Dict(pillar) => Ok(Some(pillar)),
+        _ => Err(Error::invalid(
+            "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.",
+        )),
+    }
 }

@@ -163,6 +163,13 @@ pub trait Runtime: Send + Sync {
         Ok(None)
     }
 
+    /// Returns what the programs of `master_tops` give a minion with these options: environment →
+    /// list of SLS.
+    fn master_tops(&self, cx: &Cx, minion_opts: &Dict) -> Dict {
+        let _ = (cx, minion_opts);
+        Dict::new()
+    }
+
     /// Asks the minion's daemon of this machine (`manage_schedule`, `manage_beacons`) and waits for
     /// the event that answers, if one does; `None` when no daemon heard it.
     fn ask_daemon(

@@ -299,12 +299,22 @@ pub struct Matching<'a> {
     pub env: Option<&'a str>,
     pub minion: Minion<'a>,
     pub nodegroups: Option<&'a Dict>,
+    /// Users' own matchers: are asked first, with the kind of match and the target.
+    pub custom: Option<&'a dyn Fn(&str, &Value) -> Option<bool>>,
     /// Is told of every target that cannot be understood; such a line matches nothing.
     pub on_error: &'a mut dyn FnMut(&Value, Error),
 }
 
 impl Matching<'_> {
     fn confirms(&mut self, target: &Value, entries: &[Value]) -> bool {
+        if let Some(custom) = self.custom {
+            let named = entries.iter().rev().find_map(|entry| entry.get("match"));
+            let kind =
+                named.map_or_else(|| TargetType::Compound.name().into(), |name| name.to_str());
+            if let Some(answer) = custom(&kind, target) {
+                return answer;
+            }
+        }
         confirm(target, entries, &self.minion, self.nodegroups).unwrap_or_else(|error| {
             (self.on_error)(target, error);
             false
@@ -556,6 +566,7 @@ mod tests {
             env: None,
             minion: minion("web1"),
             nodegroups: None,
+            custom: None,
             on_error: &mut on_error,
         };
         let found = state_matches(&top, &envs, &mut matching);
@@ -581,6 +592,7 @@ mod tests {
             env: None,
             minion: minion("web1"),
             nodegroups: None,
+            custom: None,
             on_error: &mut on_error,
         };
         let found = pillar_matches(&merged.top, &mut matching);

@@ -40,7 +40,11 @@ pub use py::{Key, Unhashable, float_repr, str_repr};
 pub use smol_str::SmolStr;
 
 /// Data, with Python's semantics.
+// The layout is the plain one, a tag and what it tells beside it: left to itself the compiler puts the
+// tag among the bytes of a short text, and every move of a value then goes through overlapping stores
+// that the processor has to wait for (templates ran a third slower). The price is 8 bytes a value.
 #[derive(Clone, Default)]
+#[repr(C, u8)]
 pub enum Value {
     /// Python's `None`.
     #[default]

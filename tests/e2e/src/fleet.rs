@@ -2,16 +2,15 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use crate::{Machine, Ran, halite};
+use crate::{Machine, Ran, free_port, halite};
 
 /// How long anything may take before a test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A master with its minions. Everything ends when it is dropped.
 pub struct Fleet {
@@ -20,12 +19,6 @@ pub struct Fleet {
     ret_port: u16,
     master: Option<Child>,
     minions: Vec<(String, Child)>,
-}
-
-/// Returns a port nobody listens on.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("bound").port()
 }
 
 /// Waits until something is so.
@@ -127,8 +120,7 @@ impl Fleet {
     /// Waits until a minion answers.
     #[track_caller]
     pub fn wait_for(&self, id: &str) {
-        let log = self.machine.read(&format!("{id}.log")).unwrap_or_default();
-        until(&format!("{id} answers\n{log}"), || {
+        until(&format!("{id} answers"), || {
             self.salt(&[id, "test.ping", "--out=json"]).out.contains("true")
         });
     }
@@ -183,6 +175,9 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            crate::show_logs(&self.machine.path(""));
+        }
         for (_, minion) in &mut self.minions {
             let _ = minion.kill();
             let _ = minion.wait();

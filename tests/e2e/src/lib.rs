@@ -15,9 +15,13 @@ pub mod fleet;
 
 use std::{
     fs,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU16, Ordering},
+    },
 };
 
 /// Returns the executable under test: `HALITE_BIN`, or the one cargo builds.
@@ -43,6 +47,37 @@ fn build() -> PathBuf {
 /// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders below the root")
+}
+
+/// Returns a port nobody listens on, below those the kernel gives to clients: no connection made
+/// between here and the daemon's start can take it.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = u16::try_from(std::process::id() % 11_000).unwrap_or(0);
+    loop {
+        let port = 21_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 11_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Prints the ends of all logs in a folder: of daemons that run, and of those that ended.
+pub fn show_logs(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    for path in paths {
+        if !path.extension().is_some_and(|end| end == "log" || end == "said") {
+            continue;
+        }
+        let log = fs::read(&path).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<_> = log.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(80)..];
+        let name = path.file_stem().unwrap_or_default().display();
+        eprintln!("── log of {name}\n{}", tail.join("\n"));
+    }
 }
 
 /// A scratch folder that stands for a machine.

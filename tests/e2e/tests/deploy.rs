@@ -7,7 +7,10 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use halite_e2e::fleet::{Fleet, free_port, until};
+use halite_e2e::{
+    fleet::{Fleet, until},
+    free_port,
+};
 
 /// Tells whether a program is there, after trying to install it.
 fn has(program: &str) -> bool {

@@ -2,15 +2,14 @@
 
 use std::{
     fs,
-    net::TcpListener,
     os::unix::net::UnixDatagram,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use halite_e2e::{Machine, Ran, halite};
+use halite_e2e::{Machine, Ran, free_port, halite};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A master with one minion.
 struct Fleet {
@@ -26,11 +25,6 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "waited in vain for: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
 }
 
 fn signal(child: &Child, name: &str) {
@@ -59,13 +53,14 @@ impl Fleet {
         );
         machine.write("m/etc/salt/minion", &minion);
         let notices = UnixDatagram::bind(machine.path("notify.sock")).expect("a socket");
-        notices.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        notices.set_read_timeout(Some(Duration::from_secs(1))).expect("a time limit");
         let mut fleet = Self { machine, master: None, minion: None, notices };
         fleet.start_master();
         fleet
     }
 
     fn daemon(&self, name: &str, config: &str) -> Child {
+        let said = fs::File::create(self.machine.path(&format!("{name}.said"))).expect("a file");
         Command::new(halite())
             .args([name, "-c"])
             .arg(self.machine.path(config))
@@ -76,8 +71,8 @@ impl Fleet {
             .envs((name == "master").then(|| ("NOTIFY_SOCKET", self.machine.path("notify.sock"))))
             .current_dir(self.machine.path(""))
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(said.try_clone().expect("a file"))
+            .stderr(said)
             .spawn()
             .expect("a daemon can be started")
     }
@@ -92,8 +87,15 @@ impl Fleet {
     }
 
     fn notice(&self) -> String {
-        let mut buffer = [0; 500];
-        let length = self.notices.recv(&mut buffer).expect("a word from the daemon");
+        let (mut buffer, mut length) = ([0; 500], None);
+        let end = Instant::now() + PATIENCE;
+        while length.is_none() && Instant::now() < end {
+            length = self.notices.recv(&mut buffer).ok();
+        }
+        let Some(length) = length else {
+            let [said, log] = ["master.said", "master.log"].map(|name| self.machine.read(name));
+            panic!("no word from the master; it said {said:?}, its log says {log:?}");
+        };
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 
@@ -120,6 +122,9 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            halite_e2e::show_logs(&self.machine.path(""));
+        }
         for child in [&mut self.minion, &mut self.master].into_iter().flatten() {
             let _ = child.kill();
             let _ = child.wait();
@@ -234,9 +239,11 @@ fn signals_and_the_doctor() {
     until("counters in the log", holds);
     fs::rename(&log, log.with_extension("1")).expect("moved");
     signal(master, "-HUP");
-    std::thread::sleep(Duration::from_millis(200));
-    signal(master, "-USR1");
-    until("a new log", holds);
+    // It may write to the old file until it has taken note.
+    until("a new log", || {
+        signal(master, "-USR1");
+        holds()
+    });
     let config = fleet.machine.path("etc/salt").display().to_string();
     let doctor = fleet.machine.halite(&["doctor", "--master", "-c", &config]);
     doctor.code(0).says("ok     master       runs (pid ");

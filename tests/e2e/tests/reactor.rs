@@ -5,7 +5,10 @@ use std::{
     net::TcpStream,
 };
 
-use halite_e2e::fleet::{Fleet, free_port, until};
+use halite_e2e::{
+    fleet::{Fleet, until},
+    free_port,
+};
 
 /// A state that leaves a file behind.
 fn leaves(fleet: &Fleet, sls: &str, file: &str) {

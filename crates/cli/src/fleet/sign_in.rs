@@ -30,9 +30,12 @@ fn kept_token(cx: &Context) -> Option<halite_value::SmolStr> {
 /// user who calls, or of the token an earlier `-T` left.
 pub fn sign_in(cx: &Context, client: &mut Client) -> Result<(), u8> {
     if let Some(eauth) = cx.parsed.str("eauth").filter(|eauth| !eauth.is_empty()) {
-        let mut known: Vec<&str> = halite_master::eauth::built_in().into_keys().collect();
+        let mut known: Vec<_> = halite_master::eauth::built_in().into_keys().collect();
+        // Whether a user's own system is there is for the master to say.
+        known.extend(cx.opts.dict("external_auth").keys().iter().map(|name| name.to_str()));
         known.sort_unstable();
-        if !known.contains(&eauth.as_str()) {
+        known.dedup();
+        if !known.iter().any(|name| *name == eauth) {
             terminal::out(&format!(
                 "The specified external authentication system \"{eauth}\" is not available\n\
                  Available eauth types: {}\n",

@@ -19,7 +19,7 @@ use crate::{
     logging,
     optparse::{Flag, Group, Program},
     programs::{Context, shared},
-    workshop::MasterWorks,
+    workshop::{self, MasterWorks},
 };
 
 static LOGGING: Group = Group {
@@ -58,6 +58,8 @@ pub fn run(cx: &mut Context) -> u8 {
         runners: Some(works.clone()),
         wheel: Some(wheel),
         event_returner: returns_events.then(|| works.clone() as _),
+        authenticators: workshop::authenticators(&works, cx.opts.values()),
+        engines: Some(Arc::new(workshop::PythonEngines(works.clone()))),
         rendering: Some(works),
         ..Parts::default()
     };

@@ -28,7 +28,7 @@ use crate::{
     logging,
     machine::Real,
     optparse::{EX_USAGE, Parsed, Program, Stop},
-    terminal, version,
+    sdb, terminal, version,
 };
 
 /// One program: everything [`start`] needs to know about it.
@@ -230,6 +230,7 @@ pub fn start(entry: &'static Entry, args: &[String]) -> u8 {
         return cx.report(&report);
     }
     log_warnings(&cx.opts);
+    sdb::resolve(&cx.opts);
     (entry.run)(&mut cx)
 }
 

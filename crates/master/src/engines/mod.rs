@@ -24,13 +24,8 @@ use crate::{Master, blocking, bus::Item};
 
 /// Engines beyond the built-in ones.
 pub trait Engines: Send + Sync {
-    /// Starts one; `None` if there is none of that name.
-    fn start(
-        &self,
-        master: &Arc<Master>,
-        name: &str,
-        config: &Dict,
-    ) -> Option<Result<JoinHandle<()>, String>>;
+    /// Starts one, which ends with the master; `None` if there is none of that name.
+    fn start(&self, master: &Arc<Master>, name: &str, config: &Dict) -> Option<Result<(), String>>;
 }
 
 /// Takes events away: Salt's `event_return`. Called on a thread that may block.
@@ -82,7 +77,12 @@ pub(crate) fn start(master: &Arc<Master>, more: Option<&dyn Engines>) -> Vec<Joi
             "webhook" => Some(Ok(webhook::start(master, &config))),
             "event_out_http" => Some(out::http(master, &config)),
             "event_out_file" => Some(out::file(master, &config)),
-            other => more.and_then(|more| more.start(master, other, &config)),
+            _ => match more.and_then(|more| more.start(master, &name, &config)) {
+                // It runs on a thread of its own, and tells by itself.
+                Some(Ok(())) => continue,
+                Some(Err(error)) => Some(Err(error)),
+                None => None,
+            },
         };
         match started {
             Some(Ok(task)) => {

@@ -40,6 +40,7 @@ use dead::Letters;
 pub use queue::SPILLED;
 use queue::Waiting;
 pub use reaction::{Kind, Reaction, Unusable};
+pub use rules::REMEMBERED;
 use rules::Rules;
 use table::Table;
 
@@ -117,7 +118,8 @@ impl Reactor {
         };
         let workers = number("reactor_worker_threads", 10);
         let halite = opts.get("halite").unwrap_or_default();
-        let (rules, problems) = Rules::read(&halite.get("rules").unwrap_or_default());
+        let (rules, problems) =
+            Rules::read(&halite.get("rules").unwrap_or_default(), Some(store.clone()));
         for problem in problems {
             tracing::error!("halite: rules: {problem}");
         }
@@ -152,6 +154,11 @@ impl Reactor {
         self.table.read().matches(&event.tag) || self.rules.matches(&event.tag)
     }
 
+    /// Returns how many dead letters there are.
+    pub fn dead_letters(&self) -> u64 {
+        self.letters.len()
+    }
+
     /// Returns what it has done, and what waits.
     pub fn status(&self) -> Value {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -179,6 +186,10 @@ impl Tap for Reactor {
 /// Starts the workers, if there is anything to react to or may be one day.
 pub(crate) fn start(master: &Arc<Master>) -> Vec<JoinHandle<()>> {
     let reactor = &master.reactor;
+    // Before the first event: what comes then must not take the place of what is there.
+    reactor.waiting.find_left_over();
+    reactor.letters.load();
+    reactor.rules.load();
     master.bus.tap(reactor.clone());
     let mut tasks = vec![tokio::spawn(watch_spill(master.clone()))];
     tasks.extend((0..reactor.workers).map(|_| tokio::spawn(work(master.clone()))));
@@ -188,12 +199,6 @@ pub(crate) fn start(master: &Arc<Master>) -> Vec<JoinHandle<()>> {
 /// Looks after what was written to disk, so that a loss is never silent.
 async fn watch_spill(master: Arc<Master>) {
     let reactor = &master.reactor;
-    let owner = master.clone();
-    let _ = blocking(move || {
-        owner.reactor.waiting.find_left_over();
-        owner.reactor.letters.load();
-    })
-    .await;
     reactor
         .waiting
         .watch(|event, error| {
@@ -307,9 +312,17 @@ pub(crate) async fn answer(master: &Arc<Master>, load: &Dict) -> Result<Value, R
             value.into()
         }
         "status" => reactor.status(),
-        "dead" => reactor.letters.list(),
-        "forget_dead" => reactor.letters.clear().into(),
-        "retry_dead" => retry_dead(master).into(),
+        what @ ("dead" | "forget_dead" | "retry_dead") => {
+            // What was counted is to be found: letters are written without waiting for the disk.
+            let _ = master.store.write(Vec::new()).await;
+            let (owner, what) = (master.clone(), what.to_owned());
+            let work = move || match what.as_str() {
+                "dead" => owner.reactor.letters.list(),
+                "forget_dead" => owner.reactor.letters.clear().into(),
+                _ => retry_dead(&owner).into(),
+            };
+            blocking(work).await.map_err(|error| Refusal::invocation(error.to_string()))?
+        }
         "test" => {
             let data = match load.get("data") {
                 Some(Value::Dict(data)) => data,

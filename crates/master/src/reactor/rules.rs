@@ -14,14 +14,20 @@
 //! ```
 //!
 //! The file sees `rule`, `count`, `key` and `events` (the data of those that counted) beside `tag`
-//! and `data`. The memory is the process's own: it is bounded, and empty after a restart.
+//! and `data`. The memory is bounded. It is kept in the store, an entry per event that counts, so
+//! that a master that is restarted goes on counting; it is written without waiting, so what came in
+//! the last moment before a power cut may be forgotten.
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
 };
 
+use halite_store::{Op, Store};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, dict, entries, lookup};
 use parking_lot::Mutex;
@@ -32,6 +38,11 @@ use crate::{Master, bus::Fired};
 const MOST_KEYS: usize = 100_000;
 /// Events of one key.
 const MOST_COUNT: usize = 10_000;
+
+/// The bank of what rules remember.
+pub const REMEMBERED: &str = "reactor_rules";
+/// Between rule, key and number in the names of its entries.
+const SEPARATOR: char = '\u{1f}';
 
 /// What a rule leads to.
 pub(super) enum React {
@@ -50,18 +61,32 @@ struct Rule {
     quiet: Duration,
     react: Value,
     memory: Mutex<HashMap<SmolStr, Memory>>,
+    /// Numbers the entries in the store.
+    next: AtomicU64,
 }
 
 #[derive(Default)]
 struct Memory {
-    seen: VecDeque<(Instant, Dict)>,
+    seen: VecDeque<Seen>,
     quiet_until: Option<Instant>,
     fired: u64,
 }
 
+/// An event that counts.
+struct Seen {
+    at: Instant,
+    number: u64,
+    data: Dict,
+}
+
 /// All rules of a master.
 #[derive(Default)]
-pub(super) struct Rules(Vec<Rule>);
+pub(super) struct Rules(Vec<Rule>, Option<Arc<dyn Store>>);
+
+/// Seconds since 1970, for the store: instants mean nothing to the next process.
+fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
 
 /// Reads `30`, `30s`, `5m`, `1h`, `2d`.
 fn duration(value: &Value) -> Option<Duration> {
@@ -130,6 +155,7 @@ impl Rule {
             quiet: time("quiet")?.unwrap_or_default(),
             react,
             memory: Mutex::default(),
+            next: AtomicU64::new(1),
         })
     }
 
@@ -146,42 +172,112 @@ impl Rule {
         found.map(|key| key.to_str()).unwrap_or_default()
     }
 
-    /// Counts an event; returns the data of those that made the number full.
-    fn note(&self, key: &SmolStr, data: &Dict, now: Instant) -> Option<Vec<Dict>> {
+    fn entry(&self, key: &str, number: u64) -> String {
+        format!("{}{SEPARATOR}{key}{SEPARATOR}{number:020}", self.name)
+    }
+
+    /// The entry with the time until which a key is quiet has the number 0.
+    fn keep_quiet(&self, key: &str, until: SystemTime) -> Op {
+        let value = dict! { "quiet_until" => seconds(until) };
+        Op::Put { bank: REMEMBERED, key: self.entry(key, 0), value }
+    }
+
+    fn forget(&self, key: &str, number: u64) -> Op {
+        Op::Delete { bank: REMEMBERED, key: self.entry(key, number) }
+    }
+
+    /// Counts an event; returns the data of those that made the number full. What the store has to
+    /// be told goes to `ops`.
+    fn note(
+        &self,
+        key: &SmolStr,
+        data: &Dict,
+        now: Instant,
+        ops: &mut Vec<Op>,
+    ) -> Option<Vec<Dict>> {
         let mut memory = self.memory.lock();
         if memory.len() >= MOST_KEYS && !memory.contains_key(key) {
-            memory.retain(|_, own| {
-                own.quiet_until.is_some_and(|until| until > now)
-                    || own.seen.back().is_some_and(|(at, _)| now - *at < self.within)
-            });
-            if memory.len() >= MOST_KEYS {
-                tracing::warn!(
-                    "The rule `{}` remembers {MOST_KEYS} keys; it starts over",
-                    self.name
-                );
-                memory.clear();
-            }
+            self.make_room(&mut memory, now, ops);
         }
         let own = memory.entry(key.clone()).or_default();
         if own.quiet_until.is_some_and(|until| now < until) {
             return None;
         }
-        own.seen.push_back((now, data.clone()));
-        while own.seen.front().is_some_and(|(at, _)| now - *at > self.within) {
-            own.seen.pop_front();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        own.seen.push_back(Seen { at: now, number, data: data.clone() });
+        let wall = SystemTime::now();
+        let value = dict! { "at" => seconds(wall), "data" => data };
+        ops.push(Op::Put { bank: REMEMBERED, key: self.entry(key, number), value });
+        while own.seen.front().is_some_and(|seen| now - seen.at > self.within) {
+            ops.extend(own.seen.pop_front().map(|seen| self.forget(key, seen.number)));
         }
         if own.seen.len() < self.count {
             return None;
         }
         own.quiet_until = Some(now + self.quiet);
         own.fired += 1;
-        Some(own.seen.drain(..).map(|(_, data)| data).collect())
+        if !self.quiet.is_zero() {
+            ops.push(self.keep_quiet(key, wall + self.quiet));
+        }
+        ops.extend(own.seen.iter().map(|seen| self.forget(key, seen.number)));
+        Some(own.seen.drain(..).map(|seen| seen.data).collect())
+    }
+
+    /// Forgets keys that do not matter any more, or all if every one does.
+    fn make_room(&self, memory: &mut HashMap<SmolStr, Memory>, now: Instant, ops: &mut Vec<Op>) {
+        let matters = |own: &Memory| {
+            own.quiet_until.is_some_and(|until| until > now)
+                || own.seen.back().is_some_and(|seen| now - seen.at < self.within)
+        };
+        let mut go = |key: &SmolStr, own: &Memory| {
+            ops.extend(own.seen.iter().map(|seen| self.forget(key, seen.number)));
+            if own.quiet_until.is_some() {
+                ops.push(self.forget(key, 0));
+            }
+        };
+        memory.retain(|key, own| {
+            let stays = matters(own);
+            if !stays {
+                go(key, own);
+            }
+            stays
+        });
+        if memory.len() >= MOST_KEYS {
+            tracing::warn!("The rule `{}` remembers {MOST_KEYS} keys; it starts over", self.name);
+            memory.iter().for_each(|(key, own)| go(key, own));
+            memory.clear();
+        }
+    }
+
+    /// Takes back an entry of an earlier process; false if it does not matter any more.
+    fn take_back(&self, key: &str, number: u64, value: &Value, now: (Instant, f64)) -> bool {
+        let (now, wall) = now;
+        let mut memory = self.memory.lock();
+        self.next.fetch_max(number + 1, Ordering::Relaxed);
+        if let Some(until) = value.get("quiet_until").and_then(|until| until.as_float()) {
+            // A clock that was set back must not make it quiet for longer than it says.
+            let left = (until - wall).min(self.quiet.as_secs_f64());
+            let Some(left) = Duration::try_from_secs_f64(left).ok().filter(|left| !left.is_zero())
+            else {
+                return false;
+            };
+            memory.entry(key.into()).or_default().quiet_until = Some(now + left);
+            return true;
+        }
+        let at = value.get("at").and_then(|at| at.as_float());
+        let age =
+            at.map(|at| (wall - at).max(0.0)).and_then(|age| Duration::try_from_secs_f64(age).ok());
+        let (Some(age), Some(Value::Dict(data))) = (age, value.get("data")) else { return false };
+        let Some(at) = now.checked_sub(age).filter(|_| age <= self.within) else { return false };
+        let own = memory.entry(key.into()).or_default();
+        own.seen.push_back(Seen { at, number, data });
+        true
     }
 }
 
 impl Rules {
     /// Reads the option; says what is wrong with rules that cannot be used.
-    pub(super) fn read(option: &Value) -> (Self, Vec<String>) {
+    pub(super) fn read(option: &Value, store: Option<Arc<dyn Store>>) -> (Self, Vec<String>) {
         let (mut rules, mut problems) = (Vec::new(), Vec::new());
         let mut add = |name: &str, rule: &Value| match Rule::read(name, rule) {
             Ok(rule) => rules.push(rule),
@@ -201,7 +297,37 @@ impl Rules {
                 }
             }
         }
-        (Self(rules), problems)
+        (Self(rules, store), problems)
+    }
+
+    /// Remembers what an earlier process counted. Blocking.
+    pub(super) fn load(&self) {
+        let Some(store) = &self.1 else { return };
+        let all = match store.all(REMEMBERED) {
+            Ok(all) => all,
+            Err(error) => {
+                tracing::error!("What rules remember cannot be read: {error}");
+                return;
+            }
+        };
+        let now = (Instant::now(), seconds(SystemTime::now()));
+        let mut useless = Vec::new();
+        for (entry, value) in all {
+            let mut parts = entry.split(SEPARATOR);
+            let (name, key, number) = (parts.next(), parts.next(), parts.next());
+            let rule = self.0.iter().find(|rule| Some(rule.name.as_str()) == name);
+            let number = number.and_then(|number| number.parse().ok());
+            let kept = match (rule, key, number) {
+                (Some(rule), Some(key), Some(number)) => rule.take_back(key, number, &value, now),
+                _ => false,
+            };
+            if !kept {
+                useless.push(Op::Delete { bank: REMEMBERED, key: entry });
+            }
+        }
+        if !useless.is_empty() {
+            drop(store.write(useless));
+        }
     }
 
     pub(super) fn matches(&self, tag: &str) -> bool {
@@ -241,7 +367,12 @@ impl Rules {
                 }
             }
             let key = rule.key(&event.data);
-            let Some(events) = rule.note(&key, &event.data, Instant::now()) else { continue };
+            let mut ops = Vec::new();
+            let full = rule.note(&key, &event.data, Instant::now(), &mut ops);
+            if let Some(store) = self.1.as_ref().filter(|_| !ops.is_empty()) {
+                drop(store.write(ops));
+            }
+            let Some(events) = full else { continue };
             tracing::info!("The rule `{}` holds for {key:?}", rule.name);
             names.insert("rule", rule.name.as_str());
             names.insert("count", events.len());
@@ -317,13 +448,70 @@ mod tests {
         let data = entries! { "id" => "m1" };
         let key = rule.key(&data);
         assert_eq!(key, "m1");
-        let note = |seconds: u64| rule.note(&key, &data, at(seconds)).is_some();
+        let mut ops = Vec::new();
+        let mut note = |seconds: u64| rule.note(&key, &data, at(seconds), &mut ops).is_some();
         assert!(!note(0) && !note(1));
         assert!(!note(20), "the first two are too old");
         assert!(!note(21) && note(22));
         assert!(!note(23) && !note(24) && !note(25) && !note(80), "quiet");
         assert!(!note(83) && !note(84) && note(85));
-        assert!(rule.note(&"m2".into(), &data, at(85)).is_none(), "another key has its own count");
+        assert!(
+            rule.note(&"m2".into(), &data, at(85), &mut ops).is_none(),
+            "another key has its own count"
+        );
+    }
+
+    /// Applies what a rule tells the store.
+    fn apply(stored: &mut std::collections::BTreeMap<String, Value>, ops: Vec<Op>) {
+        for op in ops {
+            match op {
+                Op::Put { key, value, .. } => drop(stored.insert(key, value)),
+                Op::Delete { key, .. } => drop(stored.remove(&key)),
+                _ => panic!("rules do nothing else"),
+            }
+        }
+    }
+
+    #[test]
+    fn another_process_goes_on_counting() {
+        let make = || {
+            rule(dict! {
+                "tag" => "a", "count" => 3, "within" => "1h", "quiet" => "1h", "per" => "id", "react" => "/x",
+            })
+        };
+        let data = entries! { "id" => "m1" };
+        let mut stored = std::collections::BTreeMap::new();
+        let mut note = |rule: &Rule| {
+            let mut ops = Vec::new();
+            let full = rule.note(&"m1".into(), &data, Instant::now(), &mut ops);
+            apply(&mut stored, ops);
+            (full.map(|events| events.len()), stored.clone())
+        };
+        let again = |stored: &std::collections::BTreeMap<String, Value>| {
+            let rule = make();
+            let now = (Instant::now(), seconds(SystemTime::now()));
+            for (entry, value) in stored {
+                let parts: Vec<&str> = entry.split(SEPARATOR).collect();
+                assert!(rule.take_back(parts[1], parts[2].parse().unwrap(), value, now));
+            }
+            rule
+        };
+        let first = make();
+        assert_eq!(note(&first).0, None);
+        let (full, kept) = note(&first);
+        assert_eq!((full, kept.len()), (None, 2));
+        let second = again(&kept);
+        let (full, kept) = note(&second);
+        assert_eq!(full, Some(3), "two of the first process, one of the second");
+        assert_eq!(kept.len(), 1, "what counted is forgotten, that it is quiet is not: {kept:?}");
+        let third = again(&kept);
+        for _ in 0..3 {
+            assert_eq!(note(&third).0, None, "still quiet");
+        }
+        // What is too old does not come back.
+        let old = dict! { "at" => seconds(SystemTime::now()) - 7200.0, "data" => data.clone() };
+        let now = (Instant::now(), seconds(SystemTime::now()));
+        assert!(!make().take_back("m1", 7, &old, now));
     }
 
     #[test]

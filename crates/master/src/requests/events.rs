@@ -4,13 +4,48 @@
 //! any tag of their own, but not the master's: what reactors and clients take for the master's
 //! word (`salt/key`, `salt/job/…/new`, `salt/run/…`), and nothing in the name of another minion.
 
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+
 use halite_value::{Dict, SmolStr, Value};
 use halite_wire::{MinionId, Tag};
 
-use crate::{Counters, Master};
+use crate::{Counters, Master, quota::Verdict};
+
+/// Fires what a minion sent, if it does not send too much.
+pub(crate) async fn take_in_turn(master: &Arc<Master>, id: &MinionId, load: &Dict) {
+    let events = load.get("events").and_then(|events| events.items_of_sequence());
+    // A syndic speaks for many.
+    let is_syndic = load.get("pretag").is_some_and(|pretag| pretag.truthy());
+    let number = if is_syndic && master.settings.order_masters {
+        0
+    } else {
+        events.map_or(1, |events| events.len())
+    };
+    match master.quota.take(id.as_str(), number, Instant::now()) {
+        Verdict::Now => {}
+        Verdict::After(wait) => tokio::time::sleep(wait).await,
+        Verdict::Dropped(told) => {
+            master.counters.dropped_events.fetch_add(number as u64, Ordering::Relaxed);
+            if let Some(dropped) = told {
+                tracing::warn!(
+                    "Minion {id} sends more than {} events per second (halite: {{minion_events: …}}): \
+                     {dropped} dropped",
+                    master.quota.rate()
+                );
+                let data = halite_value::entries! { "id" => id, "dropped" => dropped };
+                master.bus.fire(format!("salt/minion/{id}/events_dropped"), data);
+            }
+            return;
+        }
+    }
+    take(master, id, load);
+}
 
 /// Fires what a minion sent.
-pub(crate) fn take(master: &Master, id: &MinionId, load: &Dict) {
+fn take(master: &Master, id: &MinionId, load: &Dict) {
     let Some(events) = load.get("events").and_then(|events| events.items_of_sequence()) else {
         return take_one(master, id, load);
     };

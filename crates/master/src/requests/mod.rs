@@ -82,12 +82,19 @@ async fn handle(
             Value::Null
         }
         MinionRequest::Event { load } => {
-            events::take(master, id, &load);
+            events::take_in_turn(master, id, &load).await;
             Value::Null
         }
         MinionRequest::MasterOpts { env_only } => master_opts(master, env_only).await?,
-        // No `master_tops` of ours exist yet: a minion then uses its top files alone.
-        MinionRequest::MasterTops { .. } => Value::dict(),
+        MinionRequest::MasterTops { opts } => {
+            if !master.settings.opts.get("master_tops").is_some_and(|tops| tops.truthy()) {
+                return Ok(Value::dict());
+            }
+            let opts = opts.shallow_copy();
+            // Whom it is for is not for the minion to say.
+            opts.insert("id", id.as_str());
+            blocking(move || owner.runners.clone().tops(&owner, &opts)).await?.into()
+        }
         MinionRequest::FileReceive { path, offset, size, data } => {
             blocking(move || receive::take(&owner, &sender, &path, offset, size, &data))
                 .await?

@@ -32,7 +32,8 @@ mod tie;
 use std::{sync::Arc, time::Duration};
 
 pub use execute::outputter;
-use halite_host::Os;
+use halite_host::{Cancel, Os};
+use halite_spec::Job;
 use halite_value::{Dict, Value};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -43,7 +44,7 @@ use self::{
     node::{Node, NodeParts},
     options::{MasterType, Settings},
 };
-use crate::Rendering;
+use crate::{Rendering, kinds};
 
 /// The key was rejected.
 pub const EX_NOPERM: u8 = 77;
@@ -98,9 +99,14 @@ async fn daemon(
     handle: tokio::runtime::Handle,
     stop: impl Future<Output = ()>,
 ) -> Result<u8, StartError> {
-    let settings = Arc::new(Settings::read(&start.opts)?);
     let mut signals = Signals::new()?;
     let opts = start.opts;
+    if opts.get("master_type").is_some_and(|kind| kind == *"func") {
+        let (opts, rendering) = (opts.clone(), Arc::clone(&start.rendering));
+        let asked = tokio::task::spawn_blocking(move || ask_for_master(&opts, rendering)).await;
+        asked.unwrap_or_else(|panic| Err(options::Problem::Master(panic.to_string())))?;
+    }
+    let settings = Arc::new(Settings::read(&opts)?);
     let configured = match opts.get("grains") {
         Some(Value::Dict(configured)) => configured,
         _ => Dict::new(),
@@ -140,6 +146,7 @@ async fn daemon(
         tokio::spawn(events::listen(Arc::clone(&node), puller));
     }
     tokio::spawn(schedule::run(Arc::clone(&node)));
+    start_engines(&node);
     if settings.master_type == MasterType::Disable {
         tracing::warn!("Master is set to disable, skipping connection");
         let own = Arc::clone(&node);
@@ -148,6 +155,11 @@ async fn daemon(
             own.watch_beacons();
         });
     } else {
+        let early = ["scheduler_before_connect", "beacons_before_connect"];
+        if early.iter().any(|option| node.may_begin(option)) {
+            let own = Arc::clone(&node);
+            tokio::task::spawn_blocking(move || own.settle_alone());
+        }
         tokio::spawn(masters::keep(Arc::clone(&node)));
     }
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
@@ -157,6 +169,54 @@ async fn daemon(
         () = stop => {}
     }
     Ok(end(&node, &mut signals).await)
+}
+
+/// `master_type: func`: the option `master` names an execution function that tells the master, or
+/// several. Blocking.
+fn ask_for_master(opts: &Dict, rendering: Arc<dyn Rendering>) -> Result<(), options::Problem> {
+    let function = opts.get("master").unwrap_or_default().to_str();
+    let wrong = |why: &str| {
+        options::Problem::Master(format!("Failed to load master address from {function}: {why}"))
+    };
+    let host: Arc<dyn halite_spec::Host> = Arc::new(Os::new());
+    let pipes = Arc::new(crate::Pipes::new(opts));
+    // As far as this function is concerned there is no master.
+    let own = opts.shallow_copy();
+    own.insert("file_client", "local");
+    let caller = crate::Caller::new(crate::caller::Setup {
+        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &own)),
+        link: Arc::new(crate::Alone::new(Arc::clone(&host), opts)),
+        opts: own,
+        host,
+        rendering,
+        sources: Arc::new(crate::Masterless::new(pipes)),
+        job: halite_spec::Job::default(),
+    });
+    let told = caller
+        .and_then(|caller| caller.cx.call(&function, halite_spec::Call::default()))
+        .map_err(|error| wrong(&error.to_string()))?;
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    match told.items_of_sequence() {
+        Some(list) if !list.is_empty() && list.iter().all(is_text) => {}
+        None if is_text(&told) => {}
+        _ => return Err(wrong(&format!("it returned {}", told.repr()))),
+    }
+    tracing::info!("Evaluated master from module: {function}");
+    opts.insert("master", told);
+    Ok(())
+}
+
+/// Starts the engines of the option `engines`; they wait for the minion to be settled.
+fn start_engines(node: &Arc<Node>) {
+    for (name, config) in kinds::configured_engines(&node.opts.get("engines").unwrap_or_default()) {
+        let engine = kinds::python_engine(&name, &config);
+        let (ground, wanted) = (Arc::downgrade(node), Arc::downgrade(node));
+        let cx = move || Some(ground.upgrade()?.ground()?.cx(Job::default(), Cancel::new()));
+        let is_wanted = move || wanted.upgrade().is_some_and(|node| !node.is_retired());
+        if let Err(error) = kinds::keep_on_thread(engine, cx, is_wanted) {
+            tracing::error!("The engine {name} does not start: {error}");
+        }
+    }
 }
 
 /// Sends again what an earlier life could not, and reports what it was doing when it ended.

@@ -6,7 +6,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,7 +28,7 @@ use super::{
     bus::Bus,
     jobs::{Jobs, Pool},
     journal::Journal,
-    options::{MasterType, Settings},
+    options::{MasterType, Reader, Settings},
     own::{Ground, Hermit},
     schedule::Schedule,
     session::Master,
@@ -60,6 +63,7 @@ pub(crate) struct Node {
     pub(crate) reachable: Notify,
     sending: tokio::sync::Semaphore,
     exit: Mutex<Option<u8>>,
+    retired: AtomicBool,
     pub(crate) exiting: Notify,
 }
 
@@ -131,6 +135,7 @@ impl Node {
             reachable: Notify::new(),
             sending: tokio::sync::Semaphore::new(IN_FLIGHT),
             exit: Mutex::new(None),
+            retired: AtomicBool::new(false),
             exiting: Notify::new(),
         })
     }
@@ -178,9 +183,12 @@ impl Node {
     }
 
     /// A tie has its pillar: the minion's own jobs may run beside it.
-    pub(crate) fn is_ready(&self, tie: Arc<Tie>) {
+    pub(crate) fn is_ready(self: &Arc<Self>, tie: Arc<Tie>) {
+        // They wait for a master.
+        self.watch_beacons();
         // Kept only where something runs beside it: it keeps the minion in memory.
-        if self.schedule.is_run() {
+        let has_engines = self.opts.get("engines").is_some_and(|engines| engines.truthy());
+        if self.schedule.is_run() || has_engines {
             *self.ground.write() = Some(Ground::Tie(tie));
         }
         self.reachable.notify_waiters();
@@ -191,8 +199,13 @@ impl Node {
         *self.ground.write() = Some(Ground::Alone(Hermit::new(self)));
     }
 
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
     /// Ends what the minion does of its own accord.
     pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
         self.beacons.end();
         self.ground.write().take();
     }
@@ -201,7 +214,17 @@ impl Node {
     pub(crate) fn pillar_is(self: &Arc<Self>, pillar: &Dict) {
         self.schedule.pillar_is(pillar, &self.grains);
         self.beacons.set_pillar(pillar);
-        self.watch_beacons();
+        if self.may_begin("beacons_before_connect") {
+            self.watch_beacons();
+        }
+    }
+
+    /// Tells whether what the minion does of its own accord may begin: once it has a master, unless
+    /// it has none or an option says otherwise.
+    pub(crate) fn may_begin(&self, option: &str) -> bool {
+        self.settings.master_type == MasterType::Disable
+            || Reader(self.opts.clone()).flag(option, false)
+            || self.is_served()
     }
 
     /// Does what an event on the local bus asks; returns the answer.

@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 use super::{
     execute,
     node::{Node, random_part},
-    options::Reader,
+    options::{MasterType, Reader},
     own::Ground,
     tie::Tie,
 };
@@ -127,7 +127,7 @@ impl Node {
 pub(crate) async fn run(node: Arc<Node>) {
     node.schedule.run.store(true, Ordering::Release);
     // Without a master yet there are no files, no pillar, and nobody to return to.
-    while node.ground().is_none() {
+    while node.ground().is_none() || !node.may_begin("scheduler_before_connect") {
         tokio::select! {
             () = node.reachable.notified() => {}
             () = tokio::time::sleep(Duration::from_secs(1)) => {}
@@ -260,6 +260,10 @@ fn finish(
     node.bus.fire("__schedule_return", &told);
     match ground.master() {
         Some(master) => node.deliver(&format!("req-{jid}"), master, ret, true),
+        // It began before there was a master; whichever comes gets it.
+        None if node.settings.master_type != MasterType::Disable => {
+            node.deliver(&format!("req-{jid}"), "", ret, true);
+        }
         None => {
             let text = halite_value::json::to_string(&ret.into()).unwrap_or_default();
             tracing::info!("scheduled job {jid} returned {text}");

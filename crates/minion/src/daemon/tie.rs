@@ -50,6 +50,7 @@ impl Tie {
             node.grains.clone(),
             node.handle.clone(),
         );
+        master.will_listen();
         let opts = node.opts.shallow_copy();
         opts.insert("master", &address.name);
         opts.insert("master_uri", address.uri());
@@ -178,9 +179,26 @@ impl Tie {
                 return;
             }
         };
-        if !self.is_meant(&publication) {
+        // Users' matchers take their time.
+        if let Some(python) = self.node.rendering.python().filter(|python| python.has_matchers()) {
+            let tie = Arc::clone(self);
+            self.node.handle.spawn_blocking(move || {
+                let delimiter = publication.extra.get("delimiter").map(|text| text.to_str());
+                let (kind, tgt) = (publication.tgt_type.clone(), publication.tgt.clone());
+                let answer = python.matches(&tie.idle_cx(), &kind, &tgt, delimiter.as_deref());
+                if answer.unwrap_or_else(|| tie.is_meant(&publication)) {
+                    tie.take(publication, shown);
+                }
+            });
             return;
         }
+        if self.is_meant(&publication) {
+            self.take(publication, shown);
+        }
+    }
+
+    /// Takes a publication that is for us, if it is new.
+    fn take(self: &Arc<Self>, publication: Publication, shown: Dict) {
         if !self.node.journal.claim(&publication.jid) {
             tracing::debug!("job {} came again", publication.jid);
             return;
@@ -228,6 +246,11 @@ impl Tie {
         }
         self.notice(&Notice::Started(publication.jid.clone()));
         let record = Record::write(self, jid, load);
+        if node.settings.fresh_grains
+            && let Ok(grains) = self.sources.grains(&self.idle_cx())
+        {
+            replace(&node.grains, &grains);
+        }
         let job = Job::new(jid, publication.fun.to_str(), publication.user.clone());
         let cx = self.cx(job, ticket.cancel.clone());
         if publication.extra.get("start_event").is_some_and(|wanted| wanted.truthy()) {

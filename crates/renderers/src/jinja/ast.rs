@@ -5,7 +5,7 @@
 //! on their own; the evaluator walks what is left. One tree for both, annotated in place, so that
 //! nothing has to be copied.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use halite_value::{SmolStr, Value};
 
@@ -103,6 +103,13 @@ pub(crate) struct CallArgs {
     pub(crate) star_star: Option<Expr>,
 }
 
+impl CallArgs {
+    /// Tells whether there are positional arguments only.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kw.is_empty() && self.star.is_none() && self.star_star.is_none()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct FilterCall {
     /// `None`: the output of the enclosing filter or set block.
@@ -150,8 +157,8 @@ pub(crate) enum Export {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    /// Text, and the line of its first character.
-    Data(SmolStr, u32),
+    /// Text, the line of its first character, and its line breaks.
+    Data(SmolStr, u32, u32),
     Expr(Expr),
 }
 
@@ -381,6 +388,8 @@ pub(crate) struct Code {
     pub(crate) funcs: Vec<Func>,
     pub(crate) blocks: Vec<(SmolStr, usize)>,
     pub(crate) source: Arc<str>,
+    /// Bytes and line entries of the last output: so much room is made for the next.
+    pub(crate) last: [AtomicUsize; 2],
 }
 
 impl Code {

@@ -1,6 +1,7 @@
 //! Arguments of calls, and how Python binds them to parameters.
 
 use halite_value::{SmolStr, Value, str_repr};
+use smallvec::SmallVec;
 
 use super::error::{Error, type_error};
 
@@ -45,6 +46,8 @@ pub struct Signature {
     keyword_only: Vec<Param>,
     rest: bool,
     more: bool,
+    /// How many positional arguments must be given.
+    least: usize,
 }
 
 impl Signature {
@@ -57,6 +60,7 @@ impl Signature {
             keyword_only: Vec::new(),
             rest: false,
             more: false,
+            least: 0,
         };
         let mut keyword_only = false;
         for param in
@@ -76,7 +80,14 @@ impl Signature {
                     .push(param);
             }
         }
+        signature.least = signature.params.iter().filter(|param| param.required).count();
         signature
+    }
+
+    /// Tells whether so many positional arguments, and nothing else, can be bound as they are.
+    pub(crate) fn fits(&self, positional: usize) -> bool {
+        (self.least..=self.params.len()).contains(&positional)
+            && !self.keyword_only.iter().any(|param| param.required)
     }
 
     pub fn name(&self) -> &str {
@@ -88,7 +99,7 @@ impl Signature {
         let name = &self.name;
         let total = self.params.len();
         let given = args.positional.len();
-        let mut values: Vec<Option<Value>> = Vec::with_capacity(total + self.keyword_only.len());
+        let mut values = Values::with_capacity(total + self.keyword_only.len());
         let mut rest = Vec::new();
         for (index, value) in args.positional.into_iter().enumerate() {
             if index < total { values.push(Some(value)) } else { rest.push(value) }
@@ -138,7 +149,7 @@ impl Signature {
 
     fn too_many(&self, given: usize) -> Error {
         let (given, most) = (given + self.hidden, self.params.len() + self.hidden);
-        let least = self.params.iter().filter(|param| param.required).count() + self.hidden;
+        let least = self.least + self.hidden;
         let takes =
             if least == most { most.to_string() } else { format!("from {least} to {most}") };
         let noun = if most == 1 && least == most { "argument" } else { "arguments" };
@@ -162,10 +173,13 @@ impl Signature {
     }
 }
 
+/// Most functions take no more than this many: no memory is asked for then.
+type Values = SmallVec<[Option<Value>; 3]>;
+
 /// Arguments, each in the place of its parameter.
 #[derive(Debug)]
 pub struct Bound {
-    values: Vec<Option<Value>>,
+    values: Values,
     /// What `*rest` takes.
     pub rest: Vec<Value>,
     /// What `**more` takes.
@@ -173,6 +187,17 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// Starts with the first argument; only where [`Signature::fits`] said so.
+    pub(crate) fn with(first: Value) -> Self {
+        let mut values = Values::new();
+        values.push(Some(first));
+        Self { values, rest: Vec::new(), more: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, value: Value) {
+        self.values.push(Some(value));
+    }
+
     /// Takes an argument; `None` if it was not given.
     pub fn opt(&mut self, index: usize) -> Option<Value> {
         self.values.get_mut(index).and_then(Option::take)

@@ -57,11 +57,7 @@ impl Interp<'_> {
     pub(crate) fn str_of(&mut self, value: &Value) -> Result<SmolStr> {
         Ok(match value {
             Value::Str(text) => text.clone(),
-            Value::Int(int) => {
-                let mut buffer = String::new();
-                push_int(&mut buffer, *int);
-                buffer.into()
-            }
+            Value::Int(int) => SmolStr::new(itoa::Buffer::new().format(*int)),
             Value::BigInt(int) => big_str(int)?.into(),
             Value::Object(object) => {
                 if let Some(undefined) = undefined(value) {
@@ -735,22 +731,7 @@ fn unsupported(op: Op, a: &Value, b: &Value) -> Error {
 }
 
 pub(crate) fn push_int(out: &mut String, int: i64) {
-    // Digits from the back: `format!` costs a multiple of this.
-    let mut buffer = [0u8; 20];
-    let mut at = buffer.len();
-    let mut rest = int.unsigned_abs();
-    loop {
-        at -= 1;
-        buffer[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if int < 0 {
-        out.push('-');
-    }
-    out.push_str(std::str::from_utf8(&buffer[at..]).unwrap_or("0"));
+    out.push_str(itoa::Buffer::new().format(int));
 }
 
 pub(crate) fn big_str(int: &Arc<BigInt>) -> Result<String> {

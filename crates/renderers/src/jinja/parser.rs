@@ -13,6 +13,7 @@ use super::{
     ast::*,
     error::{Class, Error, Subject},
     lexer::{Syntax, Tok, Token, lex},
+    linemap::line_breaks,
 };
 
 /// Nesting of brackets and of blocks. Genuine Jinja runs out of Python's stack near 70.
@@ -229,7 +230,7 @@ impl Parser {
             }
             match self.tok() {
                 Tok::Data(text) => {
-                    pieces.push(Piece::Data(SmolStr::new(text), line));
+                    pieces.push(Piece::Data(SmolStr::new(text), line, line_breaks(text)));
                     self.next()?;
                 }
                 Tok::VarBegin => {
@@ -491,7 +492,7 @@ impl Parser {
         let blank = |stmt: &Stmt| {
             match &stmt.kind {
             StmtKind::Output(output) => output.pieces.iter().all(
-                |piece| matches!(piece, Piece::Data(text, _) if text.chars().all(char::is_whitespace)),
+                |piece| matches!(piece, Piece::Data(text, ..) if text.chars().all(char::is_whitespace)),
             ),
             _ => false,
         }

@@ -41,7 +41,7 @@ pub(crate) fn resolve(body: Vec<Stmt>, source: &str, names: &dyn Names) -> Resul
     };
     resolver.template(body)?;
     let funcs = resolver.funcs.into_iter().map(|func| func.done).collect();
-    Ok(Code { funcs, blocks: resolver.blocks, source: source.into() })
+    Ok(Code { funcs, blocks: resolver.blocks, source: source.into(), last: Default::default() })
 }
 
 /// A variable: the function it belongs to and its slot there.

@@ -15,8 +15,8 @@ use super::{
 type TestFn = fn(&mut Interp<'_>, Bound) -> Result<bool>;
 
 pub(crate) struct Test {
-    signature: Signature,
-    run: TestFn,
+    pub(crate) signature: Signature,
+    pub(crate) run: TestFn,
 }
 
 /// A test that was found when the template was compiled.

@@ -150,3 +150,119 @@ fn the_event_forwarder_of_the_examples() {
     forwarder.kill().expect("it runs");
     forwarder.wait().expect("it ended");
 }
+
+/// Everything scripts do with a master, and what came of it, as JSON.
+const BOTH: &str = r#"
+import json, sys, time
+import salt.client, salt.config, salt.runner, salt.wheel, salt.utils.event
+import salt.utils.stringutils
+
+MASTER, MINION = sys.argv[1:3]
+FOUND = {}
+
+opts = salt.config.client_config(MASTER)
+client = salt.client.LocalClient(mopts=opts)
+
+
+def keep(name, value):
+    FOUND[name] = value
+
+
+def plain(full):
+    """What is the same in every run."""
+    return {minion: {key: data[key] for key in ("ret", "retcode", "success") if key in data} for minion, data in full.items()}
+
+
+keep("cmd", client.cmd("*", "test.ping"))
+keep("cmd echo", client.cmd("m1", "test.echo", ["x"]))
+kwarg = client.cmd("m1", "test.kwarg", kwarg={"a": 1})["m1"]
+keep("cmd kwarg", {key: value for key, value in kwarg.items() if not key.startswith("__pub")})
+keep("cmd arg and kwarg", client.cmd("m1", "test.arg", ["a", "b=2", 3], kwarg={"c": [1]})["m1"]["args"])
+full = client.cmd("m1", "test.ping", full_return=True)
+keep("cmd full", [plain(full), sorted(full["m1"])])
+keep("cmd list", client.cmd("m2,m1", "test.ping", tgt_type="list"))
+keep("cmd list of names", client.cmd(["m2"], "test.ping", tgt_type="list"))
+keep("cmd compound", client.cmd("m1 or G@id:m2", "test.ping", tgt_type="compound"))
+keep("cmd grain", client.cmd("id:m1", "test.ping", tgt_type="grain"))
+keep("cmd several", client.cmd("m1", ["test.ping", "test.echo"], [[], ["y"]]))
+keep("cmd comma", client.cmd("m1", "test.ping,test.echo", [[], ["y"]]))
+keep("cmd nobody", client.cmd("nobody", "test.ping"))
+keep("cmd missing", client.cmd("m1", "no.such"))
+keep("cmd_iter", sorted(name for part in client.cmd_iter("*", "test.ping") for name in part))
+full = next(iter(client.cmd_iter("m1", "test.echo", ["z"])))
+keep("cmd_iter full", [plain(full), sorted(full["m1"])])
+keep("cmd_full_return", plain(client.cmd_full_return("m1", "test.echo", ["f"])))
+keep("cmd_iter_no_block", sorted(name for part in client.cmd_iter_no_block("*", "test.ping") for name in part or {}))
+batches = list(client.cmd_batch("*", "test.ping", batch="1"))
+keep("cmd_batch", sorted(name for part in batches for name in part if name != "retcode"))
+keep("cmd_subset", len(client.cmd_subset("*", "test.ping", subset=1)))
+job = client.run_job("*", "test.ping")
+keep("run_job", [sorted(job), sorted(job["minions"]), len(job["jid"])])
+jid = client.cmd_async("*", "test.echo", ["later"])
+keep("cmd_async", [type(jid).__name__, len(jid)])
+for _ in range(300):
+    found = client.get_cache_returns(jid)
+    if len(found) == 2:
+        break
+    time.sleep(0.1)
+keep("get_cache_returns", {minion: data["ret"] for minion, data in found.items()})
+keep("cmd_async nobody", client.cmd_async("nobody", "test.ping"))
+wheel = salt.wheel.WheelClient(opts)
+keep("wheel", wheel.cmd("key.list_all"))
+keep("wheel name", wheel.cmd("key.name_match", ["m*"]))
+runner = salt.runner.RunnerClient(opts)
+keep("runner", runner.cmd("manage.up", print_event=False))
+keep("runner arg", runner.cmd("test.arg", ["a"], kwarg={"b": 2}, print_event=False))
+keep("runner lookup", runner.cmd("jobs.lookup_jid", [jid], print_event=False))
+bus = salt.utils.event.get_event("master", sock_dir=opts["sock_dir"], opts=opts, listen=True)
+assert bus.connect_pub(timeout=30) is not False
+keep("fire_event", bool(bus.fire_event({"n": 1, "deep": {"a": [1]}}, "own/tag")))
+event = bus.get_event(wait=30, tag="own/", full=True)
+keep("get_event", [event["tag"], event["data"]["n"], event["data"]["deep"], "_stamp" in event["data"]])
+keep("get_event none", bus.get_event(wait=0.1, tag="nothing/", full=True))
+bus.fire_event({"n": 2}, "own/two")
+keep("get_event data", bus.get_event(wait=30, tag="own/two")["n"])
+jid = client.cmd_async("m1", "test.echo", ["seen"])
+for event in bus.iter_events(tag="salt/job", full=True):
+    if event["tag"] == "salt/job/{}/ret/m1".format(jid):
+        data = event["data"]
+        keep("iter_events", [data["fun"], data["id"], data["return"], data["retcode"], data["success"], data["fun_args"]])
+        break
+caller = salt.client.Caller(mopts=salt.config.minion_config(MINION))
+keep("caller", caller.cmd("test.echo", "here"))
+keep("caller kwarg", caller.cmd("test.arg", "a", b=2))
+keep("caller pillar", caller.cmd("pillar.get", "color"))
+keep("caller grain", caller.cmd("grains.get", "id"))
+keep("expr_match", [salt.utils.stringutils.expr_match("web1", "web*"), salt.utils.stringutils.expr_match("x", "web*")])
+print("FOUND " + json.dumps(FOUND, sort_keys=True))
+"#;
+
+#[test]
+fn scripts_do_the_same_with_the_genuine_package() {
+    let site = two_minions();
+    site.write("srv/pillar/top.sls", "base: {'*': [p]}\n");
+    site.write("srv/pillar/p.sls", "color: red\n");
+    site.salt(&["*", "saltutil.refresh_pillar", "wait=True"]).code(0);
+    site.write("both.py", BOTH);
+    let run = |command: &mut Command| -> serde_json::Map<String, serde_json::Value> {
+        command
+            .arg(site.path("both.py"))
+            .arg(site.path("master/etc/master"))
+            .arg(site.path("m1/etc/minion"));
+        let ran = site.command(command);
+        let line = ran.out.lines().find_map(|line| line.strip_prefix("FOUND "));
+        let line = line.unwrap_or_else(|| panic!("{ran:?}\n{}", site.read("master.log")));
+        serde_json::from_str(line).expect("JSON")
+    };
+    // `python3 -c` with a path: an environment is not passed on.
+    let ours = run(Command::new("env")
+        .arg(format!("PYTHONPATH={}", root().join("python").display()))
+        .arg(format!("HALITE={}", halite_e2e::halite().display()))
+        .arg("python3"));
+    let theirs = run(&mut Command::new(halite_e2e::genuine::python()));
+    assert!(ours.len() > 30, "{ours:?}");
+    for (what, genuine) in &theirs {
+        assert_eq!(ours.get(what), Some(genuine), "{what}");
+    }
+    assert_eq!(ours.len(), theirs.len());
+}

@@ -5,13 +5,24 @@ use halite_value::{Dict, Value};
 use super::{Frame, Interp, Result};
 use crate::jinja::{
     ast::{CallArgs, Cmp, Expr, Kind},
-    call::Args,
+    call::{Args, Bound, Signature},
     error::{Class, Error, Subject, type_error},
-    filters, methods,
+    filters::{self, FilterRef},
+    methods,
     objects::*,
     ops::push_int,
     resolve::Names,
+    tests::TestRef,
 };
+
+/// Returns what needs no work, a constant or a variable of the running function, without a copy.
+pub(super) fn at_hand<'f>(expr: &'f Expr, frame: &'f Frame) -> Option<&'f Value> {
+    match &expr.kind {
+        Kind::Const(value) => Some(value),
+        Kind::Name(_, var) => frame.plain(*var),
+        _ => None,
+    }
+}
 
 impl Interp<'_> {
     pub(crate) fn eval(&mut self, expr: &Expr, frame: &mut Frame) -> Result<Value> {
@@ -42,6 +53,11 @@ impl Interp<'_> {
             Kind::Filter(_) => self.eval_filter(expr, frame, None),
             Kind::Call(callee, args) => self.call_expr(callee, args, None, frame),
             Kind::Item(pair) => {
+                if let (Some(object), Some(key)) =
+                    (at_hand(&pair.0, frame), at_hand(&pair.1, frame))
+                {
+                    return self.item(object, key);
+                }
                 let object = self.eval(&pair.0, frame)?;
                 if let Kind::Slice(parts) = &pair.1.kind {
                     let parts = self.slice_parts(parts, frame)?;
@@ -52,6 +68,9 @@ impl Interp<'_> {
             }
             Kind::Compare(first, rest) => self.eval_compare(first, rest, frame),
             Kind::Bin(op, pair) => {
+                if let (Some(a), Some(b)) = (at_hand(&pair.0, frame), at_hand(&pair.1, frame)) {
+                    return self.binary(*op, a, b);
+                }
                 let a = self.eval(&pair.0, frame)?;
                 let b = self.eval(&pair.1, frame)?;
                 self.binary(*op, &a, &b)
@@ -123,7 +142,11 @@ impl Interp<'_> {
     }
 
     pub(super) fn eval_all(&mut self, items: &[Expr], frame: &mut Frame) -> Result<Vec<Value>> {
-        items.iter().map(|item| self.eval(item, frame)).collect()
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.eval(item, frame)?);
+        }
+        Ok(values)
     }
 
     pub(super) fn slice_parts(
@@ -146,6 +169,15 @@ impl Interp<'_> {
         rest: &[(Cmp, Expr)],
         frame: &mut Frame,
     ) -> Result<Value> {
+        if let [(op, right)] = rest {
+            if let (Some(left), Some(right)) = (at_hand(first, frame), at_hand(right, frame)) {
+                return self.compare(*op, left, right).map(Value::Bool);
+            }
+            if let Kind::Const(right) = &right.kind {
+                let left = self.eval(first, frame)?;
+                return self.compare(*op, &left, right).map(Value::Bool);
+            }
+        }
         let mut left = self.eval(first, frame)?;
         for (op, right) in rest {
             let right = self.eval(right, frame)?;
@@ -158,15 +190,16 @@ impl Interp<'_> {
     }
 
     pub(super) fn eval_concat(&mut self, parts: &[Expr], frame: &mut Frame) -> Result<Value> {
+        if !frame.context.autoescape() {
+            return self.eval_joined(parts, frame);
+        }
         let parts = self.eval_all(parts, frame)?;
-        let escaping = frame.context.autoescape() && parts.iter().any(is_markup);
+        let escaping = parts.iter().any(is_markup);
         let mut out = String::new();
         for part in &parts {
             if escaping {
                 let text = filters::text::escape(self, part)?;
                 out.push_str(&text);
-            } else if let Value::Int(int) = part {
-                push_int(&mut out, *int);
             } else {
                 let text = self.str_of(part)?;
                 out.push_str(&text);
@@ -174,6 +207,48 @@ impl Interp<'_> {
         }
         self.room(out.len())?;
         Ok(if escaping { markup(out) } else { Value::from(out) })
+    }
+
+    /// `a ~ b` without escaping. Texts and numbers are written at once; from the first other value
+    /// on everything is evaluated before anything is printed: a later part may change an earlier.
+    fn eval_joined(&mut self, parts: &[Expr], frame: &mut Frame) -> Result<Value> {
+        let mut out = String::new();
+        let mut later = Vec::new();
+        for part in parts {
+            match at_hand(part, frame) {
+                Some(Value::Str(text)) if later.is_empty() => out.push_str(text),
+                Some(Value::Int(int)) if later.is_empty() => push_int(&mut out, *int),
+                _ => match self.eval(part, frame)? {
+                    Value::Str(text) if later.is_empty() => out.push_str(&text),
+                    value => later.push(value),
+                },
+            }
+        }
+        for value in &later {
+            let text = self.str_of(value)?;
+            out.push_str(&text);
+        }
+        self.room(out.len())?;
+        Ok(Value::from(out))
+    }
+
+    /// Binds a value and plain positional arguments; `None` where that is not all there is to do.
+    fn bind_plain(
+        &mut self,
+        signature: &Signature,
+        value: &mut Value,
+        args: &CallArgs,
+        frame: &mut Frame,
+    ) -> Result<Option<Bound>> {
+        let count = args.pos.len() + 1;
+        if !args.is_plain() || !signature.fits(count) {
+            return Ok(None);
+        }
+        let mut bound = Bound::with(std::mem::take(value));
+        for arg in &args.pos {
+            bound.push(self.eval(arg, frame)?);
+        }
+        Ok(Some(bound))
     }
 
     pub(crate) fn eval_args(&mut self, args: &CallArgs, frame: &mut Frame) -> Result<Args> {
@@ -300,7 +375,7 @@ impl Interp<'_> {
         block: Option<Value>,
     ) -> Result<Value> {
         let Kind::Filter(call) = &expr.kind else { return self.eval(expr, frame) };
-        let value = match &call.node {
+        let mut value = match &call.node {
             Some(node) if block.is_some() => {
                 self.deeper(|interp| interp.eval_filter(node, frame, block))?
             }
@@ -315,6 +390,13 @@ impl Interp<'_> {
             )
             .about(Subject::Filter(call.name.to_string()), self.env.filter_names()));
         };
+        if let FilterRef::Builtin(filter) = found
+            && let Some(bound) =
+                self.bind_plain(&filter.signature, &mut value, &call.args, frame)?
+        {
+            self.step()?;
+            return (filter.run)(self, bound);
+        }
         let mut args = self.eval_args(&call.args, frame)?;
         args.positional.insert(0, value);
         self.apply_filter(found, args)
@@ -322,7 +404,7 @@ impl Interp<'_> {
 
     pub(super) fn eval_test(&mut self, expr: &Expr, frame: &mut Frame) -> Result<bool> {
         let Kind::Test(call) = &expr.kind else { return Ok(false) };
-        let value = self.eval(&call.node, frame)?;
+        let mut value = self.eval(&call.node, frame)?;
         let Some(found) = &call.found else {
             let name = halite_value::str_repr(&call.name);
             return Err(Error::new(
@@ -331,6 +413,12 @@ impl Interp<'_> {
             )
             .about(Subject::Test(call.name.to_string()), self.env.test_names()));
         };
+        if let TestRef::Builtin(test) = found
+            && let Some(bound) = self.bind_plain(&test.signature, &mut value, &call.args, frame)?
+        {
+            self.step()?;
+            return (test.run)(self, bound);
+        }
         let mut args = self.eval_args(&call.args, frame)?;
         args.positional.insert(0, value);
         self.apply_test(found, args)

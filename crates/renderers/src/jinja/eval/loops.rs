@@ -52,6 +52,7 @@ impl Interp<'_> {
         if let Some((_, own)) = &state {
             own.state.lock().iter = Some(std::mem::replace(&mut iter, PyIter::empty()));
         }
+        let looked_up = Self::looked_up(&node.scope, frame);
         loop {
             frame.line = line;
             let item = match &state {
@@ -67,7 +68,8 @@ impl Interp<'_> {
             if let Some((var, own)) = &state {
                 frame.set(*var, Some(Value::Object(own.clone())));
             }
-            if self.scoped(&node.body, &node.scope, frame)? == Flow::Break {
+            Self::enter_again(&node.scope, &looked_up, frame);
+            if self.deeper(|interp| interp.body(&node.body, frame))? == Flow::Break {
                 break;
             }
         }

@@ -184,6 +184,18 @@ impl Frame {
         }
     }
 
+    /// Returns a variable that nobody else shares, without a copy.
+    #[inline]
+    fn plain(&self, var: Var) -> Option<&Value> {
+        match var {
+            Var::Local(slot) => match &self.slots[slot as usize] {
+                Slot::Plain(value) => value.as_ref(),
+                Slot::Shared(_) => None,
+            },
+            Var::Captured(_) | Var::Unresolved => None,
+        }
+    }
+
     fn set(&mut self, var: Var, value: Option<Value>) {
         match var {
             Var::Local(slot) => match &mut self.slots[slot as usize] {
@@ -293,11 +305,18 @@ impl<'e> Interp<'e> {
 
     /// Renders the outermost template.
     pub(crate) fn render(&mut self, template: &Arc<Template>) -> Result<(String, LineMap)> {
-        self.buffer = Buffer { text: String::new(), map: Some(LineMap::default()) };
+        let [bytes, entries] = &template.code.last;
+        self.buffer = Buffer {
+            text: String::with_capacity(bytes.load(Ordering::Relaxed)),
+            map: Some(LineMap::with_capacity(entries.load(Ordering::Relaxed))),
+        };
         let context = self.context(template, self.globals.clone());
         self.run_root(template, &context)?;
         let buffer = std::mem::take(&mut self.buffer);
-        Ok((buffer.text, buffer.map.unwrap_or_default()))
+        let map = buffer.map.unwrap_or_default();
+        bytes.store(buffer.text.len().min(1 << 20), Ordering::Relaxed);
+        entries.store(map.len().min(1 << 16), Ordering::Relaxed);
+        Ok((buffer.text, map))
     }
 
     pub(crate) fn strict(&self) -> bool {
@@ -369,7 +388,7 @@ impl<'e> Interp<'e> {
             return Err(Error::new(Class::MemoryError, "the template writes too much"));
         }
         if let Some(map) = &mut self.buffer.map {
-            map.add(text, template.file.as_ref(), line, false);
+            map.made(text, template.file.as_ref(), line);
         }
         self.buffer.text.push_str(text);
         Ok(())
@@ -436,6 +455,31 @@ impl<'e> Interp<'e> {
                 Load::Resolve(name) => frame.context.get(name),
             };
             frame.set(Var::Local(*slot), value);
+        }
+    }
+
+    /// Looks up what a scope takes from the context: once for all rounds of a loop, since nothing
+    /// in a loop can change the context.
+    fn looked_up(scope: &Scope, frame: &Frame) -> Vec<(u32, Option<Value>)> {
+        let look = |(slot, load): &(u32, Load)| match load {
+            Load::Resolve(name) => Some((*slot, frame.context.get(name))),
+            _ => None,
+        };
+        scope.loads.iter().filter_map(look).collect()
+    }
+
+    /// Enters a scope for which [`Self::looked_up`] was done.
+    fn enter_again(scope: &Scope, looked_up: &[(u32, Option<Value>)], frame: &mut Frame) {
+        for (slot, load) in &scope.loads {
+            let value = match load {
+                Load::Param | Load::Resolve(_) => continue,
+                Load::Undefined => None,
+                Load::Alias(var) => frame.get(*var),
+            };
+            frame.set(Var::Local(*slot), value);
+        }
+        for (slot, value) in looked_up {
+            frame.set(Var::Local(*slot), value.clone());
         }
     }
 

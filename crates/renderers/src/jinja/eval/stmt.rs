@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use halite_value::{SmolStr, Value};
 
-use super::{Flow, Frame, Interp, Result, with_more};
+use super::{Flow, Frame, Interp, Result, expr::at_hand, with_more};
 use crate::jinja::{
     ast::{
         Block, Export, Extends, FromImport, Include, Kind, Piece, Scope, SetBlock, Stmt, StmtKind,
@@ -177,15 +177,19 @@ impl Interp<'_> {
     pub(super) fn output(&mut self, pieces: &[Piece], frame: &mut Frame) -> Result<()> {
         for piece in pieces {
             match piece {
-                Piece::Data(text, line) => {
+                Piece::Data(text, line, breaks) => {
                     self.written += text.len();
                     if let Some(map) = &mut self.buffer.map {
-                        map.add(text, frame.template.file.as_ref(), *line, true);
+                        map.copied(text, *breaks, frame.template.file.as_ref(), *line);
                     }
                     self.buffer.text.push_str(text);
                 }
                 Piece::Expr(expr) => {
                     frame.line = expr.line;
+                    if let Some(value) = at_hand(expr, frame) {
+                        self.print(value, frame, expr.line)?;
+                        continue;
+                    }
                     let value = self.eval(expr, frame)?;
                     self.print(&value, frame, expr.line)?;
                 }

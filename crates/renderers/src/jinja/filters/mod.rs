@@ -35,8 +35,8 @@ pub(crate) type FilterFn = fn(&mut Interp<'_>, Bound) -> Result<Value>;
 pub(crate) type Row = (&'static str, &'static str, FilterFn);
 
 pub(crate) struct Filter {
-    signature: Signature,
-    run: FilterFn,
+    pub(crate) signature: Signature,
+    pub(crate) run: FilterFn,
 }
 
 /// A filter that was found when the template was compiled.

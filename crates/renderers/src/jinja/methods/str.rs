@@ -479,6 +479,13 @@ pub(crate) fn replace_text(
     count: i64,
 ) -> Result<String> {
     let most = usize::try_from(count).unwrap_or(usize::MAX);
+    // One character is found many times faster than a text of one character.
+    if let [only @ 0..128] = old.as_bytes() {
+        let only = char::from(*only);
+        let found = text.matches(only).count();
+        interp.room(text.len() + found.min(most).saturating_mul(new.len()))?;
+        return Ok(text.replacen(only, new, most));
+    }
     let found = if old.is_empty() { char_count(text) + 1 } else { text.matches(old).count() };
     interp.room(text.len() + found.min(most).saturating_mul(new.len()))?;
     Ok(text.replacen(old, new, most))

@@ -39,9 +39,6 @@ class LocalClient:
         return float(timeout if timeout is not None else self.opts.get("timeout", 5))
 
     def _publish(self, control, tgt, fun, arg, tgt_type, ret, jid, kwarg, follow, timeout, **kwargs):
-        if isinstance(fun, str) and "," in fun:
-            # Several functions: a list of lists of arguments.
-            fun = fun.split(",")
         if isinstance(tgt, (set, tuple)):
             tgt = list(tgt)
         given = list(arg or ())
@@ -144,7 +141,7 @@ class LocalClient:
     @staticmethod
     def _full(load):
         full = {"ret": load.get("return")}
-        for key in ("out", "retcode", "jid", "success"):
+        for key in ("out", "retcode", "jid"):
             if key in load:
                 full[key] = load[key]
         return full
@@ -189,7 +186,12 @@ class LocalClient:
 
     def cmd_full_return(self, tgt, fun, arg=(), timeout=None, tgt_type="glob", ret="", verbose=False, kwarg=None,
                         **kwargs):
-        return self.cmd(tgt, fun, arg, timeout, tgt_type, ret, full_return=True, kwarg=kwarg, **kwargs)
+        found = {}
+        for load in self._loads(tgt, fun, arg, timeout, tgt_type, ret, kwarg, **kwargs):
+            found[load["id"]] = {"ret": load.get("return"), "success": load.get("success", True)}
+            if "out" in load:
+                found[load["id"]]["out"] = load["out"]
+        return found
 
     def get_cache_returns(self, jid):
         """Returns what has been returned to a job so far."""

@@ -1,0 +1,391 @@
+//! Kinds of modules that Salt itself calls: engines, sdb, matchers, tops, auth, `mod_aggregate`; and
+//! what `saltext.*` packages bring.
+
+use std::process::Command;
+
+use halite_e2e::{
+    Machine, genuine,
+    site::{Make, Site, until},
+};
+use serde_json::json;
+
+use crate::{returned, sync};
+
+const SDB: &str = r#"
+import json, os
+
+
+def _path(profile):
+    return profile["path"]
+
+
+def _all(profile):
+    if not os.path.exists(_path(profile)):
+        return {}
+    with open(_path(profile)) as f:
+        return json.load(f)
+
+
+def get(key, profile=None):
+    return _all(profile).get(key)
+
+
+def set_(key, value, profile=None):
+    found = _all(profile)
+    found[key] = value
+    with open(_path(profile), "w") as f:
+        json.dump(found, f)
+    return True
+
+
+def delete(key, profile=None):
+    found = _all(profile)
+    found.pop(key, None)
+    with open(_path(profile), "w") as f:
+        json.dump(found, f)
+    return True
+
+
+__func_alias__ = {"set_": "set"}
+"#;
+
+const ASKS: &str = r#"
+def config():
+    return [__opts__["own_secret"], __opts__["own_list"]]
+
+
+def dunder():
+    return __sdb__["shelf.get"]("door", profile=__opts__["shelf"])
+"#;
+
+#[test]
+fn values_kept_by_a_users_driver() {
+    let machine = Machine::new();
+    let config = machine.read("etc/salt/minion").expect("a configuration");
+    let shelf = machine.path("shelf.json").display().to_string();
+    let own = "own_secret: sdb://shelf/door\nown_list: [1, {deep: 'sdb://shelf/door'}, 'sdb://nobody/x']\n";
+    let config = format!("{config}shelf: {{driver: shelf, path: {shelf}}}\n{own}");
+    machine.write("etc/salt/minion", &config);
+    machine.write("srv/salt/_sdb/shelf.py", SDB);
+    machine.write("srv/salt/_modules/asks.py", ASKS);
+    machine.write("shelf.json", "{\"door\": \"open\"}");
+    sync(&machine);
+    assert_eq!(returned(&machine, &["sdb.get", "sdb://shelf/door"]), "\"open\"");
+    assert_eq!(returned(&machine, &["sdb.set", "sdb://shelf/new", "thing"]), "true");
+    assert_eq!(returned(&machine, &["sdb.get", "sdb://shelf/new"]), "\"thing\"");
+    assert_eq!(returned(&machine, &["sdb.delete", "sdb://shelf/new"]), "true");
+    assert_eq!(returned(&machine, &["sdb.get", "sdb://shelf/new"]), "null");
+    // What no profile is for stays as it is.
+    let expected = r#"["open", [1, {"deep": "open"}, "sdb://nobody/x"]]"#;
+    assert_eq!(returned(&machine, &["asks.config"]), expected);
+    assert_eq!(returned(&machine, &["asks.dunder"]), "\"open\"");
+    assert_eq!(returned(&machine, &["config.get", "own_secret"]), "\"open\"");
+    machine.write("srv/salt/t.sls", "{{ salt['sdb.get']('sdb://shelf/door') }}: test.nop\n");
+    let shown = returned(&machine, &["state.show_sls", "t"]);
+    assert!(shown.contains("\"open\""), "{shown}");
+    machine.call(&["sdb.get", "sdb://nobody/x", "strict=True"]).code(1);
+}
+
+const COLOR: &str =
+    "def match(tgt, opts=None, minion_id=None):\n    return tgt == __opts__['color']\n";
+const GRAIN: &str =
+    "def match(tgt, delimiter=':', opts=None, minion_id=None):\n    return tgt == 'magic:yes'\n";
+const TOPS: &str = r#"
+def top(**kwargs):
+    if kwargs["opts"]["id"] == "stranger":
+        raise ValueError("no stranger")
+    return {"base": ["from_tops_" + kwargs["opts"]["id"], __opts__["master_tops"]["racks"]]}
+"#;
+const TOP: &str = "
+base:
+  red: [{match: color}, colored]
+  blue: [{match: color}, never]
+  'magic:yes': [{match: grain}, by_grain]
+  'G@magic:yes and not G@other:x': [by_compound]
+  'G@kernel:Linux': [never]
+";
+
+#[test]
+fn matchers_and_tops_without_a_master() {
+    let machine = Machine::new();
+    let config = machine.read("etc/salt/minion").expect("a configuration");
+    let own = "color: red\nmaster_tops: {racks: named}\n";
+    machine.write("etc/salt/minion", &format!("{config}{own}"));
+    machine.write("srv/salt/_matchers/color_match.py", COLOR);
+    machine.write("srv/salt/_matchers/grain_match.py", GRAIN);
+    machine.write("srv/salt/_tops/racks.py", TOPS);
+    machine.call(&["saltutil.sync_all", "saltenv=base"]).code(0);
+    machine.write("srv/salt/top.sls", TOP);
+    let expected = r#"{"base": ["colored", "by_grain", "by_compound", "from_tops_e2e", "named"]}"#;
+    assert_eq!(returned(&machine, &["state.show_top"]), expected);
+}
+
+const ENGINE: &str = r#"
+import logging, os, time
+
+log = logging.getLogger(__name__)
+
+
+def start(folder, tag, dies=False):
+    path = os.path.join(folder, tag.replace("/", "_"))
+    with open(path, "a") as f:
+        f.write("begun\n")
+    if dies:
+        log.warning("the engine is about to end")
+        raise ValueError("an engine may fail")
+    while True:
+        __salt__["event.send"](tag, {"role": __opts__["__role"], "ping": __salt__["test.ping"]()})
+        time.sleep(0.2)
+"#;
+
+const LISTENER: &str = r#"
+import salt.utils.event
+
+
+def start(path):
+    with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
+        while True:
+            found = bus.get_event(tag="own/minion", full=True)
+            if found:
+                with open(path, "w") as f:
+                    f.write(found["data"]["data"]["role"])
+"#;
+
+const AUTH: &str = r#"
+def auth(username, password, **kwargs):
+    return username in ("ann", "bob", "eve") and password == "door-" + username
+
+
+def groups(username, **kwargs):
+    return ["team"] if username == "bob" else []
+"#;
+
+const ACL: &str = r#"
+def auth(username, password):
+    return password == "x"
+
+
+def acl(username, **kwargs):
+    return [{"*": ["test.echo"]}] if username == "ann" else []
+"#;
+
+/// As usual, until a file says that m1 alone is ever meant.
+const LIST: &str = "
+import os
+
+
+def match(tgt, **kw):
+    return __opts__['id'] == 'm1' if os.path.exists('FLAG') else __opts__['id'] in tgt
+";
+
+/// A site whose master has modules of all kinds, and two minions.
+fn site() -> Site {
+    let mut site = Site::new(Make::Ours, "auto_accept: True");
+    let folder = site.path("").display().to_string();
+    let config = site.read("master/etc/master");
+    let more = format!(
+        "engines:
+  - ticker: {{folder: {folder}, tag: own/master}}
+  - second: {{engine_module: ticker, folder: {folder}, tag: own/second, dies: true}}
+  - hears: {{path: {folder}/heard}}
+  - nowhere
+master_tops: {{racks: named}}
+external_auth:
+  doors:
+    ann: ['test.ping']
+    team%: ['test.echo']
+  lists: {{}}
+  nothing: {{ann: ['.*']}}
+"
+    );
+    site.write("master/etc/master", format!("{config}{more}"));
+    for (file, text) in [
+        ("engines/ticker.py", ENGINE),
+        ("engines/hears.py", LISTENER),
+        ("tops/racks.py", TOPS),
+        ("auth/doors.py", AUTH),
+        ("auth/lists.py", ACL),
+    ] {
+        site.write(&format!("master/var/cache/salt/master/extmods/{file}"), text);
+    }
+    site.write("srv/salt/_matchers/color_match.py", COLOR);
+    let list = LIST.replace("FLAG", &site.path("only_m1").display().to_string());
+    site.write("srv/salt/_matchers/list_match.py", list);
+    site.write("srv/salt/_engines/ticker.py", ENGINE);
+    site.start_master();
+    let engines =
+        format!("color: red\nengines: [{{ticker: {{folder: {folder}, tag: own/minion}}}}]\n");
+    site.minion("m1", Make::Ours, &engines);
+    site.minion("m2", Make::Ours, "color: blue\n");
+    site.answer(&["m1", "m2"]);
+    site
+}
+
+#[test]
+fn what_a_master_and_its_minions_call() {
+    let mut site = site();
+    // Engines: of the master, several of one file, one that ends, one that listens.
+    until("the master's engine runs", || site.read("own_master").contains("begun"));
+    until("an engine that ends is started again", || site.read("own_second").lines().count() > 2);
+    until("the log says why", || site.read("master.log").contains("an engine may fail"));
+    until("one that is not there is named", || {
+        site.read("master.log").contains("'nowhere.start' is not available")
+    });
+    // The minion's engine comes with the modules, and starts without a restart.
+    site.salt(&["*", "saltutil.sync_all", "saltenv=base"]).code(0).says("engines.ticker");
+    until("the minion's engine tells the master", || site.read("heard") == "minion");
+    // It goes on with a master that was restarted.
+    site.kill("master");
+    std::fs::remove_file(site.path("heard")).expect("it was there");
+    site.start_master();
+    until("the engine's events arrive again", || site.read("heard") == "minion");
+    site.answer(&["m1", "m2"]);
+
+    // Tops of the master, matchers of the minion.
+    site.write("srv/salt/top.sls", "base:\n  red: [{match: color}, colored]\n  'm*': [always]\n");
+    let shown = site.ask(&["*", "state.show_top"]);
+    let tops = |id: &str| json!([format!("from_tops_{id}"), "named"]);
+    let expected = |own: &[&str], id: &str| {
+        let all = own.iter().map(|sls| json!(sls));
+        let all: Vec<_> = all.chain(tops(id).as_array().cloned().unwrap_or_default()).collect();
+        json!({ "base": all })
+    };
+    assert_eq!(shown["m1"], expected(&["colored", "always"], "m1"), "{shown:?}");
+    assert_eq!(shown["m2"], expected(&["always"], "m2"), "{shown:?}");
+    // A matcher of the user's decides about publications, too: m2 does not feel meant.
+    site.write("only_m1", "");
+    let answered = site.salt(&["-L", "m1,m2", "test.ping", "--out=json", "-t", "3"]).out;
+    let answered = halite_e2e::site::documents(&answered);
+    assert_eq!(answered.get("m1"), Some(&json!(true)), "{answered:?}");
+    assert_ne!(answered.get("m2"), Some(&json!(true)), "{answered:?}");
+
+    // Authentication.
+    let ask = |system: &str, user: &str, password: &str, function: &str| {
+        let password = format!("--password={password}");
+        let user = format!("--username={user}");
+        site.salt(&["-a", system, &user, &password, "m1", function, "x", "--out=json"]).out
+    };
+    let may = |text: &str| text.contains("\"m1\"");
+    assert!(may(&ask("doors", "bob", "door-bob", "test.echo")), "by a group");
+    assert!(!may(&ask("doors", "bob", "door-ann", "test.echo")), "a wrong password");
+    assert!(!may(&ask("doors", "ann", "door-ann", "test.echo")), "not hers");
+    assert!(!may(&ask("doors", "eve", "door-eve", "test.echo")), "nothing for eve");
+    assert!(may(&ask("lists", "ann", "x", "test.echo")), "the module's own list");
+    assert!(!may(&ask("lists", "bob", "x", "test.echo")), "an empty list");
+    assert!(!may(&ask("nothing", "ann", "x", "test.echo")), "a system that is not there");
+}
+
+const AGGREGATE: &str = r#"
+def mod_aggregate(low, chunks, running):
+    names = []
+    for chunk in chunks:
+        if chunk.get("state") == "crate" and chunk.get("fun") == low["fun"] and not chunk.get("__agg__"):
+            chunk["__agg__"] = True
+            names.append(chunk["name"])
+    low["more"] = names
+    return low
+
+
+def filled(name, more=None, **kwargs):
+    return {"name": name, "result": True, "changes": {}, "comment": repr(more)}
+"#;
+
+#[test]
+fn states_of_a_user_are_joined() {
+    let machine = Machine::new();
+    machine.write("srv/salt/_states/crate.py", AGGREGATE);
+    let state = |id: &str, more: &str| {
+        format!("{id}:\n  crate.filled:\n    - name: n{id}\n    - aggregate: True\n{more}")
+    };
+    let after = state("three", "    - require: [crate: one]\n");
+    machine.write("srv/salt/t.sls", &format!("{}{}{after}", state("one", ""), state("two", "")));
+    sync(&machine);
+    let ran = machine.call(&["state.apply", "t", "--out=json"]).code(0);
+    let found: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    let comment =
+        |id: &str| found["local"][format!("crate_|-{id}_|-n{id}_|-filled")]["comment"].clone();
+    assert_eq!(
+        [comment("one"), comment("two"), comment("three")],
+        ["['ntwo']", "None", "None"],
+        "{found}"
+    );
+}
+
+/// Packs the files of a folder as its authors' tools would: pip installs it without the network.
+const WHEEL: &str = r#"
+import os, sys, zipfile
+
+source, target = sys.argv[1:3]
+info = "saltext.halite_demo-1.0.dist-info"
+files = {
+    info + "/METADATA": "Metadata-Version: 2.1\nName: saltext.halite-demo\nVersion: 1.0\n",
+    info + "/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    info + "/entry_points.txt": "[salt.loader]\nsaltext.halite_demo = saltext.halite_demo\n",
+}
+for folder, _, names in os.walk(source):
+    for name in names:
+        path = os.path.join(folder, name)
+        with open(path) as f:
+            files[os.path.relpath(path, source)] = f.read()
+files[info + "/RECORD"] = "".join(name + ",,\n" for name in files) + info + "/RECORD,,\n"
+with zipfile.ZipFile(target, "w") as wheel:
+    for name, text in files.items():
+        wheel.writestr(name, text)
+"#;
+
+fn write_extension(machine: &Machine) {
+    let place = "ext/saltext/halite_demo";
+    machine.write(&format!("{place}/__init__.py"), "");
+    machine.write(&format!("{place}/modules/__init__.py"), "");
+    machine.write(&format!("{place}/states/__init__.py"), "");
+    machine.write(
+        &format!("{place}/modules/demo_ext.py"),
+        "__virtualname__ = 'demo'\n\n\ndef __virtual__():\n    return __virtualname__\n\n\n\
+         def hello(name='x'):\n    '''Say hello.'''\n    \
+         return ['hello', name, __grains__['id'], __salt__['test.echo']('native')]\n",
+    );
+    machine.write(
+        &format!("{place}/states/demo_ext.py"),
+        "__virtualname__ = 'demo'\n\n\ndef __virtual__():\n    return __virtualname__\n\n\n\
+         def greeted(name):\n    return {'name': name, 'result': True, 'changes': {}, \
+         'comment': __salt__['demo.hello'](name)[1]}\n",
+    );
+}
+
+fn install(machine: &Machine, python: &std::path::Path, target: &str) {
+    let wheel = machine.path("saltext.halite_demo-1.0-py3-none-any.whl");
+    machine.write("wheel.py", WHEEL);
+    let mut command = Command::new(python);
+    command.arg(machine.path("wheel.py")).arg(machine.path("ext")).arg(&wheel);
+    machine.run(&mut command).code(0);
+    let mut command = Command::new(python);
+    command
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
+        .args(["--no-index", "--target"])
+        .arg(machine.path(target))
+        .arg(&wheel);
+    machine.run(&mut command).code(0);
+}
+
+#[test]
+fn packages_of_extensions_are_served() {
+    let genuine = genuine::python();
+    let machine = Machine::new();
+    let config = machine.read("etc/salt/minion").expect("a configuration");
+    write_extension(&machine);
+    install(&machine, &genuine, "site");
+    // Once beside the genuine package, and once where there is none.
+    for (name, python) in [("with", genuine.display().to_string()), ("without", "python3".into())] {
+        let site = machine.path("site").display().to_string();
+        let wrapper = machine.path(name);
+        machine.write(name, &format!("#!/bin/sh\nPYTHONPATH={site} exec {python} \"$@\"\n"));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&wrapper, mode).expect("it is ours");
+        let wrapper = wrapper.display();
+        machine.write("etc/salt/minion", &format!("{config}halite: {{python: {wrapper}}}\n"));
+        let expected = r#"["hello", "world", "e2e", "native"]"#;
+        assert_eq!(returned(&machine, &["demo.hello", "world"]), expected, "{name}");
+        let ran = machine.call(&["state.single", "demo.greeted", "you"]).code(0);
+        assert!(ran.out.contains("Comment: you"), "{name}: {}", ran.out);
+    }
+}
