@@ -34,7 +34,17 @@ fn openssl(cx: &Cx, words: &[&str], input: &[u8], secrets: &[(&str, &str)]) -> R
     }
     let said = output.stderr_text();
     let reason = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("openssl failed");
-    Err(Error::failed(reason.trim()))
+    Err(Error::failed(reason_of(reason.trim())))
+}
+
+/// The words of `80:error:11:X509 V3 routines:f:error in extension:file.c:48:name=keyUsage`.
+fn reason_of(line: &str) -> String {
+    let fields: Vec<&str> = line.splitn(9, ':').collect();
+    match *fields {
+        [_, "error", _, _, _, reason, _, _] => reason.to_owned(),
+        [_, "error", _, _, _, reason, _, _, data] => format!("{reason}: {data}"),
+        _ => line.to_owned(),
+    }
 }
 
 fn text_of(bytes: Vec<u8>) -> String {
@@ -221,6 +231,11 @@ impl Wanted {
             let value = match value.items_of_sequence() {
                 Some(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
                 None => value.to_string(),
+            };
+            // Trees write `critical CA:true`, too.
+            let value = match value.trim().strip_prefix("critical") {
+                Some(rest) => format!("critical, {}", rest.trim_start_matches([',', ' '])),
+                None => value,
             };
             // A line is one setting, and a dollar sign would be a variable.
             let value = value.replace(['\n', '\r'], " ").replace('$', "\\$");
@@ -721,13 +736,25 @@ mod tests {
     }
 
     #[test]
+    fn reasons() {
+        let line = "80:error:11:X509 V3 routines:f:error in extension:../v3.c:48:name=keyUsage";
+        assert_eq!(reason_of(line), "error in extension: name=keyUsage");
+        assert_eq!(reason_of("plain"), "plain");
+    }
+
+    #[test]
     fn subjects() {
         let given = Dict::new();
         given.insert("CN", "a/b");
         given.insert("O", "Org");
         given.insert("subjectAltName", Value::list(["DNS:a", "IP:::1"]));
+        given.insert("basicConstraints", "critical CA:true");
         let wanted = Wanted { given };
         assert_eq!(wanted.subject(), "/O=Org/CN=a\\/b");
-        assert!(wanted.configuration().ends_with("[ext]\nsubjectAltName=DNS:a,IP:::1\n"));
+        assert!(
+            wanted.configuration().ends_with(
+                "[ext]\nbasicConstraints=critical, CA:true\nsubjectAltName=DNS:a,IP:::1\n"
+            )
+        );
     }
 }
