@@ -15,7 +15,6 @@ pub mod apache_conf;
 pub mod apache_module;
 pub mod apache_site;
 pub mod archive;
-pub mod at;
 pub mod beacon;
 pub mod blockdev;
 pub mod cmd;
@@ -35,7 +34,6 @@ pub mod highstate_doc;
 pub mod host;
 pub mod http;
 pub mod ini;
-pub mod ipset;
 pub mod iptables;
 pub mod keyboard;
 pub mod kmod;
@@ -65,13 +63,11 @@ pub mod postgres_schema;
 pub mod postgres_tablespace;
 pub mod postgres_user;
 pub mod process;
-pub mod quota;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
-pub mod raid;
 pub mod saltutil;
 pub mod schedule;
 pub mod selinux;
@@ -80,13 +76,13 @@ pub mod ssh_auth;
 pub mod ssh_known_hosts;
 pub mod stateconf;
 pub mod status;
-pub mod supervisord;
 pub mod sysctl;
 pub mod sysfs;
 pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod x509;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
@@ -98,7 +94,6 @@ pub static ALL: &[&StateModule] = &[
     &apache_module::STATES,
     &apache_site::STATES,
     &archive::STATES,
-    &at::STATES,
     &beacon::STATES,
     &blockdev::STATES,
     &cmd::STATES,
@@ -118,7 +113,6 @@ pub static ALL: &[&StateModule] = &[
     &host::STATES,
     &http::STATES,
     &ini::STATES,
-    &ipset::STATES,
     &iptables::STATES,
     &keyboard::STATES,
     &kmod::STATES,
@@ -148,13 +142,11 @@ pub static ALL: &[&StateModule] = &[
     &postgres_tablespace::STATES,
     &postgres_user::STATES,
     &process::STATES,
-    &quota::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
-    &raid::STATES,
     &saltutil::STATES,
     &schedule::STATES,
     &selinux::STATES,
@@ -163,12 +155,12 @@ pub static ALL: &[&StateModule] = &[
     &ssh_known_hosts::STATES,
     &stateconf::STATES,
     &status::STATES,
-    &supervisord::STATES,
     &sysctl::STATES,
     &sysfs::STATES,
     &test::STATES,
     &timezone::STATES,
     &user::STATES,
     &virtualenv::STATES,
+    &x509::STATES,
 ];
 // gen:end
