@@ -45,6 +45,10 @@ pub mod r#loop;
 pub mod lvm;
 pub mod module;
 pub mod mount;
+pub mod mysql_database;
+pub mod mysql_grants;
+pub mod mysql_query;
+pub mod mysql_user;
 pub mod network;
 pub mod nftables;
 pub mod npm;
@@ -65,6 +69,7 @@ pub mod quota;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
+pub mod rabbitmq_upstream;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
 pub mod raid;
@@ -124,6 +129,10 @@ pub static ALL: &[&StateModule] = &[
     &lvm::STATES,
     &module::STATES,
     &mount::STATES,
+    &mysql_database::STATES,
+    &mysql_grants::STATES,
+    &mysql_query::STATES,
+    &mysql_user::STATES,
     &network::STATES,
     &nftables::STATES,
     &npm::STATES,
@@ -144,6 +153,7 @@ pub static ALL: &[&StateModule] = &[
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
+    &rabbitmq_upstream::STATES,
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
     &raid::STATES,
