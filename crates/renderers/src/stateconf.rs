@@ -80,13 +80,13 @@ impl Renderer for Stateconf {
                     let top = text.rendered(text.as_str()[..end].to_owned(), None);
                     let head = Options { no_goal: true, ..Options::default() };
                     let data = run(&steps, top, cx, &context)?;
-                    let data = self.process(&data, head, cx.sls)?;
+                    let data = self.process(&data, head, cx)?;
                     self.extract(&data, cx.sls, &context);
                 }
                 run(&steps, text, cx, &context)?
             }
         };
-        Ok(Data::Value(Value::Dict(self.process(&high, options, cx.sls)?)))
+        Ok(Data::Value(Value::Dict(self.process(&high, options, cx)?)))
     }
 }
 
@@ -103,7 +103,7 @@ impl Stateconf {
     }
 
     /// Rewrites high data.
-    fn process(&self, high: &Value, options: Options, sls: &str) -> Result<Dict, Error> {
+    fn process(&self, high: &Value, options: Options, cx: &RenderCx<'_>) -> Result<Dict, Error> {
         let Value::Dict(high) = high else {
             return Err(Error::new("High data is not a dictionary and is invalid"));
         };
@@ -123,33 +123,37 @@ impl Stateconf {
         if !options.no_goal {
             add_goal(high)?;
         }
-        self.rename(high, sls);
+        self.rename(high, cx)?;
         Ok(high.clone())
     }
 
-    fn rename(&self, high: &Dict, sls: &str) {
+    fn rename(&self, high: &Dict, cx: &RenderCx<'_>) -> Result<(), Error> {
+        let sls = cx.sls;
         if let Some(Value::List(list)) = high.get("include") {
-            let relative = |item: &Value| match item {
-                Value::Str(name) if name.starts_with('.') => included(name, sls).into(),
-                other => other.clone(),
+            let relative = |item: &Value| -> Result<Value, Error> {
+                Ok(match item {
+                    Value::Str(name) if name.starts_with('.') => {
+                        entries! { cx.saltenv => included(name, sls)? }.into()
+                    }
+                    other => other.clone(),
+                })
             };
-            let new: Vec<Value> = list.to_vec().iter().map(relative).collect();
+            let new: Vec<Value> = list.to_vec().iter().map(relative).collect::<Result<_, _>>()?;
             high.insert("include", new);
         }
         if let Some(Value::List(list)) = high.get("exclude") {
             for item in list.to_vec() {
                 let Value::Dict(item) = item else { continue };
-                for (kind, name) in item.entries() {
-                    match (kind.as_str(), name.as_str().filter(|name| name.starts_with('.'))) {
-                        (Some("id"), Some(name)) => item.insert(kind, full_id(name, sls)),
-                        (Some("sls"), Some(name)) => item.insert(kind, included(name, sls)),
-                        _ => None,
-                    };
+                let name = item.get("sls");
+                if let Some(Value::Str(name)) = name.filter(|_| item.len() == 1)
+                    && name.starts_with('.')
+                {
+                    item.insert("sls", included(&name, sls)?);
                 }
             }
         }
         if let Some(Value::Dict(extend)) = high.get("extend") {
-            rename_ids(&extend, sls);
+            rename_ids(&extend, sls)?;
             for (id, states) in extend.entries() {
                 let Some(set) = parameters(&states) else { continue };
                 let known = self.extended.get_or_insert_with(id, Value::dict);
@@ -158,7 +162,7 @@ impl Stateconf {
                 }
             }
         }
-        rename_ids(high, sls);
+        rename_ids(high, sls)
     }
 
     /// Makes a variable of each `stateconf.set`.
@@ -361,7 +365,7 @@ fn add_goal(high: &Dict) -> Result<(), Error> {
 }
 
 /// Renames the ids of a dict of states, and what its requisites name.
-fn rename_ids(high: &Dict, sls: &str) {
+fn rename_ids(high: &Dict, sls: &str) -> Result<(), Error> {
     let mut places: Vec<(Key, Place)> = Vec::new();
     for (id, states) in states_of(high) {
         let local = id.as_str().filter(|id| id.starts_with('.'));
@@ -369,7 +373,9 @@ fn rename_ids(high: &Dict, sls: &str) {
         if let Value::Dict(states) = &states {
             for (state, args) in states.entries() {
                 let Value::List(args) = args else { continue };
-                args.to_vec().iter().filter_map(Value::as_dict).for_each(|arg| rewrite(arg, sls));
+                for arg in args.to_vec().iter().filter_map(Value::as_dict) {
+                    rewrite(arg, sls)?;
+                }
                 let state = state.to_str();
                 if let Some(local) = local
                     && state != "stateconf"
@@ -382,7 +388,7 @@ fn rename_ids(high: &Dict, sls: &str) {
         }
         let new = match local {
             Some(local) => {
-                let new = Key::from(full_id(local, sls));
+                let new = Key::from(full_id(local, sls)?);
                 high.remove(&id);
                 high.insert(new.clone(), states);
                 new
@@ -394,6 +400,7 @@ fn rename_ids(high: &Dict, sls: &str) {
     if !places.is_empty() {
         high.set_places(places);
     }
+    Ok(())
 }
 
 fn has_name(args: &[Value]) -> bool {
@@ -401,7 +408,7 @@ fn has_name(args: &[Value]) -> bool {
 }
 
 /// Gives the ids that a requisite names their full names.
-fn rewrite(arg: &Dict, sls: &str) {
+fn rewrite(arg: &Dict, sls: &str) -> Result<(), Error> {
     for (name, value) in arg.entries() {
         if !name.as_str().is_some_and(|name| REQUISITES.contains(&name)) {
             continue;
@@ -410,11 +417,12 @@ fn rewrite(arg: &Dict, sls: &str) {
         for item in items.iter().filter_map(Value::as_dict) {
             for (state, id) in item.entries() {
                 if let Some(id) = id.as_str().filter(|id| id.starts_with('.')) {
-                    item.insert(state, full_id(id, sls));
+                    item.insert(state, full_id(id, sls)?);
                 }
             }
         }
     }
+    Ok(())
 }
 
 /// Returns the parameters of a `stateconf.set`; of each item the first counts.
@@ -450,22 +458,25 @@ fn up(sls: &str, levels: usize) -> &str {
 }
 
 /// Returns the full name of an id that begins with a dot: `.web`, or `.other::web` of a neighbour.
-fn full_id(id: &str, sls: &str) -> String {
+fn full_id(id: &str, sls: &str) -> Result<String, Error> {
     let (count, rest) = dots(id);
     if id.contains("::") {
         return included(id, sls);
     }
-    match up(sls, count - 1) {
+    Ok(match up(sls, count - 1) {
         "" if count > 1 => rest.to_owned(),
         base => format!("{base}::{rest}"),
-    }
+    })
 }
 
 /// Returns the name of an SLS that begins with a dot.
-fn included(name: &str, sls: &str) -> String {
+fn included(name: &str, sls: &str) -> Result<String, Error> {
     let (count, rest) = dots(name);
-    match up(sls, count) {
+    if count > sls.split('.').count() {
+        return Err(Error::new("Attempted relative include goes beyond top level package"));
+    }
+    Ok(match up(sls, count) {
         "" => rest.to_owned(),
         base => format!("{base}.{rest}"),
-    }
+    })
 }

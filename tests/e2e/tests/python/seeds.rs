@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
 };
 
-use halite_e2e::{Machine, halite, site};
+use halite_e2e::{Machine, free_port, halite};
 
 use crate::{example, inside, returned, sync};
 
@@ -29,7 +29,7 @@ fn custom_grains_and_metrics() {
 
 /// A web server that says all is well, until the test ends; returns its port.
 fn healthy() -> u16 {
-    let port = site::free_port();
+    let port = free_port();
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port was free just now");
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
