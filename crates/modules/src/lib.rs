@@ -15,6 +15,7 @@ pub mod apache;
 pub mod archive;
 pub mod at;
 pub mod beacons;
+pub mod bridge;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -45,9 +46,11 @@ pub mod ip;
 pub mod ipset;
 pub mod iptables;
 pub mod jinja;
+pub mod key;
 pub mod keyboard;
 pub mod kmod;
 pub mod locale;
+pub mod locate;
 pub mod log;
 pub mod logrotate;
 pub mod lowpkg;
@@ -92,6 +95,7 @@ pub mod system;
 pub mod temp;
 pub mod test;
 pub mod timezone;
+pub mod udev;
 pub mod user;
 pub mod virtualenv;
 pub mod webutil;
@@ -107,6 +111,7 @@ pub static ALL: &[&Module] = &[
     &archive::MODULE,
     &at::MODULE,
     &beacons::MODULE,
+    &bridge::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -137,9 +142,11 @@ pub static ALL: &[&Module] = &[
     &ipset::MODULE,
     &iptables::MODULE,
     &jinja::MODULE,
+    &key::MODULE,
     &keyboard::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
+    &locate::MODULE,
     &log::MODULE,
     &logrotate::MODULE,
     &lowpkg::MODULE,
@@ -184,6 +191,7 @@ pub static ALL: &[&Module] = &[
     &temp::MODULE,
     &test::MODULE,
     &timezone::MODULE,
+    &udev::MODULE,
     &user::MODULE,
     &virtualenv::MODULE,
     &webutil::MODULE,

@@ -69,6 +69,7 @@ pub mod quota;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
+pub mod rabbitmq_upstream;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
 pub mod raid;
@@ -153,6 +154,7 @@ pub static ALL: &[&StateModule] = &[
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
+    &rabbitmq_upstream::STATES,
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
     &raid::STATES,
