@@ -30,6 +30,7 @@ mod keys;
 mod local_cache;
 mod offline;
 pub mod orchestration;
+mod pam_rules;
 mod presence;
 mod publish;
 mod queues;

@@ -19,6 +19,7 @@ pub mod cmd;
 pub mod config;
 pub mod cp;
 pub mod cron;
+pub mod cryptdev;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
@@ -38,8 +39,10 @@ pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
+pub mod incron;
 pub mod ini;
 pub mod ip;
+pub mod ipset;
 pub mod iptables;
 pub mod jinja;
 pub mod keyboard;
@@ -65,8 +68,11 @@ pub mod pkg_resource;
 pub mod postgres;
 pub mod ps;
 pub mod publish;
+pub mod quota;
 pub mod rabbitmq;
+pub mod raid;
 pub mod random;
+pub mod rsync;
 pub mod salt_version;
 pub mod saltutil;
 pub mod schedule;
@@ -78,6 +84,7 @@ pub mod slsutil;
 pub mod ssh;
 pub mod state;
 pub mod status;
+pub mod supervisord;
 pub mod sys;
 pub mod sysctl;
 pub mod sysfs;
@@ -87,6 +94,7 @@ pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod webutil;
 pub mod xml;
 
 /// Every module of this crate.
@@ -102,6 +110,7 @@ pub static ALL: &[&Module] = &[
     &config::MODULE,
     &cp::MODULE,
     &cron::MODULE,
+    &cryptdev::MODULE,
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
@@ -121,8 +130,10 @@ pub static ALL: &[&Module] = &[
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
+    &incron::MODULE,
     &ini::MODULE,
     &ip::MODULE,
+    &ipset::MODULE,
     &iptables::MODULE,
     &jinja::MODULE,
     &keyboard::MODULE,
@@ -148,8 +159,11 @@ pub static ALL: &[&Module] = &[
     &postgres::MODULE,
     &ps::MODULE,
     &publish::MODULE,
+    &quota::MODULE,
     &rabbitmq::MODULE,
+    &raid::MODULE,
     &random::MODULE,
+    &rsync::MODULE,
     &salt_version::MODULE,
     &saltutil::MODULE,
     &schedule::MODULE,
@@ -161,6 +175,7 @@ pub static ALL: &[&Module] = &[
     &ssh::MODULE,
     &state::MODULE,
     &status::MODULE,
+    &supervisord::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
     &sysfs::MODULE,
@@ -170,6 +185,7 @@ pub static ALL: &[&Module] = &[
     &timezone::MODULE,
     &user::MODULE,
     &virtualenv::MODULE,
+    &webutil::MODULE,
     &xml::MODULE,
 ];
 // gen:end

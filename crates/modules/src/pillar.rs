@@ -268,7 +268,8 @@ pub fn raw(
         Some(key) => cx.pillar.get(key.as_str()).unwrap_or_else(Value::dict),
         None => Value::from(&cx.pillar),
     };
-    Ok(shown(cx, value, unmask))
+    // What is in memory is shown as it is: Salt masks only if told to.
+    Ok(if unmask == Some(false) { shown(cx, value, unmask) } else { value })
 }
 
 /// Compile the pillar of an external source given here.

@@ -15,6 +15,7 @@ pub mod apache_conf;
 pub mod apache_module;
 pub mod apache_site;
 pub mod archive;
+pub mod at;
 pub mod beacon;
 pub mod blockdev;
 pub mod cmd;
@@ -34,6 +35,7 @@ pub mod highstate_doc;
 pub mod host;
 pub mod http;
 pub mod ini;
+pub mod ipset;
 pub mod iptables;
 pub mod keyboard;
 pub mod kmod;
@@ -63,11 +65,13 @@ pub mod postgres_schema;
 pub mod postgres_tablespace;
 pub mod postgres_user;
 pub mod process;
+pub mod quota;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
+pub mod raid;
 pub mod saltutil;
 pub mod schedule;
 pub mod selinux;
@@ -76,6 +80,7 @@ pub mod ssh_auth;
 pub mod ssh_known_hosts;
 pub mod stateconf;
 pub mod status;
+pub mod supervisord;
 pub mod sysctl;
 pub mod sysfs;
 pub mod test;
@@ -93,6 +98,7 @@ pub static ALL: &[&StateModule] = &[
     &apache_module::STATES,
     &apache_site::STATES,
     &archive::STATES,
+    &at::STATES,
     &beacon::STATES,
     &blockdev::STATES,
     &cmd::STATES,
@@ -112,6 +118,7 @@ pub static ALL: &[&StateModule] = &[
     &host::STATES,
     &http::STATES,
     &ini::STATES,
+    &ipset::STATES,
     &iptables::STATES,
     &keyboard::STATES,
     &kmod::STATES,
@@ -141,11 +148,13 @@ pub static ALL: &[&StateModule] = &[
     &postgres_tablespace::STATES,
     &postgres_user::STATES,
     &process::STATES,
+    &quota::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
+    &raid::STATES,
     &saltutil::STATES,
     &schedule::STATES,
     &selinux::STATES,
@@ -154,6 +163,7 @@ pub static ALL: &[&StateModule] = &[
     &ssh_known_hosts::STATES,
     &stateconf::STATES,
     &status::STATES,
+    &supervisord::STATES,
     &sysctl::STATES,
     &sysfs::STATES,
     &test::STATES,

@@ -309,7 +309,8 @@ impl Matching<'_> {
     fn confirms(&mut self, target: &Value, entries: &[Value]) -> bool {
         if let Some(custom) = self.custom {
             let named = entries.iter().rev().find_map(|entry| entry.get("match"));
-            let kind = named.map_or_else(|| TargetType::Compound.name().into(), |name| name.to_str());
+            let kind =
+                named.map_or_else(|| TargetType::Compound.name().into(), |name| name.to_str());
             if let Some(answer) = custom(&kind, target) {
                 return answer;
             }
@@ -565,6 +566,7 @@ mod tests {
             env: None,
             minion: minion("web1"),
             nodegroups: None,
+            custom: None,
             on_error: &mut on_error,
         };
         let found = state_matches(&top, &envs, &mut matching);
@@ -590,6 +592,7 @@ mod tests {
             env: None,
             minion: minion("web1"),
             nodegroups: None,
+            custom: None,
             on_error: &mut on_error,
         };
         let found = pillar_matches(&merged.top, &mut matching);

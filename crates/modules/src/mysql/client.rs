@@ -239,8 +239,11 @@ pub enum Executed {
 
 /// The statement may be run twice without harm.
 fn is_reading(statement: &str) -> bool {
-    let word: String =
-        statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    let word: String = statement
+        .trim_start()
+        .chars()
+        .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+        .collect();
     matches!(
         word.to_ascii_lowercase().as_str(),
         "select" | "show" | "describe" | "desc" | "explain"
