@@ -38,6 +38,26 @@ pub enum Item<T> {
     Gap(u64),
 }
 
+/// What waits for one subscriber may take this much memory.
+const LARGEST_QUEUE: usize = 64 << 20;
+
+/// How much memory an item takes, roughly.
+pub trait Weigh {
+    fn weight(&self) -> usize {
+        0
+    }
+}
+
+/// How a job goes: its returns are in the store anyway.
+impl Weigh for halite_client::Progress {}
+
+impl Weigh for Arc<Fired> {
+    fn weight(&self) -> usize {
+        // The bytes, and about as much again for the data.
+        self.bytes.len() * 2 + 200
+    }
+}
+
 /// A bounded queue with one reader: full means that the newest are counted, not kept.
 #[derive(Debug)]
 pub struct Queue<T> {
@@ -49,13 +69,14 @@ pub struct Queue<T> {
 #[derive(Debug)]
 struct State<T> {
     items: VecDeque<T>,
+    weight: usize,
     missed: u64,
     closed: bool,
 }
 
-impl<T> Queue<T> {
+impl<T: Weigh> Queue<T> {
     pub fn new(limit: usize) -> Arc<Self> {
-        let state = State { items: VecDeque::new(), missed: 0, closed: false };
+        let state = State { items: VecDeque::new(), weight: 0, missed: 0, closed: false };
         Arc::new(Self { state: Mutex::new(state), arrived: Notify::new(), limit })
     }
 
@@ -66,9 +87,11 @@ impl<T> Queue<T> {
                 return;
             }
             // Once something was dropped, the gap comes first: order is kept.
-            if state.missed > 0 || state.items.len() >= self.limit {
+            let is_full = state.items.len() >= self.limit || state.weight > LARGEST_QUEUE;
+            if state.missed > 0 || is_full {
                 state.missed += 1;
             } else {
+                state.weight += item.weight();
                 state.items.push_back(item);
             }
         }
@@ -85,6 +108,7 @@ impl<T> Queue<T> {
     pub fn try_next(&self) -> Option<Item<T>> {
         let mut state = self.state.lock();
         if let Some(item) = state.items.pop_front() {
+            state.weight = state.weight.saturating_sub(item.weight());
             return Some(Item::One(item));
         }
         match std::mem::take(&mut state.missed) {

@@ -98,7 +98,7 @@ async fn publish_now(master: &TestMaster) -> (String, Vec<String>) {
     let published = with_client(master, |client| {
         let mut job = Job::new("*", "glob", "test.ping");
         job.follow = false;
-        client.publish(&job).unwrap().0
+        client.publish(&job).expect("it is published").0
     })
     .await;
     let connected = published.connected.iter().map(ToString::to_string).collect();
@@ -116,8 +116,10 @@ async fn a_job_reaches_a_minion_in_every_phase_of_its_start() {
     assert_eq!(connected, ["new"]);
     jids.push(jid);
     minion.subscribe();
-    until("it is subscribed", || master.master().hub.peers().iter().any(|p| p.is_subscribed()))
-        .await;
+    until("it is subscribed", || {
+        master.master().hub.peers().iter().any(halite_transport::Peer::is_subscribed)
+    })
+    .await;
     assert!(!master.master().hub.is_connected("new"), "its connection has no name yet");
     let (jid, connected) = publish_now(&master).await;
     assert_eq!(connected, ["new"]);

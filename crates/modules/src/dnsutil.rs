@@ -142,8 +142,7 @@ pub fn hosts_remove(
         }
         let mut words = line.split_whitespace();
         let address = words.next().unwrap_or_default();
-        let left: Vec<&str> =
-            words.filter(|word| !names.iter().any(|name| name == word)).collect();
+        let left: Vec<&str> = words.filter(|word| !names.iter().any(|name| name == word)).collect();
         // An address alone says nothing.
         if !left.is_empty() {
             new += &format!("{address} {}\n", left.join(" "));

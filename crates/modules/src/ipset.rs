@@ -259,9 +259,12 @@ pub fn add(
     let (known, header) = members(cx, &name)?;
     let takes = |what: &str| header.split_whitespace().any(|word| word == what);
     let mut words: Vec<String> = entry.split_whitespace().map(str::to_owned).collect();
-    for (option, needs) in
-        [("comment", "comment"), ("timeout", "timeout"), ("packets", "counters"), ("bytes", "counters")]
-    {
+    for (option, needs) in [
+        ("comment", "comment"),
+        ("timeout", "timeout"),
+        ("packets", "counters"),
+        ("bytes", "counters"),
+    ] {
         let Some(value) = kwargs.kwargs.get(option).filter(Value::truthy) else { continue };
         if !takes(needs) && option == "comment" {
             return Ok(format!("Error: Set {name} not created with comment option").into());

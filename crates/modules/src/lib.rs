@@ -15,6 +15,7 @@ pub mod apache;
 pub mod archive;
 pub mod at;
 pub mod beacons;
+pub mod bridge;
 pub mod cmd;
 pub mod config;
 pub mod cp;
@@ -45,9 +46,11 @@ pub mod ip;
 pub mod ipset;
 pub mod iptables;
 pub mod jinja;
+pub mod key;
 pub mod keyboard;
 pub mod kmod;
 pub mod locale;
+pub mod locate;
 pub mod log;
 pub mod logrotate;
 pub mod lowpkg;
@@ -92,9 +95,11 @@ pub mod system;
 pub mod temp;
 pub mod test;
 pub mod timezone;
+pub mod udev;
 pub mod user;
 pub mod virtualenv;
 pub mod webutil;
+pub mod x509;
 pub mod xml;
 
 /// Every module of this crate.
@@ -106,6 +111,7 @@ pub static ALL: &[&Module] = &[
     &archive::MODULE,
     &at::MODULE,
     &beacons::MODULE,
+    &bridge::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
@@ -136,9 +142,11 @@ pub static ALL: &[&Module] = &[
     &ipset::MODULE,
     &iptables::MODULE,
     &jinja::MODULE,
+    &key::MODULE,
     &keyboard::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
+    &locate::MODULE,
     &log::MODULE,
     &logrotate::MODULE,
     &lowpkg::MODULE,
@@ -183,9 +191,11 @@ pub static ALL: &[&Module] = &[
     &temp::MODULE,
     &test::MODULE,
     &timezone::MODULE,
+    &udev::MODULE,
     &user::MODULE,
     &virtualenv::MODULE,
     &webutil::MODULE,
+    &x509::MODULE,
     &xml::MODULE,
 ];
 // gen:end

@@ -89,7 +89,8 @@ pub fn set(
     /// `file-hard-limit`.
     kwargs: Rest,
 ) -> Result<Value> {
-    let name = |key: &str| kwargs.kwargs.get(key).filter(Value::truthy).map(|name| name.to_string());
+    let name =
+        |key: &str| kwargs.kwargs.get(key).filter(Value::truthy).map(|name| name.to_string());
     let (option, heading, shown, name) = match (name("user"), name("group")) {
         (Some(user), _) => ("-u", "Users", "User", user),
         (None, Some(group)) => ("-g", "Groups", "Group", group),
@@ -108,7 +109,10 @@ pub fn set(
     words.push(device);
     let ran = plain(cx, words, Options::default())?;
     if !ran.ok() {
-        return Err(Error::failed(format!("Unable to set desired quota. Error follows: \n{}", ran.stderr)));
+        return Err(Error::failed(format!(
+            "Unable to set desired quota. Error follows: \n{}",
+            ran.stderr
+        )));
     }
     Ok(dict! { format!("{shown}: {name}") => now })
 }

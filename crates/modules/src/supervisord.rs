@@ -46,7 +46,8 @@ pub fn ctl(cx: &Cx, words: &[&str], place: &Place, query: bool) -> Result<Ran> {
         line.extend(["-c".to_owned(), file.to_owned()]);
     }
     line.extend(words.iter().map(|word| (*word).to_owned()));
-    let options = Options { query, ignore_retcode: query, runas: place.user.clone(), ..Options::default() };
+    let options =
+        Options { query, ignore_retcode: query, runas: place.user.clone(), ..Options::default() };
     plain(cx, line, options)
 }
 

@@ -396,9 +396,7 @@ impl State for Extracted {
             ));
         }
         if self.clean && self.clean_parent {
-            return Err(Error::failed(
-                "Only one of 'clean' and 'clean_parent' can be set to True",
-            ));
+            return Err(Error::failed("Only one of 'clean' and 'clean_parent' can be set to True"));
         }
         if let Some(path) = &self.if_missing
             && cx.host.exists(Path::new(path))?

@@ -69,6 +69,7 @@ pub mod quota;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
+pub mod rabbitmq_upstream;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
 pub mod raid;
@@ -87,6 +88,7 @@ pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod x509;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
@@ -152,6 +154,7 @@ pub static ALL: &[&StateModule] = &[
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
+    &rabbitmq_upstream::STATES,
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
     &raid::STATES,
@@ -170,5 +173,6 @@ pub static ALL: &[&StateModule] = &[
     &timezone::STATES,
     &user::STATES,
     &virtualenv::STATES,
+    &x509::STATES,
 ];
 // gen:end

@@ -49,7 +49,11 @@ fn shown(names: &[String]) -> String {
 
 impl Present {
     fn noted(&self, text: String, missing: &[String]) -> String {
-        if missing.is_empty() { text } else { format!("{text} Missing devices: {}", shown(missing)) }
+        if missing.is_empty() {
+            text
+        } else {
+            format!("{text} Missing devices: {}", shown(missing))
+        }
     }
 
     fn create(&self, cx: &Cx, test: bool) -> Result<String> {
@@ -123,10 +127,14 @@ impl State for Present {
         Ok(match &seen.work {
             Work::Nothing => Plan::nothing(self.noted(present, missing)),
             Work::Add(devices) => {
-                let would: String =
-                    devices.iter().map(|new| format!(" {new} will be added to {name}.\n")).collect();
-                let done: String =
-                    devices.iter().map(|new| format!(" Added new device {new} to {name}.\n")).collect();
+                let would: String = devices
+                    .iter()
+                    .map(|new| format!(" {new} will be added to {name}.\n"))
+                    .collect();
+                let done: String = devices
+                    .iter()
+                    .map(|new| format!(" Added new device {new} to {name}.\n"))
+                    .collect();
                 Plan::change("added", devices.clone())
                     .pending(format!("{present}{would}"))
                     .done(format!("{present}{done}"))

@@ -173,6 +173,71 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// Asks the master to end, and waits for it.
+    pub fn stop_master(&mut self) {
+        let Some(mut master) = self.master.take() else { return };
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(master.id()).expect("small"));
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        until("the master ends", || matches!(master.try_wait(), Ok(Some(_))));
+    }
+
+    /// Follows the master's events from now on.
+    pub fn follow(&self) -> Followed {
+        let path = self.machine.path("events.log");
+        let log = fs::File::create(&path).expect("a file");
+        let child = Command::new(halite())
+            .arg("run")
+            .arg("--config-dir")
+            .arg(self.config_dir())
+            .args(["state.event", "--out=quiet"])
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let followed = Followed { child, path };
+        // It has to listen before anything is expected of it.
+        until("events are followed", || {
+            self.run(&["event.send", "e2e/probe"]);
+            followed.text().contains("e2e/probe")
+        });
+        followed
+    }
+}
+
+/// Events as `salt-run state.event` prints them.
+pub struct Followed {
+    child: Child,
+    path: PathBuf,
+}
+
+impl Followed {
+    /// Returns what was printed so far.
+    pub fn text(&self) -> String {
+        fs::read_to_string(&self.path).unwrap_or_default()
+    }
+
+    /// Returns the tags that begin with a text, in order.
+    pub fn tags(&self, begin: &str) -> Vec<String> {
+        let text = self.text();
+        // The last line may not be complete.
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines
+            .filter_map(|line| line.split_once('\t'))
+            .filter(|(tag, _)| tag.starts_with(begin))
+            .map(|(tag, _)| tag.to_owned())
+            .collect()
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Drop for Fleet {
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -1,39 +1,19 @@
 //! What minions do of their own accord, with real daemons: beacons, the schedule, the mine, peers,
 //! returners.
 
-use std::{fs, process::Stdio};
+use std::fs;
 
-use halite_e2e::fleet::{Fleet, until};
+use halite_e2e::{
+    fleet::{Fleet, until},
+    root,
+};
 
 const ACCEPT: &str = "auto_accept: True";
 
-/// Follows the master's events in a file.
+/// Follows the master's events.
 fn follow(fleet: &Fleet) -> impl Fn() -> String + use<> {
-    let path = fleet.machine.path("events.log");
-    let log = fs::File::create(&path).expect("a file");
-    let mut command = std::process::Command::new(halite_e2e::halite());
-    command
-        .arg("run")
-        .arg("--config-dir")
-        .arg(fleet.config_dir())
-        .args(["state.event", "--out=quiet"])
-        .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(Stdio::null());
-    let child = Follower(command.spawn().expect("the program starts"));
-    move || {
-        let _ = &child;
-        fs::read_to_string(&path).unwrap_or_default()
-    }
-}
-
-struct Follower(std::process::Child);
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    let followed = fleet.follow();
+    move || followed.text()
 }
 
 #[test]
@@ -192,4 +172,123 @@ fn a_minion_without_a_master_keeps_its_schedule() {
         let kept = fleet.machine.read("alone.json").unwrap_or_default();
         kept.contains("from the pillar") && kept.contains("from the file")
     });
+}
+
+/// `requests` as the example uses it.
+const REQUESTS: &str = r#"
+import urllib.request
+
+
+class RequestException(Exception):
+    pass
+
+
+class Response:
+    def __init__(self, status):
+        self.status_code = status
+
+
+def get(url, timeout=None):
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
+            return Response(answer.status)
+    except OSError as error:
+        raise RequestException(str(error)) from None
+"#;
+
+/// What guides show: a beacon's event leads to a state on the minion that saw it.
+#[test]
+fn beacons_lead_to_states() {
+    let port = halite_e2e::free_port();
+    let mut fleet = Fleet::prepared(
+        "auto_accept: True\nreactor:\n  - 'salt/beacon/*/diskusage/*': [{root}/srv/reactor/alert.sls]\n\
+         \x20 - 'salt/beacon/*/inotify/*': [{root}/srv/reactor/alert.sls]\n\
+         \x20 - 'salt/beacon/*/app_latency/*': [{root}/srv/reactor/alert.sls]\n",
+    );
+    fleet.machine.write(
+        "srv/reactor/alert.sls",
+        "{% set kind = tag.split('/')[3] %}\nalert:\n  local.state.apply:\n    - tgt: {{ data['id'] }}\n\
+         \x20   - args:\n      - mods: alert\n      - queue: True\n      - pillar:\n          kind: {{ kind }}\n\
+         \x20         seen: {{ data | json | yaml_dquote }}\n",
+    );
+    let place = fleet.machine.path("alerts").display().to_string();
+    fleet.machine.write(
+        "srv/salt/alert.sls",
+        &format!(
+            "{place}/{{{{ pillar['kind'] }}}}:\n  file.managed:\n    - makedirs: True\n    \
+             - contents: {{{{ pillar['seen'] | yaml_dquote }}}}\n"
+        ),
+    );
+    let beacon = root().join("examples/python_app/salt/_beacons/app_latency.py");
+    let beacon = fs::read_to_string(beacon).expect("the example");
+    fleet.machine.write("srv/salt/_beacons/app_latency.py", &beacon);
+    fleet.machine.write("lib/requests.py", REQUESTS);
+    let python = fleet.machine.path("python");
+    let lib = fleet.machine.path("lib").display().to_string();
+    fleet.machine.write("python", &format!("#!/bin/sh\nPYTHONPATH={lib} exec python3 \"$@\"\n"));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&python, mode).expect("it is ours");
+    let watched = fleet.machine.path("watched.conf");
+    fleet.machine.write("watched.conf", "a\n");
+    fleet.start_master();
+    let config = format!(
+        "halite: {{python: {}}}\nbeacons:\n  inotify:\n    - files:\n        {}: {{mask: [modify]}}\n    \
+         - disable_during_state_run: True\n  diskusage:\n    - /: 0%\n    - interval: 1\n  app_latency:\n    \
+         - url: http://127.0.0.1:{port}/health\n      threshold_ms: 500\n      interval: 1\n",
+        python.display(),
+        watched.display()
+    );
+    fleet.minion("app1", &config);
+    let alert = |kind: &str| fleet.machine.read(&format!("alerts/{kind}")).unwrap_or_default();
+    until("a disk is told", || alert("diskusage").contains("diskusage"));
+    fleet.salt(&["app1", "saltutil.sync_beacons", "saltenv=base"]).code(0).says("app_latency");
+    until("the application that is not there is told", || {
+        let told = alert("app_latency");
+        told.contains("refused") && told.contains(&format!("127.0.0.1:{port}")) && told.contains("app1")
+    });
+    // A change while a state runs is not told: it is made until it is.
+    until("the changed file is told", || {
+        fleet.machine.write("watched.conf", "b\n");
+        alert("inotify").contains("watched.conf")
+    });
+}
+
+#[test]
+fn the_minions_own_bus_is_watched() {
+    let mut fleet = Fleet::new(ACCEPT);
+    fleet.minion("web1", "");
+    let folder = fleet.machine.path("minions/web1/var/run/salt/minion").display().to_string();
+    let sock_dir = format!("sock_dir={folder}");
+    let args = ["state.event", "own/*", "count=1", "node=minion", &sock_dir];
+    let mut watching = fleet.start_run(&args);
+    until("an event of the minion's own bus is printed", || {
+        fleet.call("web1", &["event.fire", "{\"n\": 1}", "own/tag"]).code(0);
+        matches!(watching.try_wait(), Ok(Some(_)))
+    });
+    let out = watching.wait_with_output().expect("it ended").stdout;
+    let out = String::from_utf8_lossy(&out).into_owned();
+    assert!(out.starts_with("own/tag\t{") && out.contains("\"n\": 1"), "{out}");
+    fleet.run(&["state.event", "node=syndic"]).code(1);
+}
+
+#[test]
+fn a_minion_begins_before_it_has_a_master() {
+    let mut fleet = Fleet::prepared(ACCEPT);
+    let returns = fleet.machine.path("early.json").display().to_string();
+    let config = format!(
+        "scheduler_before_connect: True\nbeacons_before_connect: True\nrawfile_json.filename: {returns}\n\
+         schedule: {{early: {{function: test.arg, args: [early bird], seconds: 3600, returner: rawfile_json}}}}\n\
+         beacons:\n  memusage:\n    - percent: 0%\n    - interval: 1\n"
+    );
+    fleet.start_minion("web1", &config);
+    until("the job ran without a master", || {
+        fleet.machine.read("early.json").unwrap_or_default().contains("early bird")
+    });
+    fleet.start_master();
+    let events = follow(&fleet);
+    fleet.wait_for("web1");
+    until("the master gets what was returned before it was there", || {
+        fleet.run(&["jobs.list_jobs", "--out=json"]).out.contains("early bird")
+    });
+    until("the beacons tell the master, too", || events().contains("salt/beacon/web1/memusage/"));
 }

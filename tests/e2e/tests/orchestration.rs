@@ -249,3 +249,167 @@ fn the_master_dies_again_and_again() {
     });
     assert_eq!(fleet.machine.read("trace").unwrap_or_default(), "0\n1\n2\n3\n4\n5\n");
 }
+
+/// A rolling update as guides show it.
+const ROLLING: &str = "\
+{% set batch_size = salt['pillar.get']('update:batch_size', '25%') %}
+{% set target = salt['pillar.get']('update:target', 'web*') %}
+
+stage_1_update:
+  salt.state:
+    - tgt: {{ target }}
+    - tgt_type: compound
+    - batch: {{ batch_size }}
+    - sls:
+      - updates.system
+      - updates.application
+    - fail_minions: 5%
+
+stage_1_verify:
+  salt.function:
+    - name: cmd.run
+    - tgt: {{ target }}
+    - arg:
+      - HEALTH
+    - require:
+      - salt: stage_1_update
+
+stage_2_update:
+  salt.state:
+    - tgt: {{ target }}
+    - tgt_type: compound
+    - batch: {{ batch_size }}
+    - subset: 2  # Second batch
+    - sls:
+      - updates.system
+      - updates.application
+    - require:
+      - salt: stage_1_verify
+
+final_verification:
+  salt.runner:
+    - name: custom.verify_cluster_health
+    - require:
+      - salt: stage_2_update
+";
+
+/// A deployment as another guide shows it.
+const DEPLOY: &str = "\
+remove_from_lb:
+  salt.function:
+    - name: cmd.run
+    - tgt: 'G@role:loadbalancer'
+    - tgt_type: compound
+    - arg:
+      - 'echo disable web1 >> TRACE'
+
+deploy_app:
+  salt.state:
+    - tgt: 'web1'
+    - sls:
+      - app.deploy
+    - require:
+      - salt: remove_from_lb
+
+run_smoke_tests:
+  salt.function:
+    - name: cmd.run
+    - tgt: 'web1'
+    - arg:
+      - 'SMOKE'
+    - require:
+      - salt: deploy_app
+
+add_to_lb:
+  salt.function:
+    - name: cmd.run
+    - tgt: 'G@role:loadbalancer'
+    - tgt_type: compound
+    - arg:
+      - 'echo enable web1 >> TRACE'
+    - require:
+      - salt: run_smoke_tests
+";
+
+#[test]
+fn updates_and_deployments_of_guides() {
+    let mut fleet = Fleet::new("auto_accept: True\ntimeout: 20\ngather_job_timeout: 10\n");
+    fleet.machine.write(
+        "var/cache/salt/master/extmods/runners/custom.py",
+        "def verify_cluster_health():\n    up = __salt__['manage.up']()\n    return {'healthy': len(up) == 4, 'up': sorted(up)}\n",
+    );
+    let trace = fleet.machine.path("trace").display().to_string();
+    for sls in ["system", "application"] {
+        fleet.machine.write(
+            &format!("srv/salt/updates/{sls}.sls"),
+            &format!("{sls}:\n  cmd.run:\n    - name: echo {sls} {{{{ grains['id'] }}}} >> {trace}\n"),
+        );
+    }
+    fleet.machine.write("srv/salt/app/deploy.sls", "app:\n  test.succeed_with_changes: []\n");
+    for id in ["web1", "web2", "web3"] {
+        fleet.start_minion(id, "");
+    }
+    fleet.minion("lb1", "grains: {role: loadbalancer}");
+    ["web1", "web2", "web3"].iter().for_each(|id| fleet.wait_for(id));
+
+    let (code, steps) = orchestrate(&fleet, &ROLLING.replace("HEALTH", "/bin/true"), &[]);
+    let results: Vec<&str> = steps.iter().map(|(_, result, _)| result.as_str()).collect();
+    assert_eq!((code, results), (0, vec!["True"; 4]), "{steps:?}\n{}", fleet.log());
+    let done = fleet.machine.read("trace").unwrap_or_default();
+    // All three in the first stage, two of them in the second, each with both files.
+    assert_eq!(done.lines().count(), 10, "{done}");
+    for id in ["web1", "web2", "web3"] {
+        let own: Vec<&str> = done.lines().filter(|line| line.ends_with(id)).collect();
+        assert!(own.len() == 2 || own.len() == 4, "{done}");
+        assert!(own.starts_with(&[&*format!("system {id}"), &*format!("application {id}")]));
+    }
+    // A failed check ends it there.
+    let (code, steps) = orchestrate(&fleet, &ROLLING.replace("HEALTH", "/bin/false"), &[]);
+    let results: Vec<&str> = steps.iter().map(|(_, result, _)| result.as_str()).collect();
+    assert_eq!((code, results), (1, vec!["True", "False", "False", "False"]), "{steps:?}");
+
+    fleet.machine.write("trace", "");
+    let deploy = DEPLOY.replace("TRACE", &trace);
+    let (code, _) = orchestrate(&fleet, &deploy.replace("SMOKE", "true"), &[]);
+    assert_eq!(code, 0);
+    assert_eq!(fleet.machine.read("trace").unwrap_or_default(), "disable web1\nenable web1\n");
+    let (code, steps) = orchestrate(&fleet, &deploy.replace("SMOKE", "false"), &[]);
+    let results: Vec<&str> = steps.iter().map(|(_, result, _)| result.as_str()).collect();
+    assert_eq!((code, results), (1, vec!["True", "True", "False", "False"]), "{steps:?}");
+    let trace = fleet.machine.read("trace").unwrap_or_default();
+    assert_eq!(trace, "disable web1\nenable web1\ndisable web1\n", "it stays out of the balancer");
+}
+
+/// Opens what is encrypted, as a user's own renderer would.
+const OPENS: &str = "
+def render(data, saltenv='base', sls='', argline='', **kwargs):
+    return {key: value[::-1] if isinstance(value, str) else value for key, value in data.items()}
+";
+
+#[test]
+fn pillar_of_another_environment_and_encrypted() {
+    let mut fleet = Fleet::prepared("");
+    let root = fleet.machine.path("").display().to_string();
+    let roots = format!("pillar_roots: {{base: [{root}/srv/pillar], aws: [{root}/srv/pillar-aws]}}\n");
+    fleet.machine.write("etc/salt/master.d/pillar.conf", &roots);
+    fleet.start_master();
+    fleet.machine.write("srv/pillar/top.sls", "base: {'*': [p]}\n");
+    fleet.machine.write("srv/pillar/p.sls", "near: home\n");
+    fleet.machine.write("srv/pillar-aws/top.sls", "aws: {'*': [p]}\n");
+    fleet.machine.write("srv/pillar-aws/p.sls", "far: away\n");
+    fleet.machine.write("var/cache/salt/master/extmods/renderers/opens.py", OPENS);
+    let text = "x:\n  test.configurable_test_state:\n    - changes: False\n    - result: True\n    \
+                - comment: \"{{ pillar.get('near') }} {{ pillar.get('far') }} {{ pillar.get('secret') }}\"\n";
+    let comment = |more: &[&str]| {
+        let (code, steps) = orchestrate(&fleet, text, more);
+        assert_eq!(code, 0, "{steps:?}");
+        steps.first().map(|(_, _, comment)| comment.clone()).unwrap_or_default()
+    };
+    assert_eq!(comment(&[]), "home away None", "all environments");
+    assert_eq!(comment(&["pillarenv=aws"]), "None away None");
+    assert_eq!(comment(&["pillar={\"secret\": \"nepo\"}", "pillar_enc=opens"]), "home away open");
+    fleet
+        .run(&["state.orchestrate", "orch.x", "pillar={\"a\": 1}", "pillar_enc=no_such"])
+        .code(1)
+        .says("Failed to decrypt pillar override");
+}

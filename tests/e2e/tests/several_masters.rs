@@ -116,3 +116,43 @@ fn states_at_start() {
         ["state.highstate", "state.sls", "state.top"].iter().all(|fun| jobs.contains(fun))
     });
 }
+
+#[test]
+fn the_schedule_runs_once_for_all_masters() {
+    let job = "schedule: {only: {function: cmd.run, args: ['echo ran >> RAN'], seconds: 3600}}\n";
+    let (mut first, mut second) = {
+        let mut first = Site::new(Make::Ours, "");
+        let second = Site::new(Make::Ours, "");
+        first.start_master();
+        let masters = format!("master: ['127.0.0.1:{}', '127.0.0.1:{}']", first.ret, second.ret);
+        let ran = first.path("ran").display().to_string();
+        let more = format!("{masters}\n{}", job.replace("RAN", &ran));
+        first.configure("one", &more);
+        (first, second)
+    };
+    // Both masters know the key before the minion comes: it has them at the same time.
+    first.start_minion("one", Make::Ours);
+    first.accept(&["one"]);
+    let (from, to) = (first.path("master/etc/salt/pki"), second.path("master/etc/salt"));
+    std::fs::create_dir_all(&to).expect("a folder");
+    let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.expect("cp is there").success());
+    second.start_master();
+    first.answer(&["one"]);
+    second.answer(&["one"]);
+    until("the job has run", || first.read("ran").contains("ran"));
+    let kept = |site: &Site| {
+        let jobs = site.run("salt-run", &["jobs.list_jobs", "--out=json"]).out;
+        jobs.matches("echo ran >>").count()
+    };
+    until("its return is kept", || kept(&first) + kept(&second) > 0);
+    // A second start of the minion, with both masters there from the first moment.
+    first.kill("one");
+    first.start_minion("one", Make::Ours);
+    until("it has run again", || first.read("ran").lines().count() > 1);
+    first.answer(&["one"]);
+    second.answer(&["one"]);
+    until("both returns are kept", || kept(&first) + kept(&second) > 1);
+    assert_eq!(first.read("ran").lines().count(), 2, "{}", first.read("one.log"));
+    assert_eq!(kept(&first) + kept(&second), 2);
+}

@@ -99,15 +99,11 @@ pub fn run(
         let mut returned = Vec::new();
         for one in news {
             match one {
-                News::Returned { id, load } => {
-                    if batch.take(&id, &load) {
-                        returned.push((id, load));
-                    }
+                News::Returned { id, load } if batch.take(&id, &load) => {
+                    returned.push((id, load));
                 }
-                News::Missing { id, .. } => {
-                    if batch.give_up(&id) {
-                        screen.say(&format!("Minion '{id}' failed to respond to job sent\n"));
-                    }
+                News::Missing { id, .. } if batch.give_up(&id) => {
+                    screen.say(&format!("Minion '{id}' failed to respond to job sent\n"));
                 }
                 _ => {}
             }

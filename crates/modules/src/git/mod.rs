@@ -1157,7 +1157,12 @@ pub fn merge_base(
     output_encoding: Option<String>,
 ) -> Result<Value> {
     let _ = (password, ignore_retcode, output_encoding);
-    let git = Git { before: options(&git_opts)?, cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
+    let git = Git {
+        before: options(&git_opts)?,
+        cwd: Some(here(cx, &cwd, user.as_ref())?),
+        user,
+        ..Git::default()
+    };
     let mut line = words(&["merge-base"]);
     line.extend(options(&opts)?);
     for (wanted, word) in

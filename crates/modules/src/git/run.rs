@@ -76,7 +76,8 @@ impl Git {
     }
 
     fn command(&self, words: &[String], looks: bool, merged: bool) -> Command {
-        let line = std::iter::once("git".to_owned()).chain(self.before.iter().chain(words).cloned());
+        let line =
+            std::iter::once("git".to_owned()).chain(self.before.iter().chain(words).cloned());
         let mut command = Command::line(line).env("GIT_TERMINAL_PROMPT", "0");
         command.cwd.clone_from(&self.cwd);
         command.user.clone_from(&self.user);

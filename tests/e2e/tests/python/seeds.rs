@@ -72,7 +72,9 @@ fn a_blue_green_switch() {
     ran.code(0).says("Successfully switched from green to blue");
     let read = |path: &str| machine.read(path).unwrap_or_default();
     assert_eq!(read("ns/etc/active_env").trim(), "blue");
-    assert!(read("ns/etc/nginx/conf.d/upstream.conf").contains(&format!("server 127.0.0.1:{port};")));
+    assert!(
+        read("ns/etc/nginx/conf.d/upstream.conf").contains(&format!("server 127.0.0.1:{port};"))
+    );
     assert_eq!(read("ns/opt/compose.log"), "v2 -f /opt/shop/blue/docker-compose.yml up -d\n");
     assert!(read("ns/opt/nginx.log").contains("reload"), "{}", read("ns/opt/nginx.log"));
 }
