@@ -293,6 +293,9 @@ pub fn confirm(
     Ok(expr.matches(minion))
 }
 
+/// A matcher of the user's own: a kind of target and the target; `None` where it knows no such kind.
+pub type Custom = dyn Fn(&str, &Value) -> Option<bool>;
+
 /// What a top file is matched for.
 pub struct Matching<'a> {
     /// Only this environment, if one is set.
@@ -300,7 +303,7 @@ pub struct Matching<'a> {
     pub minion: Minion<'a>,
     pub nodegroups: Option<&'a Dict>,
     /// Users' own matchers: are asked first, with the kind of match and the target.
-    pub custom: Option<&'a dyn Fn(&str, &Value) -> Option<bool>>,
+    pub custom: Option<&'a Custom>,
     /// Is told of every target that cannot be understood; such a line matches nothing.
     pub on_error: &'a mut dyn FnMut(&Value, Error),
 }
