@@ -229,10 +229,7 @@ pub fn free_slave(
     connection: Rest,
 ) -> Result<String> {
     let conn = Conn::of(cx, &connection);
-    let table = match conn.ask(cx, "SHOW SLAVE STATUS")? {
-        Ok(table) => table,
-        Err(_) => return Ok(String::new()),
-    };
+    let Ok(table) = conn.ask(cx, "SHOW SLAVE STATUS")? else { return Ok(String::new()) };
     let master = table.dicts().first().map(|row| text_of(row, "Master_Host"));
     // differs: Salt breaks on a server that is no replica.
     if master.is_none_or(|master| master.is_empty()) {
