@@ -99,6 +99,7 @@ pub mod udev;
 pub mod user;
 pub mod virtualenv;
 pub mod webutil;
+pub mod x509;
 pub mod xml;
 
 /// Every module of this crate.
@@ -194,6 +195,7 @@ pub static ALL: &[&Module] = &[
     &user::MODULE,
     &virtualenv::MODULE,
     &webutil::MODULE,
+    &x509::MODULE,
     &xml::MODULE,
 ];
 // gen:end

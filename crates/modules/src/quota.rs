@@ -137,7 +137,7 @@ pub fn warn(cx: &Cx) -> Result<Value> {
 pub fn stats(cx: &Cx) -> Result<Dict> {
     let text = run(cx, &["quotastats"], true)?.stdout;
     let pairs = text.lines().filter_map(|line| line.split_once(": "));
-    Ok(pairs.map(|(key, value)| (key, value)).collect())
+    Ok(pairs.collect())
 }
 
 /// Turn the limits of a file system on.

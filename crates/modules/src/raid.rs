@@ -271,7 +271,7 @@ pub fn examine(
     let _ = quiet;
     let text = run(cx, &["-Y", "-E", &device], true)?.stdout;
     let pairs = text.lines().filter_map(|line| line.split_once('='));
-    Ok(pairs.map(|(key, value)| (key, value)).collect())
+    Ok(pairs.collect())
 }
 
 /// Add a member to an array.

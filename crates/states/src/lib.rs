@@ -88,6 +88,7 @@ pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod x509;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
@@ -172,5 +173,6 @@ pub static ALL: &[&StateModule] = &[
     &timezone::STATES,
     &user::STATES,
     &virtualenv::STATES,
+    &x509::STATES,
 ];
 // gen:end
