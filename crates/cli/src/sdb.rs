@@ -13,7 +13,8 @@ const SCHEME: &str = "sdb://";
 
 /// Replaces every such value.
 pub(crate) fn resolve(opts: &Opts) {
-    let wanted: Vec<_> = opts.values().entries().into_iter().filter(|(_, value)| is_one(value)).collect();
+    let wanted: Vec<_> =
+        opts.values().entries().into_iter().filter(|(_, value)| is_one(value)).collect();
     if wanted.is_empty() {
         return;
     }

@@ -58,13 +58,7 @@ pub trait States: Send + Sync {
 
     /// Joins a chunk with others of its group by a user's own `mod_aggregate`, which may change the
     /// others; `None` where the module has none.
-    fn aggregate_users(
-        &self,
-        cx: &Cx,
-        low: &Dict,
-        group: &[Dict],
-        running: &Dict,
-    ) -> Option<Dict> {
+    fn aggregate_users(&self, cx: &Cx, low: &Dict, group: &[Dict], running: &Dict) -> Option<Dict> {
         let _ = (cx, low, group, running);
         None
     }

@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
         if !is_joined(low) {
             let open = |other: &Low| tag(other) == own || !self.running.contains_key(&tag(other));
             let open: Vec<Low> = group.iter().filter(|other| open(other)).cloned().collect();
-            let running: Dict = self.running.iter().map(|(tag, ret)| (tag, ret)).collect();
+            let running: Dict = self.running.iter().collect();
             low.insert("__agg__", true);
             if let Some(joined) = self.states.aggregate_users(&self.cx, low, &open, &running) {
                 return joined;

@@ -186,7 +186,9 @@ fn external_nodes(cx: &Cx, command: &str, id: &str) -> Result<Dict> {
     let environment = data.get("environment").filter(Value::truthy);
     let environment = environment.map_or_else(|| "base".into(), |name| name.to_str());
     let classes = match data.get("classes") {
-        Some(Value::Dict(classes)) => classes.keys().iter().map(|name| Value::from(name.to_str())).collect(),
+        Some(Value::Dict(classes)) => {
+            classes.keys().iter().map(|name| Value::from(name.to_str())).collect()
+        }
         Some(list) => list.items_of_sequence().unwrap_or_default(),
         None => return Ok(Dict::new()),
     };

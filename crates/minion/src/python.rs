@@ -633,13 +633,7 @@ impl States for AllStates {
         matches!(users, Found::Function) || self.aggregate(module).is_some()
     }
 
-    fn aggregate_users(
-        &self,
-        cx: &Cx,
-        low: &Dict,
-        group: &[Dict],
-        running: &Dict,
-    ) -> Option<Dict> {
+    fn aggregate_users(&self, cx: &Cx, low: &Dict, group: &[Dict], running: &Dict) -> Option<Dict> {
         let module = low.get("state")?.to_str();
         match self.python.find(cx, "states", &format!("{module}.mod_aggregate")) {
             Found::Function => self.python.aggregate(cx, &module, low, group, running),

@@ -73,7 +73,8 @@ pub fn get(
         if strict && uri.starts_with("sdb://") {
             let profile = uri.trim_start_matches("sdb://");
             let profile = profile.split(['/', '?']).next().unwrap_or_default();
-            let text = format!("SDB profile \"{profile}\" wasnt found in the minion configuration.");
+            let text =
+                format!("SDB profile \"{profile}\" wasnt found in the minion configuration.");
             return Err(Error::invalid(text));
         }
         return Ok(uri.into());

@@ -293,6 +293,9 @@ pub fn confirm(
     Ok(expr.matches(minion))
 }
 
+/// Says whether a minion is meant, given the kind of match and the target; `None`: it does not know.
+pub type Matcher<'a> = dyn Fn(&str, &Value) -> Option<bool> + 'a;
+
 /// What a top file is matched for.
 pub struct Matching<'a> {
     /// Only this environment, if one is set.
@@ -300,7 +303,7 @@ pub struct Matching<'a> {
     pub minion: Minion<'a>,
     pub nodegroups: Option<&'a Dict>,
     /// Users' own matchers: are asked first, with the kind of match and the target.
-    pub custom: Option<&'a dyn Fn(&str, &Value) -> Option<bool>>,
+    pub custom: Option<&'a Matcher<'a>>,
     /// Is told of every target that cannot be understood; such a line matches nothing.
     pub on_error: &'a mut dyn FnMut(&Value, Error),
 }
@@ -309,7 +312,8 @@ impl Matching<'_> {
     fn confirms(&mut self, target: &Value, entries: &[Value]) -> bool {
         if let Some(custom) = self.custom {
             let named = entries.iter().rev().find_map(|entry| entry.get("match"));
-            let kind = named.map_or_else(|| TargetType::Compound.name().into(), |name| name.to_str());
+            let kind =
+                named.map_or_else(|| TargetType::Compound.name().into(), |name| name.to_str());
             if let Some(answer) = custom(&kind, target) {
                 return answer;
             }
@@ -562,6 +566,7 @@ mod tests {
         let envs = ["base".to_owned(), "dev".to_owned()];
         let mut on_error = |target: &Value, error: Error| panic!("{target}: {error}");
         let mut matching = Matching {
+            custom: None,
             env: None,
             minion: minion("web1"),
             nodegroups: None,
@@ -587,6 +592,7 @@ mod tests {
         let merged = merge_pillar(&vec![("base".into(), vec![file])]).expect("well formed");
         let mut on_error = |_: &Value, _: Error| {};
         let mut matching = Matching {
+            custom: None,
             env: None,
             minion: minion("web1"),
             nodegroups: None,

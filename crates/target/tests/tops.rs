@@ -47,6 +47,7 @@ fn genuine_answers() {
         let saltenv = case.get_str("saltenv");
         let mut on_error = |_: &Value, _: Error| {};
         let mut matching = Matching {
+            custom: None,
             env: saltenv.as_deref(),
             minion,
             nodegroups: groups.as_dict(),

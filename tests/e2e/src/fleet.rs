@@ -242,7 +242,8 @@ impl Drop for Followed {
 impl Drop for Fleet {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let names = std::iter::once("master").chain(self.minions.iter().map(|(id, _)| id.as_str()));
+            let names =
+                std::iter::once("master").chain(self.minions.iter().map(|(id, _)| id.as_str()));
             for name in names {
                 let log = self.machine.read(&format!("{name}.log")).unwrap_or_default();
                 let lines: Vec<&str> = log.lines().collect();

@@ -244,7 +244,9 @@ fn beacons_lead_to_states() {
     fleet.salt(&["app1", "saltutil.sync_beacons", "saltenv=base"]).code(0).says("app_latency");
     until("the application that is not there is told", || {
         let told = alert("app_latency");
-        told.contains("refused") && told.contains(&format!("127.0.0.1:{port}")) && told.contains("app1")
+        told.contains("refused")
+            && told.contains(&format!("127.0.0.1:{port}"))
+            && told.contains("app1")
     });
     // A change while a state runs is not told: it is made until it is.
     until("the changed file is told", || {

@@ -342,7 +342,9 @@ fn updates_and_deployments_of_guides() {
     for sls in ["system", "application"] {
         fleet.machine.write(
             &format!("srv/salt/updates/{sls}.sls"),
-            &format!("{sls}:\n  cmd.run:\n    - name: echo {sls} {{{{ grains['id'] }}}} >> {trace}\n"),
+            &format!(
+                "{sls}:\n  cmd.run:\n    - name: echo {sls} {{{{ grains['id'] }}}} >> {trace}\n"
+            ),
         );
     }
     fleet.machine.write("srv/salt/app/deploy.sls", "app:\n  test.succeed_with_changes: []\n");
@@ -390,7 +392,8 @@ def render(data, saltenv='base', sls='', argline='', **kwargs):
 fn pillar_of_another_environment_and_encrypted() {
     let mut fleet = Fleet::prepared("");
     let root = fleet.machine.path("").display().to_string();
-    let roots = format!("pillar_roots: {{base: [{root}/srv/pillar], aws: [{root}/srv/pillar-aws]}}\n");
+    let roots =
+        format!("pillar_roots: {{base: [{root}/srv/pillar], aws: [{root}/srv/pillar-aws]}}\n");
     fleet.machine.write("etc/salt/master.d/pillar.conf", &roots);
     fleet.start_master();
     fleet.machine.write("srv/pillar/top.sls", "base: {'*': [p]}\n");

@@ -290,7 +290,9 @@ fn the_reactor_of_guides() {
     // This machine need not have nginx: what is called is what counts.
     let notes = fleet.machine.path("notes").display().to_string();
     let module = |name: &str, function: &str| {
-        format!("def {function}(*args, **kwargs):\n    with open({notes:?}, 'a') as f:\n        f.write('{name}.{function} ' + ' | '.join(args) + '\\n')\n    return True\n")
+        format!(
+            "def {function}(*args, **kwargs):\n    with open({notes:?}, 'a') as f:\n        f.write('{name}.{function} ' + ' | '.join(args) + '\\n')\n    return True\n"
+        )
     };
     fleet.machine.write("srv/salt/_modules/service.py", &module("service", "restart"));
     fleet.machine.write("srv/salt/_modules/notes.py", &module("notes", "send_msg"));
@@ -316,7 +318,9 @@ fn the_reactor_of_guides() {
     until("nginx is restarted, and somebody is told", || {
         let notes = fleet.machine.read("notes").unwrap_or_default();
         notes.contains("service.restart nginx")
-            && notes.contains("notes.send_msg ops@example.com | Nginx restarted on web01 | Nginx service")
+            && notes.contains(
+                "notes.send_msg ops@example.com | Nginx restarted on web01 | Nginx service",
+            )
     });
     fleet.run(&["event.send", "salt/cloud/new1/creating", "{\"name\": \"new1\"}"]).code(0);
     until("a machine of a cloud", || followed.tags("seen/").contains(&"seen/new1".to_owned()));
@@ -383,7 +387,9 @@ fn the_hook_speaks_tls() {
             && followed.text().contains("\"n\": 7")
     });
     // Plain text gets no answer, and does no harm.
-    assert!(!self::post(port, "/hook/build/done", "X-Auth-Token: secret\r\n", "{}").contains("200"));
+    assert!(
+        !self::post(port, "/hook/build/done", "X-Auth-Token: secret\r\n", "{}").contains("200")
+    );
     let ran = fleet.machine.run(&mut post).code(0);
     assert!(ran.out.starts_with("200"), "{ran:?}");
 }
@@ -416,7 +422,8 @@ fn a_reader_that_does_not_read_changes_nothing_for_others() {
     };
     // All listen once each has seen something.
     let soon = || Some(Instant::now() + Duration::from_secs(60));
-    let next = |client: &mut Client, stream| match client.event(stream, soon()).expect("connected") {
+    let next = |client: &mut Client, stream| match client.event(stream, soon()).expect("connected")
+    {
         Some(EventItem::Event { data, .. }) => data.get("n").and_then(|n| n.as_int()),
         Some(EventItem::Gap { missed }) => Some(-i64::try_from(missed).unwrap_or(i64::MAX)),
         None => None,
@@ -424,7 +431,9 @@ fn a_reader_that_does_not_read_changes_nothing_for_others() {
     for (client, stream) in &mut readers {
         until("it listens", || {
             fire(&mut firing, 0);
-            client.event(*stream, Some(Instant::now() + Duration::from_millis(100))).is_ok_and(|seen| seen.is_some())
+            client
+                .event(*stream, Some(Instant::now() + Duration::from_millis(100)))
+                .is_ok_and(|seen| seen.is_some())
         });
     }
     // More than the slow one's sockets and queue hold; the others read along.
@@ -436,8 +445,12 @@ fn a_reader_that_does_not_read_changes_nothing_for_others() {
                 let mut expected = 1;
                 while expected <= MANY {
                     let seen = match client.event(stream, soon()).expect("connected") {
-                        Some(EventItem::Event { data, .. }) => data.get("n").and_then(|n| n.as_int()),
-                        Some(EventItem::Gap { missed }) => panic!("a gap of {missed} at {expected}"),
+                        Some(EventItem::Event { data, .. }) => {
+                            data.get("n").and_then(|n| n.as_int())
+                        }
+                        Some(EventItem::Gap { missed }) => {
+                            panic!("a gap of {missed} at {expected}")
+                        }
                         None => panic!("nothing after {expected}"),
                     };
                     if seen != Some(0) {

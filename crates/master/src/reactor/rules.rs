@@ -265,7 +265,8 @@ impl Rule {
             return true;
         }
         let at = value.get("at").and_then(|at| at.as_float());
-        let age = at.map(|at| (wall - at).max(0.0)).and_then(|age| Duration::try_from_secs_f64(age).ok());
+        let age =
+            at.map(|at| (wall - at).max(0.0)).and_then(|age| Duration::try_from_secs_f64(age).ok());
         let (Some(age), Some(Value::Dict(data))) = (age, value.get("data")) else { return false };
         let Some(at) = now.checked_sub(age).filter(|_| age <= self.within) else { return false };
         let own = memory.entry(key.into()).or_default();

@@ -86,8 +86,10 @@ fn values_kept_by_a_users_driver() {
     machine.call(&["sdb.get", "sdb://nobody/x", "strict=True"]).code(1);
 }
 
-const COLOR: &str = "def match(tgt, opts=None, minion_id=None):\n    return tgt == __opts__['color']\n";
-const GRAIN: &str = "def match(tgt, delimiter=':', opts=None, minion_id=None):\n    return tgt == 'magic:yes'\n";
+const COLOR: &str =
+    "def match(tgt, opts=None, minion_id=None):\n    return tgt == __opts__['color']\n";
+const GRAIN: &str =
+    "def match(tgt, delimiter=':', opts=None, minion_id=None):\n    return tgt == 'magic:yes'\n";
 const TOPS: &str = r#"
 def top(**kwargs):
     if kwargs["opts"]["id"] == "stranger":
@@ -211,7 +213,8 @@ external_auth:
     site.write("srv/salt/_matchers/list_match.py", list);
     site.write("srv/salt/_engines/ticker.py", ENGINE);
     site.start_master();
-    let engines = format!("color: red\nengines: [{{ticker: {{folder: {folder}, tag: own/minion}}}}]\n");
+    let engines =
+        format!("color: red\nengines: [{{ticker: {{folder: {folder}, tag: own/minion}}}}]\n");
     site.minion("m1", Make::Ours, &engines);
     site.minion("m2", Make::Ours, "color: blue\n");
     site.answer(&["m1", "m2"]);
@@ -223,9 +226,7 @@ fn what_a_master_and_its_minions_call() {
     let mut site = site();
     // Engines: of the master, several of one file, one that ends, one that listens.
     until("the master's engine runs", || site.read("own_master").contains("begun"));
-    until("an engine that ends is started again", || {
-        site.read("own_second").lines().count() > 2
-    });
+    until("an engine that ends is started again", || site.read("own_second").lines().count() > 2);
     until("the log says why", || site.read("master.log").contains("an engine may fail"));
     until("one that is not there is named", || {
         site.read("master.log").contains("'nowhere.start' is not available")
@@ -301,9 +302,8 @@ fn states_of_a_user_are_joined() {
     sync(&machine);
     let ran = machine.call(&["state.apply", "t", "--out=json"]).code(0);
     let found: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
-    let comment = |id: &str| {
-        found["local"][format!("crate_|-{id}_|-n{id}_|-filled")]["comment"].clone()
-    };
+    let comment =
+        |id: &str| found["local"][format!("crate_|-{id}_|-n{id}_|-filled")]["comment"].clone();
     assert_eq!(
         [comment("one"), comment("two"), comment("three")],
         ["['ntwo']", "None", "None"],

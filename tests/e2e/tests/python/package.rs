@@ -155,7 +155,11 @@ fn the_same_answers_as_genuine() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let missing = |answer: &&Value| answer.as_str().is_some_and(|text| text.starts_with("missing"));
-    let missing: Vec<_> =
-        CALLS.iter().zip(&theirs).filter(|(_, answer)| missing(answer)).map(|(call, _)| call).collect();
+    let missing: Vec<_> = CALLS
+        .iter()
+        .zip(&theirs)
+        .filter(|(_, answer)| missing(answer))
+        .map(|(call, _)| call)
+        .collect();
     assert!(missing.len() < 8, "{missing:?}");
 }
