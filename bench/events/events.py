@@ -8,12 +8,14 @@ sockets (the same for both makes):
 - latency: from an event until the job it leads to is on the bus, and until the
   minion has returned it (p50, p95, p99 of single events);
 - fan-out: events per second that reach five subscribers, and how many each got;
+- slow reader: how late events reach a subscriber (p50, p95, p99), alone and
+  beside one that reads a byte per second;
 - reactions: runner reactions per second in a burst, and how many came of it.
 
 It must run with a Python that has genuine Salt installed: the listener is Salt's
 own `salt.utils.event`, as people's scripts use it. Prints one JSON document.
 
-    events.py --bin DIR --name NAME --scratch DIR [--single N] [--fanout N] [--burst N]
+    events.py --bin DIR --name NAME --scratch DIR [--single N] [--fanout N] [--late N] [--burst N]
 """
 import argparse
 import json
@@ -216,6 +218,51 @@ def fan_out(fleet, total):
             "delivered_per_second": round(sum(got) / took), "events_per_second": round(min(got) / took)}
 
 
+def late(fleet, total):
+    """How late events are at a subscriber, at a steady thousand per second."""
+    bus = fleet.bus()
+    bus.get_event(wait=0.2)
+    firing = multiprocessing.Process(target=fire_steadily, args=(fleet, total))
+    firing.start()
+    found, last = [], time.time()
+    while len(found) < total and time.time() - last < 10:
+        event = bus.get_event(wait=2, full=True)
+        if event and event["tag"].startswith("bench/late/"):
+            last = time.time()
+            found.append(last - event["data"]["at"])
+    firing.join()
+    return dict(spread(found), lost=total - len(found))
+
+
+def fire_steadily(fleet, total):
+    bus = fleet.bus(listen=False)
+    begin = time.perf_counter()
+    for n in range(total):
+        time.sleep(max(0.0, begin + n / 1000 - time.perf_counter()))
+        bus.fire_event({"at": time.time(), "more": "x" * 1000}, f"bench/late/{n}")
+
+
+def drip(path, stop):
+    """Subscribes, and reads one byte per second."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(path)
+        while not stop.wait(1):
+            s.recv(1)
+
+
+def slow_reader(fleet, total):
+    alone = late(fleet, total)
+    stop = multiprocessing.Event()
+    path = os.path.join(fleet.opts["sock_dir"], "master_event_pub.ipc")
+    slow = multiprocessing.Process(target=drip, args=(path, stop))
+    slow.start()
+    time.sleep(1)
+    beside = late(fleet, total)
+    stop.set()
+    slow.join()
+    return {"alone": alone, "beside_a_slow_one": beside}
+
+
 def burst(fleet, total):
     bus = fleet.bus()
     bus.get_event(wait=0.2)
@@ -245,6 +292,7 @@ def main():
     p.add_argument("--scratch", required=True, help="emptied first; keep it short (unix socket paths)")
     p.add_argument("--single", type=int, default=100)
     p.add_argument("--fanout", type=int, default=20000)
+    p.add_argument("--late", type=int, default=5000)
     p.add_argument("--burst", type=int, default=2000)
     args = p.parse_args()
     fleet = Fleet(args.bin, args.scratch)
@@ -252,6 +300,7 @@ def main():
     try:
         result["latency"] = latency(fleet, args.single)
         result["fan_out"] = fan_out(fleet, args.fanout)
+        result["slow_reader"] = slow_reader(fleet, args.late)
         result["reactions"] = burst(fleet, args.burst)
     finally:
         fleet.end()

@@ -340,7 +340,7 @@ impl Engine {
         let env = request.saltenv.as_deref();
         let custom = |kind: &str, target: &Value| self.custom_match(cx, kind, target, None);
         let matches = matching::with_minion(cx, |minion| {
-            let custom: Option<&dyn Fn(&str, &Value) -> Option<bool>> = Some(&custom);
+            let custom: Option<&top::Matcher<'_>> = Some(&custom);
             let mut told = |target: &Value, error: halite_target::Error| {
                 tracing::error!("the top file's target {target} cannot be understood: {error}");
             };

@@ -293,8 +293,8 @@ pub fn confirm(
     Ok(expr.matches(minion))
 }
 
-/// A matcher of the user's own: a kind of target and the target; `None` where it knows no such kind.
-pub type Custom = dyn Fn(&str, &Value) -> Option<bool>;
+/// Says whether a minion is meant, given the kind of match and the target; `None`: it does not know.
+pub type Matcher<'a> = dyn Fn(&str, &Value) -> Option<bool> + 'a;
 
 /// What a top file is matched for.
 pub struct Matching<'a> {
@@ -303,7 +303,7 @@ pub struct Matching<'a> {
     pub minion: Minion<'a>,
     pub nodegroups: Option<&'a Dict>,
     /// Users' own matchers: are asked first, with the kind of match and the target.
-    pub custom: Option<&'a Custom>,
+    pub custom: Option<&'a Matcher<'a>>,
     /// Is told of every target that cannot be understood; such a line matches nothing.
     pub on_error: &'a mut dyn FnMut(&Value, Error),
 }
@@ -566,10 +566,10 @@ mod tests {
         let envs = ["base".to_owned(), "dev".to_owned()];
         let mut on_error = |target: &Value, error: Error| panic!("{target}: {error}");
         let mut matching = Matching {
+            custom: None,
             env: None,
             minion: minion("web1"),
             nodegroups: None,
-            custom: None,
             on_error: &mut on_error,
         };
         let found = state_matches(&top, &envs, &mut matching);
@@ -592,10 +592,10 @@ mod tests {
         let merged = merge_pillar(&vec![("base".into(), vec![file])]).expect("well formed");
         let mut on_error = |_: &Value, _: Error| {};
         let mut matching = Matching {
+            custom: None,
             env: None,
             minion: minion("web1"),
             nodegroups: None,
-            custom: None,
             on_error: &mut on_error,
         };
         let found = pillar_matches(&merged.top, &mut matching);

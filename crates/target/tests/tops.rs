@@ -47,10 +47,10 @@ fn genuine_answers() {
         let saltenv = case.get_str("saltenv");
         let mut on_error = |_: &Value, _: Error| {};
         let mut matching = Matching {
+            custom: None,
             env: saltenv.as_deref(),
             minion,
             nodegroups: groups.as_dict(),
-            custom: None,
             on_error: &mut on_error,
         };
         let envs = ["base", "dev", "qa"].map(str::to_owned);

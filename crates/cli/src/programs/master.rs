@@ -61,7 +61,6 @@ pub fn run(cx: &mut Context) -> u8 {
         authenticators: workshop::authenticators(&works, cx.opts.values()),
         engines: Some(Arc::new(workshop::PythonEngines(works.clone()))),
         rendering: Some(works),
-        ..Parts::default()
     };
     let told = halite_master::Told {
         ready: &|| daemon::notify("READY=1\nSTATUS=serving"),
