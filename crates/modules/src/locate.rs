@@ -11,7 +11,7 @@ module! {
 }
 
 fn lines(cx: &Cx, words: Vec<String>, query: bool) -> Result<Vec<String>> {
-    let options = Options { query, ignore_retcode: query, ..Options::default() };
+    let options = Options { query, redirect_stderr: true, ..Options::default() };
     Ok(plain(cx, words, options)?.stdout.lines().map(str::to_owned).collect())
 }
 

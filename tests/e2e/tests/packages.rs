@@ -172,7 +172,8 @@ fn the_example_tree_works() {
     let copy = Copy::new(&format!("TREE='{}'\n{NGINX}", tree.display()));
     let tested = copy.apply("/srv/web", "webserver", "test=True");
     assert!(tested.contains("Succeeded: 4 (unchanged=4, changed=3)"), "{tested}");
-    assert!(!copy.path("up/etc/nginx").exists(), "{tested}");
+    // Where the machine has an nginx, what `rm` left is a mark of the overlay, no folder.
+    assert!(!copy.path("up/etc/nginx").is_dir(), "{tested}");
     let applied = copy.apply("/srv/web", "webserver", "");
     assert!(applied.contains("Succeeded: 4 (changed=4)"), "{applied}");
     assert!(copy.path("up/srv/running").exists(), "{applied}");
