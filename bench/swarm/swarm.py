@@ -2,6 +2,7 @@
 """Measures a master under a swarm of minions; prints JSON.
 
     swarm.py --halite PATH [--sizes 100,1000,10000] [--out FILE] [--scratch DIR] [--only NAMES]
+    swarm.py --halite PATH --soak MINUTES --csv FILE [--sizes 1000]
 
 Master and swarm share the machine. Every figure is taken through the public commands, and every count is
 checked: a figure with a wrong count is reported as wrong, not as fast. Load stays on the loopback.
@@ -125,6 +126,10 @@ return_retry_timer: 2
             answered = 0
         return answered, seconds
 
+    def one_id(self):
+        out, _ = self.run("key", "-l", "acc", "--out", "json")
+        return json.loads(out)["minions"][-1]
+
     def until_all(self, limit):
         """Waits until everybody answers; returns the seconds it took."""
         started = time.monotonic()
@@ -211,6 +216,14 @@ def measure(halite, scratch, size, only):
                     time.sleep(0.02)
                 return min(size, fleet.report.get("jobs", 0) - before), time.monotonic() - started
             result["event_to_all"] = timed(event, 3)
+        if wanted("returns"):
+            result["returns"] = returns(fleet)
+        if wanted("rotation"):
+            # Deleting a key makes a new session key: everybody has to fetch it.
+            started = time.monotonic()
+            fleet.run("key", "-y", "-d", fleet.one_id())
+            back = fleet.until_all(300)
+            result["rotation_all_back_s"] = back and time.monotonic() - started
         if wanted("restart"):
             fleet.master.kill()
             fleet.master.wait()
@@ -225,6 +238,95 @@ def measure(halite, scratch, size, only):
     return result
 
 
+def returns(fleet, jobs=5):
+    """Several jobs for everybody at once. A minion has nothing waiting once the master has said that the return is
+    stored, which it says after the commit: this is the rate of durable returns."""
+    before, started = fleet.report.get("jobs", 0), time.monotonic()
+    wanted = jobs * fleet.size
+    for _ in range(jobs):
+        fleet.run("salt", "*", "test.ping", "--async")
+    while fleet.report.get("jobs", 0) - before < wanted or fleet.report.get("waiting", 1):
+        if time.monotonic() - started > 120:
+            break
+        time.sleep(0.02)
+    seconds, done = time.monotonic() - started, fleet.report.get("jobs", 0) - before
+    return {"count": done, "wanted": wanted, "seconds": seconds, "per_second": done / seconds}
+
+
+def one_minion(halite, scratch):
+    """A real minion daemon that has nothing to do: memory, and how often it wakes up."""
+    fleet = Fleet(halite, scratch, 1)
+    fleet.write("etc/minion", open(os.path.join(fleet.etc, "minion")).read()
+                + f"id: real\nroot_dir: {fleet.root}/minion\nuser: root\n")
+    log = open(os.path.join(fleet.root, "minion.log"), "a")
+    minion = None
+    try:
+        fleet.start_master()
+        time.sleep(1)
+        minion = subprocess.Popen([halite, "minion", "-c", fleet.etc, "-l", "warning"], stdout=log, stderr=log)
+        started = time.monotonic()
+        while fleet.ping()[0] != 1 and time.monotonic() - started < 60:
+            time.sleep(0.2)
+        time.sleep(5)
+        wakes, since = switches(minion.pid), time.monotonic()
+        time.sleep(30)
+        wakes, seconds = switches(minion.pid) - wakes, time.monotonic() - since
+        return {"pss_mb": memory_mb(minion.pid), "rss_mb": resident_mb(minion.pid), "wakes_per_s": wakes / seconds}
+    finally:
+        if minion:
+            minion.kill()
+            minion.wait()
+        fleet.stop()
+
+
+def resident_mb(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return int(re.search(r"^VmRSS:\s+(\d+)", file.read(), re.M).group(1)) / 1024
+
+
+def switches(pid):
+    """Voluntary context switches of all threads: how often something woke up."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/status") as file:
+            total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", file.read(), re.M).group(1))
+    return total
+
+
+def soak(halite, scratch, size, minutes, path):
+    """Mixed load for minutes: jobs to all and to some, events, pillar, minions that die and come back."""
+    fleet = Fleet(halite, scratch, size)
+    try:
+        fleet.start_master()
+        time.sleep(1)
+        fleet.start_swarm(keys=16)
+        if fleet.until_all(600) is None:
+            return {"wrong": f"only {fleet.report} came"}
+        end = time.monotonic() + minutes * 60
+        begun, rounds, wrong = time.monotonic(), 0, 0
+        with open(path, "w") as file:
+            file.write("seconds,master_mb,master_descriptors,ping_s,answered\n")
+            while time.monotonic() < end:
+                rounds += 1
+                answered, seconds = fleet.ping()
+                wrong += answered != size
+                for _ in range(20):
+                    fleet.run("run", "event.send", f"soak/{rounds}")
+                fleet.run("salt", "-G", "os:Debian", "grains.items", "--static", "--out", "json")
+                if rounds % 10 == 0:
+                    fleet.write("srv/pillar/common.sls", f"common: {rounds}\n")
+                    fleet.run("salt", "*", "saltutil.refresh_pillar", "--async")
+                if rounds % 25 == 0:
+                    fleet.run("key", "-y", "-d", fleet.one_id())
+                    fleet.until_all(120)
+                file.write(f"{time.monotonic() - begun:.1f},{memory_mb(fleet.master.pid):.2f},"
+                           f"{descriptors(fleet.master.pid)},{seconds:.4f},{answered}\n")
+                file.flush()
+        return {"minions": size, "minutes": minutes, "rounds": rounds, "rounds_with_wrong_count": wrong}
+    finally:
+        fleet.stop()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--halite", required=True)
@@ -232,13 +334,21 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--scratch", default=tempfile.gettempdir())
     parser.add_argument("--only", default="")
+    parser.add_argument("--soak", type=float, default=0)
+    parser.add_argument("--csv", default="soak.csv")
     args = parser.parse_args()
+    if args.soak:
+        size = int(args.sizes.split(",")[0]) if args.sizes != parser.get_default("sizes") else 1000
+        print(json.dumps(soak(os.path.abspath(args.halite), args.scratch, size, args.soak, args.csv)))
+        return
     only = [name for name in args.only.split(",") if name]
-    results = {"machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0]}, "sizes": []}
+    results = {"machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0], "kernel": os.uname().release}, "sizes": []}
     for size in (int(size) for size in args.sizes.split(",")):
         result = measure(os.path.abspath(args.halite), args.scratch, size, only)
         print(json.dumps(result), file=sys.stderr, flush=True)
         results["sizes"].append(result)
+    if not only or "minion" in only:
+        results["real_minion"] = one_minion(os.path.abspath(args.halite), args.scratch)
     text = json.dumps(results, indent=1)
     print(text)
     if args.out:

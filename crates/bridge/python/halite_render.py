@@ -58,7 +58,7 @@ def render(name, data, path, saltenv, sls, args, context):
     """Runs a renderer of the user's: `render(data, saltenv, sls, argline, **kwargs)`."""
     function = loader.lookup("renderers", name + ".render")
     if function is None:
-        raise KeyError(name)
+        return built_in(name, data, path, saltenv, sls, context)
     accepts = inspect.signature(function).parameters
     takes_all = any(one.kind is one.VAR_KEYWORD for one in accepts.values())
     given = {
@@ -77,6 +77,61 @@ def render(name, data, path, saltenv, sls, args, context):
         data = io.StringIO(data)
     value = function(data, **given)
     return value.read() if hasattr(value, "read") else value
+
+
+# Renderers of Salt's that are thin layers over a Python package: name → (package, as data).
+PACKAGES = {
+    "mako": "mako",
+    "genshi": "genshi",
+    "cheetah": "Cheetah",
+    "wempy": "wemplate",
+    "hjson": "hjson",
+    "json5": "json5",
+    "dson": "dson",
+}
+
+
+def built_in(name, data, path, saltenv, sls, context):
+    """Runs a renderer that Halite leaves to Python."""
+    if not isinstance(data, str):
+        raise TypeError("{} renders text, not data".format(name))
+    if name == "pyobjects":
+        import halite_pyobjects
+
+        return halite_pyobjects.render(data, path, saltenv, sls, context)
+    try:
+        package = __import__(PACKAGES[name])
+    except ImportError:
+        from salt.exceptions import SaltRenderError
+
+        raise SaltRenderError(
+            "The renderer \"{}\" needs the Python package `{}`, which is not installed".format(name, PACKAGES[name])
+        )
+    if name in ("hjson", "json5", "dson"):
+        # These formats have no line for the pipe.
+        body = data.partition("\n")[2] if data.startswith("#!") else data
+        return package.loads(body) if body.strip() else {}
+    return template(name, data, path, dict(names(saltenv, sls, context), env=saltenv))
+
+
+def template(name, text, path, variables):
+    if name == "mako":
+        from mako.lookup import TemplateLookup
+        from mako.template import Template
+
+        folders = TemplateLookup([path.rpartition("/")[0] or "."])
+        return Template(text, lookup=folders, strict_undefined=True, uri=path).render(**variables)
+    if name == "genshi":
+        from genshi.template import NewTextTemplate
+
+        return str(NewTextTemplate(text).generate(**variables).render("text"))
+    if name == "cheetah":
+        from Cheetah.Template import Template
+
+        return str(Template(text, searchList=[variables]))
+    from wemplate import Template
+
+    return Template(text).substitute(variables)
 
 
 # Which decorators mark a function, and as what.

@@ -1,5 +1,8 @@
 //! The words of a state declaration that belong to the engine, not to the state.
 
+pub use halite_spec::keywords::is_engine_keyword;
+pub(crate) use halite_spec::keywords::{REQUISITE_IN_WORDS, REQUISITE_WORDS, RUNTIME_WORDS};
+
 /// Requisites, in the order in which a state's edges are added to the graph.
 pub(crate) const REQUISITES: [Requisite; 10] = [
     Requisite::Require,
@@ -47,66 +50,9 @@ impl Requisite {
     }
 }
 
-/// Words that name other states; each takes a list of one-key dicts.
-pub(crate) const REQUISITE_WORDS: [&str; 13] = [
-    "onfail",
-    "onfail_any",
-    "onfail_all",
-    "require",
-    "require_any",
-    "onchanges",
-    "onchanges_any",
-    "watch",
-    "watch_any",
-    "prereq",
-    "prerequired",
-    "listen",
-    "onfail_stop",
-];
-
-/// Words that add a requisite to another state.
-pub(crate) const REQUISITE_IN_WORDS: [&str; 6] =
-    ["onchanges_in", "onfail_in", "prereq_in", "watch_in", "require_in", "listen_in"];
-
-const RUNTIME_WORDS: [&str; 24] = [
-    "fun",
-    "state",
-    "check_cmd",
-    "cmd_opts_exclude",
-    "failhard",
-    "onlyif",
-    "unless",
-    "creates",
-    "retry",
-    "order",
-    "parallel",
-    "reload_modules",
-    "reload_grains",
-    "reload_pillar",
-    "force_reload_modules",
-    "runas",
-    "runas_password",
-    "no_log",
-    "fire_event",
-    "saltenv",
-    "umask",
-    "use",
-    "use_in",
-    "aggregate",
-];
-
 /// Words that a state may declare as its own argument although the engine reads them too.
 const SHARED_WORDS: [&str; 8] =
     ["check_cmd", "creates", "onlyif", "unless", "runas", "umask", "saltenv", "parallel"];
-
-/// Tells whether a word of a low chunk is for the engine, so that a state need not know it.
-pub fn is_engine_keyword(word: &str) -> bool {
-    word.starts_with("__")
-        || RUNTIME_WORDS.contains(&word)
-        || REQUISITE_WORDS.contains(&word)
-        || REQUISITE_IN_WORDS.contains(&word)
-        || matches!(word, "names" | "name_order" | "sfun" | "provider" | "beacon" | "retcode")
-}
 
 /// Tells whether an engine keyword is passed on to a state that declares it.
 pub(crate) fn is_shared(word: &str) -> bool {

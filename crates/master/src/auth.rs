@@ -5,6 +5,7 @@
 //! blocking thread.
 
 use halite_crypt::{EncAlgo, PublicKey, SigAlgo, normalise};
+use halite_transport::Peer;
 use halite_value::{Dict, SmolStr, Value, dict, entries};
 use halite_wire::{AuthReply, AuthRequest, EXTENSION, MinionId, Refusal, Welcome};
 
@@ -58,7 +59,12 @@ fn decide(
 
 /// Answers `_auth`. Blocking. The connection learns nothing from it: whoever can read the answer
 /// shows it by the first request sealed with the session inside.
-pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<Vec<u8>, Error> {
+pub(crate) fn sign_in(
+    master: &Master,
+    peer: &Peer,
+    load: &Dict,
+    version: i64,
+) -> Result<Vec<u8>, Error> {
     let request = match AuthRequest::read(load) {
         Ok(request) => request,
         Err(halite_wire::Error::MinionId(id)) => {
@@ -112,7 +118,18 @@ pub(crate) fn sign_in(master: &Master, load: &Dict, version: i64) -> Result<Vec<
     let nonce = request.nonce.as_deref();
     let reply = sealed(master, &AuthReply::Welcome(Box::new(welcome)), nonce, sig, version)?;
     fire(master, &request, true, "accept");
+    expect(master, peer, &request);
     Ok(reply)
+}
+
+/// A Halite minion that is going to take jobs must not miss those that are published before its
+/// connection has a name.
+fn expect(master: &Master, peer: &Peer, request: &AuthRequest) {
+    let listens = |own: &Dict| own.get("listens").is_some_and(|listens| listens.truthy());
+    let is_known = peer.is_subscribed() && peer.id().as_deref() == Some(request.id.as_str());
+    if peer.is_extended() && !is_known && request.halite.as_ref().is_some_and(listens) {
+        master.arriving.expect(&request.id);
+    }
 }
 
 /// Decides, stores what follows, and tells the bus (except for an acceptance: that comes with the
@@ -209,7 +226,10 @@ fn welcome(
         aes_sig: shared.proof.clone(),
         token,
         public_key_sig: master.secrets.signed_public.clone().map(String::into_bytes),
-        halite: request.halite.as_ref().map(|_| entries! { "version" => EXTENSION }),
+        halite: request
+            .halite
+            .as_ref()
+            .map(|_| entries! { "version" => EXTENSION, "first" => shared.first }),
     })
 }
 

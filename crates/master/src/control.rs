@@ -499,6 +499,10 @@ async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refu
         "reactor" => crate::reactor::answer(master, &load).await,
         "queue" => off(master, move |master| master.queues.answer(&*master.store, &load)).await,
         "resolve" => off(master, move |master| resolve(master, &load)).await,
+        "runner_done" => {
+            let done = runners::done(master, load).await;
+            done.map(|()| true.into()).map_err(|error| Refusal::invocation(error.to_string()))
+        }
         "orchestration" => off(master, move |master| master.orchestration(&load)).await,
         other => Err(Refusal::invocation(format!("the master has no part `{other}`"))),
     }

@@ -5,21 +5,23 @@
 //! file of passwords, `pam` asks `unix_chkpwd`. Others come through [`Authenticator`]s given at start.
 //!
 //! `pam` here is PAM's own password checker, the program `pam_unix` uses: it knows every hash the
-//! system's libcrypt knows, and locked and expired accounts, and it runs in a process of its own. It
-//! does not read `/etc/pam.d`, so accounts that live in LDAP or SSSD are not found by it. Only root
-//! may ask it about others (`docs/decisions/0010-pam-by-unix_chkpwd.md`).
+//! system's libcrypt knows, and locked and expired accounts, and it runs in a process of its own.
+//! Accounts that live in LDAP or SSSD are not found by it. Only root may ask it about others
+//! (`docs/decisions/0010-pam-by-unix_chkpwd.md`). The account rules of the PAM service are judged as far
+//! as that is possible without PAM (`pam_rules.rs`).
 
 use std::{
     collections::HashMap,
     ffi::CString,
     io::Write as _,
+    path::Path,
     process::{Command, Stdio},
 };
 
 use halite_crypt::{Hash, same};
 use halite_value::{Dict, SmolStr, Value};
 
-use crate::Settings;
+use crate::{Settings, pam_rules};
 
 /// Checks credentials of one system. Called on blocking threads.
 pub trait Authenticator: Send + Sync {
@@ -126,7 +128,7 @@ const CHECKERS: [&str; 3] = ["/usr/sbin/unix_chkpwd", "/sbin/unix_chkpwd", "/usr
 impl Pam {
     /// Runs the checker: `nonull` compares the password, `chkexpiry` looks at the account's dates.
     fn asks(user: &str, what: &str, password: &str) -> bool {
-        let Some(checker) = CHECKERS.iter().find(|path| std::path::Path::new(path).exists()) else {
+        let Some(checker) = CHECKERS.iter().find(|path| Path::new(path).exists()) else {
             tracing::error!("eauth `pam`: unix_chkpwd is not installed");
             return false;
         };
@@ -175,8 +177,12 @@ impl Authenticator for Pam {
             && self.is_alive(settings, &name)
     }
 
-    fn is_alive(&self, _: &Settings, user: &str) -> bool {
-        Self::account(user).is_some() && Self::asks(user, "chkexpiry", "") && !is_locked(user)
+    fn is_alive(&self, settings: &Settings, user: &str) -> bool {
+        let Some(account) = Self::account(user) else { return false };
+        let service = settings.opts.opt_str("auth.pam.service").unwrap_or_else(|| "login".into());
+        Self::asks(user, "chkexpiry", "")
+            && !is_locked(user)
+            && pam_rules::allow(Path::new("/"), &service, user, account.uid.as_raw())
     }
 
     fn groups(&self, _: &Settings, user: &str) -> Vec<SmolStr> {

@@ -4,7 +4,7 @@
 //! step in a bounded queue. Ids of jobs grow, whatever the clock does.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, btree_map::Entry},
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -64,7 +64,8 @@ impl Jobs {
         jid
     }
 
-    /// A job is about to be published to these minions.
+    /// A job is about to be published to these minions; with the same id there may be several
+    /// publications, each to others.
     pub fn begin(&self, jid: &str, load: Dict, minions: impl IntoIterator<Item = SmolStr>) {
         let jid = SmolStr::new(jid);
         let waiting: HashMap<_, _> = minions.into_iter().map(|id| (id, State::Queued)).collect();
@@ -72,8 +73,17 @@ impl Jobs {
         for id in waiting.keys() {
             live.of.entry(id.clone()).or_default().insert(jid.clone());
         }
-        let job = Job { begun: Instant::now(), load, waiting, followers: Vec::new() };
-        live.jobs.insert(jid, job);
+        let begun = Instant::now();
+        match live.jobs.entry(jid) {
+            Entry::Vacant(place) => {
+                place.insert(Job { begun, load, waiting, followers: Vec::new() });
+            }
+            Entry::Occupied(mut known) => {
+                let job = known.get_mut();
+                (job.begun, job.load) = (begun, load);
+                job.waiting.extend(waiting);
+            }
+        }
         while live.jobs.len() > MOST {
             let Some(oldest) = live.jobs.keys().next().cloned() else { break };
             live.remove(&oldest);
@@ -293,6 +303,22 @@ mod tests {
             ["received a", "returned ", "lost b", "back b", "returned ", "done "]
         );
         assert!(jobs.is_empty() && jobs.follow("1").is_none());
+    }
+
+    #[test]
+    fn a_job_may_be_given_to_more_minions() {
+        let jobs = Jobs::default();
+        jobs.begin("1", Dict::new(), ["a".into(), "b".into()]);
+        let first = jobs.follow("1").unwrap();
+        jobs.returned("1", "a", &Dict::new());
+        jobs.begin("1", Dict::new(), ["c".into()]);
+        let second = jobs.follow("1").unwrap();
+        assert_eq!(jobs.waiting("1"), ["b", "c"]);
+        jobs.returned("1", "b", &Dict::new());
+        jobs.returned("1", "c", &Dict::new());
+        assert_eq!(steps(&first), ["returned ", "returned ", "returned ", "done "]);
+        assert_eq!(steps(&second), ["returned ", "returned ", "done "]);
+        assert!(jobs.is_empty());
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //! `wheel.key`, a person with `rm`. [`Master::sync_accepted`] compares them with what is in memory.
 
 use halite_store::{Op, State};
-use halite_value::entries;
-use halite_wire::{MinionId, Tag};
+use halite_transport::Peer;
+use halite_value::{Dict, Value, dict, entries};
+use halite_wire::{MinionId, Notice, Publication, Tag};
 
-use crate::{Error, KeyState, Master};
+use crate::{Error, KeyState, Master, encode, publish};
 
 impl Master {
     /// A key was accepted: the minion can be targeted.
@@ -92,10 +93,53 @@ impl Master {
     /// Makes a new shared key, and says so.
     pub(crate) fn rotate(&self) -> Result<(), Error> {
         // Not between the serial and the queue of a publication.
-        let _order = self.publishing.lock();
+        let order = self.publishing.lock();
         self.secrets.rotate()?;
+        self.hand_out();
+        drop(order);
         tracing::info!("Rotating master AES key");
         self.bus.fire("key", entries! { "rotate_aes_key" => true });
+        if self.settings.opts.bool("ping_on_rotate") {
+            // Genuine minions learn of the new key by what they cannot read.
+            self.ping_everybody()?;
+        }
         Ok(())
+    }
+
+    /// Gives the new shared key to the Halite minions that are connected, each under its own
+    /// session key. They need not sign in for it, and a fleet of them does not come running because
+    /// one key was deleted; the minion whose key that was has no session any more.
+    fn hand_out(&self) {
+        let shared = self.secrets.shared();
+        let load = dict! {
+            "is" => "key", "aes" => Value::bytes(shared.key.text().expose().to_vec()),
+            "first" => shared.first,
+        };
+        let Ok(packed) = encode(&load) else { return };
+        let sealed = |peer: Peer| {
+            let session = self.secrets.session(&peer.id()?)?;
+            let notice = Notice::Key(session.crypticle.seal(&packed, None)).encode().ok()?;
+            Some((peer, notice.into()))
+        };
+        let peers = self.hub.peers().into_iter().filter(Peer::is_extended);
+        // Whoever does not get it is told by the next publication, as genuine minions are.
+        self.hub.notices(peers.filter_map(sealed).collect());
+    }
+
+    fn ping_everybody(&self) -> Result<(), Error> {
+        let everybody = self.resolve(&"*".into(), "glob", None, Default::default());
+        let minions = everybody.map(|found| found.minions).unwrap_or_default();
+        let ping = Publication {
+            jid: self.jobs.next_jid(),
+            fun: "test.ping".into(),
+            arg: Vec::new(),
+            tgt: "*".into(),
+            tgt_type: "glob".into(),
+            ret: "".into(),
+            user: "root".into(),
+            serial: None,
+            extra: Dict::new(),
+        };
+        publish::send(self, &ping, &minions)
     }
 }

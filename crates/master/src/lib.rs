@@ -8,7 +8,7 @@
 //! - `service.rs`: opening and sealing; `requests/`: what minions ask; `clients.rs`: what local
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
 //! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `offline.rs`: jobs that wait
-//!   for minions; `returns.rs`: answers;
+//!   for minions, `arriving.rs`: for those that are about to be there; `returns.rs`: answers;
 //! - `bus.rs`: events; `reactor/`, `engines/`: what they lead to, and what brings them in;
 //!   `orchestration.rs`, `queues.rs`: what runners keep here;
 //! - `upkeep.rs`: what has to be done now and then.
@@ -18,6 +18,7 @@
 
 pub mod acl;
 mod admission;
+mod arriving;
 mod auth;
 pub mod bus;
 mod clients;
@@ -29,6 +30,7 @@ mod keys;
 mod local_cache;
 mod offline;
 pub mod orchestration;
+mod pam_rules;
 mod presence;
 mod publish;
 mod queues;
@@ -118,6 +120,7 @@ pub struct Master {
     pub(crate) presence: presence::Presence,
     pub jobs: Jobs,
     pub(crate) offline: offline::Offline,
+    pub(crate) arriving: arriving::Arriving,
     pub(crate) files: Arc<FileServer>,
     pub(crate) pillar: Arc<dyn PillarSource>,
     pub(crate) runners: Arc<dyn runners::Runners>,

@@ -122,13 +122,19 @@ impl Master {
 
     /// A minion is connected: it gets what waited for it.
     pub(crate) fn catch_up(self: &Arc<Self>, id: &str) {
-        let jobs = self.offline.take(id);
-        if jobs.is_empty() {
+        let (held, jobs) = (self.arriving.take(id), self.offline.take(id));
+        if held.is_empty() && jobs.is_empty() {
             return;
         }
         let (master, id) = (self.clone(), SmolStr::new(id));
         tokio::spawn(async move {
             let _ = blocking(move || {
+                for publication in held {
+                    let delivery = Delivery::ids([Arc::<str>::from(id.as_str())]).bound_only();
+                    if let Err(error) = publish::send_to(&master, &publication, delivery) {
+                        tracing::error!("The job {} did not reach {id}: {error}", publication.jid);
+                    }
+                }
                 for (jid, waiting) in jobs {
                     master.deliver_late(&id, &jid, &waiting);
                 }
@@ -152,6 +158,23 @@ impl Master {
         }
         ops.push(Op::State { jid: jid.into(), minion: id.to_string(), state });
         let _stored_later = self.store.write(ops);
+    }
+
+    /// Gives up who signed in and never came.
+    pub(crate) fn give_up_arriving(&self) {
+        for id in self.arriving.expired() {
+            // It may have been there all the time, on another connection.
+            if self.hub.is_connected(&id) {
+                continue;
+            }
+            let lost = |jid: SmolStr| Op::State {
+                jid: jid.to_string(),
+                minion: id.to_string(),
+                state: State::Lost,
+            };
+            let jids = self.jobs.lost(&id, "it signed in and did not come");
+            let _stored_later = self.store.write(jids.into_iter().map(lost).collect());
+        }
     }
 
     /// Gives up what waited too long.

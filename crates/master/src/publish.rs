@@ -167,7 +167,8 @@ pub(crate) async fn publish(
         "missing" => Value::list(&missing),
     };
     master.bus.fire(Tag::JobNew(jid.to_string()).to_string(), new);
-    store_job(master, &wish, &jid, &load, &minions).await.map_err(|error| {
+    let all = with_earlier(master, &wish, &jid, &minions).await;
+    store_job(master, &wish, &jid, &load, &all).await.map_err(|error| {
         tracing::error!("The job {jid} was not stored, and so not published: {error}");
         Refusal::internal(&error)
     })?;
@@ -243,7 +244,7 @@ pub(crate) struct Sorted {
 pub(crate) fn sort(master: &Master, minions: &[SmolStr]) -> Sorted {
     let mut sorted = Sorted { connected: Vec::new(), absent: Vec::new(), unsure: Vec::new() };
     for id in minions {
-        let list = if master.hub.is_connected(id) {
+        let list = if master.hub.is_connected(id) || master.arriving.is_coming(id) {
             &mut sorted.connected
         } else if master.presence.kind(id) == Some(Kind::Named) {
             &mut sorted.absent
@@ -281,6 +282,27 @@ fn job_load(wish: &Wish, jid: &Jid) -> Dict {
         load.insert("id", id);
     }
     load
+}
+
+/// Returns the minions of a job, with those of its earlier parts: a batch has one job id for all.
+async fn with_earlier(
+    master: &Arc<Master>,
+    wish: &Wish,
+    jid: &Jid,
+    minions: &[SmolStr],
+) -> Vec<SmolStr> {
+    let own = minions.to_vec();
+    if wish.jid.is_empty() {
+        return own;
+    }
+    let (owner, jid) = (master.clone(), jid.clone());
+    let stored = blocking(move || owner.store.job(&jid)).await;
+    let Ok(Ok(Some(stored))) = stored else { return own };
+    let earlier = stored.load.get("minions").and_then(|ids| ids.items_of_sequence());
+    let mut all: Vec<SmolStr> = earlier.unwrap_or_default().iter().map(Value::to_str).collect();
+    let known: std::collections::HashSet<SmolStr> = all.iter().cloned().collect();
+    all.extend(own.into_iter().filter(|id| !known.contains(id)));
+    all
 }
 
 async fn store_job(
@@ -364,7 +386,31 @@ pub(crate) fn send(
         return Ok(());
     }
     let is_by_id = matches!(publication.tgt_type.as_str(), "glob" | "pcre" | "list");
-    send_to(master, publication, delivery(master, publication, minions, is_by_id))
+    let ids = recipients(master, publication, minions, is_by_id);
+    // First held, then sent: who arrives in between gets it twice rather than not at all.
+    master.arriving.hold(ids.as_deref(), publication);
+    send_to(master, publication, delivery(master, minions, ids.as_deref(), is_by_id))
+}
+
+/// Returns whom a job is sent to, as far as connections have names; `None`: everybody.
+fn recipients(
+    master: &Master,
+    publication: &Publication,
+    minions: &[SmolStr],
+    is_by_id: bool,
+) -> Option<Vec<SmolStr>> {
+    if master.settings.order_masters {
+        return None;
+    }
+    if is_by_id {
+        return Some(minions.to_vec());
+    }
+    // Whoever may match decides for itself: its grains may be newer than what we remember.
+    let search = Search { uncached: Uncached::MayMatch, ..Search::default() };
+    let delimiter = publication.extra.get("delimiter").map(|delimiter| delimiter.to_str());
+    let found =
+        master.resolve(&publication.tgt, &publication.tgt_type, delimiter.as_deref(), search);
+    Some(found.map_or_else(|_| minions.to_vec(), |found| found.minions))
 }
 
 /// Seals, signs and sends to whom `delivery` says. Blocking.
@@ -391,22 +437,13 @@ pub(crate) fn send_to(
 
 fn delivery(
     master: &Master,
-    publication: &Publication,
     minions: &[SmolStr],
+    ids: Option<&[SmolStr]>,
     is_by_id: bool,
 ) -> Delivery {
-    let mut delivery = if master.settings.order_masters {
-        Delivery::all()
-    } else if is_by_id {
-        Delivery::ids(minions.iter().map(|id| Arc::<str>::from(id.as_str())))
-    } else {
-        // Whoever may match decides for itself: its grains may be newer than what we remember.
-        let search = Search { uncached: Uncached::MayMatch, ..Search::default() };
-        let delimiter = publication.extra.get("delimiter").map(|delimiter| delimiter.to_str());
-        let found =
-            master.resolve(&publication.tgt, &publication.tgt_type, delimiter.as_deref(), search);
-        let ids = found.map_or_else(|_| minions.to_vec(), |found| found.minions);
-        Delivery::ids(ids.iter().map(|id| Arc::<str>::from(id.as_str())))
+    let mut delivery = match ids {
+        None => Delivery::all(),
+        Some(ids) => Delivery::ids(ids.iter().map(|id| Arc::<str>::from(id.as_str()))),
     };
     if master.settings.zmq_filtering {
         let mut topics: Vec<Bytes> = if is_by_id {

@@ -141,24 +141,39 @@ async fn with_events(
     if master.is_stopping() {
         return data;
     }
-    keep(master, &call, &fun, &data).await;
+    keep(master, &call.jid, &data).await;
     master.bus.fire(end.to_string(), data).data.clone()
 }
 
-/// Keeps the result where `jobs.lookup_jid` finds it, as Salt's runners do.
-async fn keep(master: &Arc<Master>, call: &Call, fun: &str, data: &Dict) {
-    if !master.settings.opts.bool("job_cache") {
+/// A runner that `salt-run` did by itself has ended: its job is kept, and the bus told.
+pub(crate) async fn done(master: &Arc<Master>, data: Dict) -> Result<(), Error> {
+    let jid = Jid::new(&data.get("jid").unwrap_or_default().to_str())?;
+    keep(master, &jid, &data).await;
+    master.bus.fire(Tag::RunReturn(jid.to_string()).to_string(), data);
+    Ok(())
+}
+
+/// Keeps the result where `jobs.lookup_jid` finds it. As in Salt the return of such a job is all of
+/// its last event, its target the master, and its arguments are in the return.
+async fn keep(master: &Arc<Master>, jid: &Jid, data: &Dict) {
+    let opts = &master.settings.opts;
+    let is_wanted = opts.get("runner_returns").is_none_or(|wanted| wanted.truthy());
+    if !opts.bool("job_cache") || !is_wanted {
         return;
     }
     let id = &master.settings.id;
-    let jid = call.jid.to_string();
+    let part = |name: &str| data.get(name).unwrap_or_default();
+    let fun = part("fun").to_str();
     let load = entries! {
-        "fun" => fun, "arg" => fun_args(&call.args, &call.kwargs), "tgt" => id, "tgt_type" => "list", "ret" => "",
-        "jid" => &call.jid, "user" => &call.user, "minions" => Value::list([id]),
+        "fun" => &fun, "arg" => Vec::<Value>::new(), "tgt" => id, "tgt_type" => "list", "ret" => "",
+        "jid" => jid, "user" => part("user"),
         "kwargs" => Value::dict(),
     };
-    let kept = data.shallow_copy();
-    kept.insert("id", id);
+    let event = data.shallow_copy();
+    let stamp = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string();
+    event.get_or_insert_with("_stamp", || stamp.as_str().into());
+    let kept = entries! { "id" => id, "jid" => jid, "fun" => &fun, "return" => event };
+    let jid = jid.to_string();
     let ops = vec![
         Op::Job { jid: jid.clone(), load: load.into() },
         Op::Return { jid, minion: id.to_string(), load: kept.into() },

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) crypticle: Crypticle,
     /// The inner signature of every sign-in reply: the same for all, so made once.
     pub(crate) proof: Vec<u8>,
+    /// The first serial; grows from key to key.
+    pub(crate) first: i64,
     serial: AtomicI64,
     pub(crate) seen: Mutex<Seen>,
 }
@@ -52,6 +54,7 @@ impl Shared {
             crypticle: Crypticle::new(&key),
             proof: key.proof(master)?,
             key,
+            first,
             serial: AtomicI64::new(first),
             seen: Mutex::default(),
         })
@@ -198,7 +201,8 @@ impl Secrets {
 
     /// Replaces the shared key: from now on, minions have to sign in to read publications.
     pub(crate) fn rotate(&self) -> Result<(), Error> {
-        let shared = make_shared(&self.shared_file, &self.master)?;
+        let after = self.shared().serial.load(Ordering::Acquire);
+        let shared = make_shared(&self.shared_file, &self.master, after)?;
         *self.shared.write() = Arc::new(shared);
         Ok(())
     }
@@ -332,14 +336,15 @@ fn load_shared(path: &Path, lifetime: Duration, master: &PrivateKey) -> Result<S
         Some((key, made)) if made.elapsed().is_ok_and(|age| age < lifetime) => {
             Shared::new(key, master, first_serial())
         }
-        _ => make_shared(path, master),
+        _ => make_shared(path, master, 0),
     }
 }
 
-fn make_shared(path: &Path, master: &PrivateKey) -> Result<Shared, Error> {
+/// Makes a shared key whose serials come after `after`, whatever the clock did.
+fn make_shared(path: &Path, master: &PrivateKey, after: i64) -> Result<Shared, Error> {
     let key = SessionKey::generate();
     file::write(path, key.text().expose(), 0o600, None)?;
-    Shared::new(key, master, first_serial())
+    Shared::new(key, master, first_serial().max(after.saturating_add(1)))
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl Service for Door {
                 tracing::debug!("{id} refused the job {jid}: {why}");
                 (jid, State::Refused)
             }
-            Notice::Running(_) | Notice::SignIn => return,
+            Notice::Running(_) | Notice::Key(_) | Notice::SignIn => return,
         };
         self.0.jobs.step(&jid, &id, state);
         let op = Op::State { jid: jid.to_string(), minion: id.to_string(), state };
@@ -171,7 +171,7 @@ async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option
                 );
                 return Ok(bad_load(master));
             }
-            clear(master, load, version).await
+            clear(master, peer, load, version).await
         }
         Ok(Envelope::Sealed(sealed)) => {
             if sealed.version < master.settings.minimum_auth_version {
@@ -196,7 +196,12 @@ async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option
     }
 }
 
-async fn clear(master: &Arc<Master>, load: Dict, version: i64) -> Result<Option<Vec<u8>>, Error> {
+async fn clear(
+    master: &Arc<Master>,
+    peer: &Peer,
+    load: Dict,
+    version: i64,
+) -> Result<Option<Vec<u8>>, Error> {
     if let Some(id) = load.get("id") {
         match &id {
             Value::Str(text) if text.contains('\0') => {
@@ -210,8 +215,8 @@ async fn clear(master: &Arc<Master>, load: Dict, version: i64) -> Result<Option<
         }
     }
     if load.get("cmd").is_some_and(|cmd| cmd == *"_auth") {
-        let owner = master.clone();
-        return Ok(Some(blocking(move || auth::sign_in(&owner, &load, version)).await??));
+        let (owner, peer) = (master.clone(), peer.clone());
+        return Ok(Some(blocking(move || auth::sign_in(&owner, &peer, &load, version)).await??));
     }
     let reply = clients::answer(master, &load).await;
     Ok(Some(encode(&reply)?))

@@ -317,6 +317,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
         index: index.into(),
         jobs: Jobs::default(),
         offline: Offline::load(&*store)?,
+        arriving: crate::arriving::Arriving::default(),
         publishing: parking_lot::Mutex::default(),
         rendering: tokio::sync::Semaphore::new(cores.max(2)),
         publish_port: settings.server.publish_port.into(),

@@ -92,6 +92,82 @@ async fn a_job_goes_out_and_comes_back() {
     assert!(minion.next_job().await.get("serial").unwrap().as_int().unwrap() > serial);
 }
 
+/// Publishes to everybody without following it; returns the job id and whom the master counts as
+/// connected.
+async fn publish_now(master: &TestMaster) -> (String, Vec<String>) {
+    let published = with_client(master, |client| {
+        let mut job = Job::new("*", "glob", "test.ping");
+        job.follow = false;
+        client.publish(&job).expect("it is published").0
+    })
+    .await;
+    let connected = published.connected.iter().map(ToString::to_string).collect();
+    (published.jid.to_string(), connected)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_reaches_a_minion_in_every_phase_of_its_start() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut minion = master.halite_minion("new", key(0));
+    let mut jids = Vec::new();
+    minion.sign_in().await.unwrap();
+    // Signed in, and nothing else: it counts, so it must get this.
+    let (jid, connected) = publish_now(&master).await;
+    assert_eq!(connected, ["new"]);
+    jids.push(jid);
+    minion.subscribe();
+    until("it is subscribed", || {
+        master.master().hub.peers().iter().any(halite_transport::Peer::is_subscribed)
+    })
+    .await;
+    assert!(!master.master().hub.is_connected("new"), "its connection has no name yet");
+    let (jid, connected) = publish_now(&master).await;
+    assert_eq!(connected, ["new"]);
+    jids.push(jid);
+    minion.prove().await;
+    let (jid, connected) = publish_now(&master).await;
+    assert_eq!(connected, ["new"]);
+    jids.push(jid);
+    let mut got = Vec::new();
+    while got.len() < jids.len() {
+        let jid = minion.next_job().await.get("jid").unwrap().to_str().to_string();
+        // Twice is allowed: a minion runs a job id once.
+        if !got.contains(&jid) {
+            got.push(jid);
+        }
+    }
+    got.sort();
+    assert_eq!(got, jids);
+
+    // The other order: a name first, then the wish for publications.
+    let mut other = master.halite_minion("other", key(1));
+    other.sign_in().await.unwrap();
+    other.prove().await;
+    assert!(!master.master().hub.is_connected("other"));
+    let (jid, connected) = publish_now(&master).await;
+    assert_eq!(connected, ["new", "other"]);
+    other.subscribe();
+    assert_eq!(other.next_job().await.get("jid").unwrap().to_str(), *jid);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_reaches_a_minion_whose_old_connection_is_not_known_to_be_dead() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut old = master.halite_minion("here", key(0));
+    old.sign_in().await.unwrap();
+    old.subscribe();
+    old.prove().await;
+    until("it is connected", || master.master().hub.is_connected("here")).await;
+    // The machine lost power and is back; its old connection is still open, as far as we know.
+    let mut new = master.halite_minion("here", key(0));
+    new.sign_in().await.unwrap();
+    let (jid, connected) = publish_now(&master).await;
+    assert_eq!(connected, ["here"]);
+    new.subscribe();
+    new.prove().await;
+    assert_eq!(new.next_job().await.get("jid").unwrap().to_str(), *jid);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_halite_minion_is_accounted_for() {
     let master = TestMaster::new(entries! { "auto_accept" => true }).await;
@@ -270,6 +346,44 @@ async fn a_drop_file_rotates_the_key() {
     again.sign_in().await.unwrap();
     assert!(again.shared != minion.shared);
     assert!(again.session == minion.session, "its own key stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_shared_key_is_handed_out_to_who_is_connected() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut stays = master.halite_minion("stays", key(0));
+    let welcome = stays.sign_in().await.unwrap();
+    let first = welcome.halite.and_then(|own| own.get("first")).unwrap().as_int().unwrap();
+    let mut goes = master.halite_minion("goes", key(1));
+    goes.sign_in().await.unwrap();
+    for minion in [&stays, &goes] {
+        minion.subscribe();
+        minion.prove().await;
+    }
+    let hub = &master.master().hub;
+    until("both are there", || hub.is_connected("stays") && hub.is_connected("goes")).await;
+    // A key is deleted, and the shared one changed for it, as `salt-key -d` does.
+    std::fs::remove_file(master.path().join("pki/minions/goes")).unwrap();
+    until("it is gone", || !hub.is_connected("goes")).await;
+    let dfn = master.path().join("cache/.dfn");
+    halite_crypt::file::write(&dfn, b"test_master", 0o400, None).unwrap();
+    let sealed = loop {
+        let event = tokio::time::timeout(common::PATIENCE, stays.link.next()).await.unwrap();
+        if let Some(halite_transport::Event::Notice(body)) = event
+            && let Ok(Notice::Key(sealed)) = Notice::decode(&body)
+        {
+            break sealed;
+        }
+    };
+    let session = halite_crypt::Crypticle::new(stays.session.as_ref().unwrap());
+    let load = common::unpack(&session.open(&sealed, None).expect("under its own key"));
+    assert!(load.get("first").unwrap().as_int().unwrap() > first, "it grows from key to key");
+    let fresh = halite_crypt::SessionKey::parse(load.get_str("aes").unwrap().as_bytes()).unwrap();
+    assert!(stays.shared.as_ref() != Some(&fresh));
+    stays.shared = Some(fresh);
+    // Publications are read with it, and nobody signed in for that.
+    let (jid, _) = publish_now(&master).await;
+    assert_eq!(stays.next_job().await.get("jid").unwrap().to_str(), *jid);
 }
 
 #[tokio::test(flavor = "multi_thread")]

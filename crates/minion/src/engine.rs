@@ -98,6 +98,9 @@ impl Engine {
 
     /// Calls what users' Python has, natively what we have, and otherwise what a package has.
     fn call_somewhere(&self, cx: &Cx, function: &str, call: Call) -> Result<Value> {
+        if crate::barred::is_barred(cx, function) {
+            return Err(Error::NotFound(function.to_owned()));
+        }
         let native = registry::function(function);
         let Some(python) = &self.python else {
             let native = native.ok_or_else(|| self.not_found(function))?;

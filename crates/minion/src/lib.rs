@@ -9,6 +9,7 @@
 //!   here (files, pillar, requests), which `salt-call` uses too.
 
 mod alone;
+mod barred;
 pub mod caller;
 pub mod daemon;
 mod engine;

@@ -16,6 +16,7 @@ use halite_renderers::{
         Lookup, SaltLoader, Source,
     },
     sls_context,
+    stateconf::Stateconf,
 };
 use halite_spec::{Call, Cx, Error, Result, Template, host::Kind};
 use halite_value::{Dict, Place, Value};
@@ -95,7 +96,11 @@ impl Pipes {
         let add = |name: &str| {
             Arc::new(Script { cx: cx.clone(), python: Arc::clone(python), name: name.to_owned() })
         };
-        renderers.register(add("py"));
+        for name in
+            ["py", "pyobjects", "mako", "genshi", "cheetah", "wempy", "hjson", "json5", "dson"]
+        {
+            renderers.register(add(name));
+        }
         if !python.bridge().has_files("renderers") {
             return;
         }
@@ -125,11 +130,15 @@ impl Pipes {
             open: opener(cx),
             must_succeed: cx.opt("gpg_decrypt_must_succeed").is_none_or(|flag| flag.truthy()),
         }));
+        let extended = cx.context.get_or_insert_with("stateconf_extended", Value::dict);
+        let extended = extended.as_dict().cloned().unwrap_or_default();
+        renderers.register(Arc::new(Stateconf::new(renderers.clone(), extended)));
         renderers.allow(names("renderer_whitelist"), names("renderer_blacklist"));
         renderers
     }
 
-    fn run(&self, cx: &Cx, template: &Template) -> Result<Data> {
+    /// Renders; the first line of a file of data may name its pipe, a template's may not.
+    fn run(&self, cx: &Cx, template: &Template, is_template: bool) -> Result<Data> {
         let name = template.source.clone().unwrap_or_else(|| "<template>".to_owned());
         let text = Text::new(name.as_str(), template.text.clone());
         let sls = template.sls.clone().unwrap_or_default();
@@ -141,9 +150,18 @@ impl Pipes {
         };
         let files = ImportFiles::Served { cx: cx.clone(), saltenv: template.saltenv.clone() };
         let renderers = self.renderers(cx, files, template.sls.is_some());
-        let rendered = renderers.render(text, &template.engine, &render).map_err(source_error)?;
+        let rendered = match is_template {
+            true => renderers
+                .pipe(&template.engine)
+                .and_then(|pipe| Renderers::run(pipe, text, &render)),
+            false => renderers.render(text, &template.engine, &render),
+        };
+        let rendered = rendered.map_err(source_error)?;
         for warning in &rendered.warnings {
             tracing::warn!("{warning}");
+        }
+        for error in &rendered.errors {
+            tracing::error!("{error}");
         }
         Ok(rendered.data)
     }
@@ -167,14 +185,14 @@ impl Pipes {
 
 impl Rendering for Pipes {
     fn render(&self, cx: &Cx, template: &Template) -> Result<String> {
-        match self.run(cx, template)? {
+        match self.run(cx, template, true)? {
             Data::Text(text) => Ok(text.as_str().to_owned()),
             Data::Value(value) => Ok(value.to_string()),
         }
     }
 
     fn compile(&self, cx: &Cx, template: &Template) -> Result<Value> {
-        self.run(cx, template).map(Data::into_value)
+        self.run(cx, template, false).map(Data::into_value)
     }
 
     fn python(&self) -> Option<Arc<Python>> {

@@ -210,7 +210,7 @@ fn lines(cx: &Cx, mut command: Command, runas: Option<String>) -> Result<Vec<Str
         cx.job.set_retcode(i64::from(output.code));
     }
     let text = output.stdout_text();
-    let text = text.trim_end_matches('\n');
+    let text = text.trim_end();
     if text.is_empty() { Ok(Vec::new()) } else { Ok(text.split('\n').map(str::to_owned).collect()) }
 }
 
@@ -452,11 +452,10 @@ pub fn unzip(
     trim_output: Value,
     /// The password of an encrypted archive.
     password: Option<String>,
-    /// Keep the modes of the archive; `unzip` does by itself.
+    /// Keep the modes of the archive.
     #[default(true)]
     extract_perms: bool,
 ) -> Result<Vec<String>> {
-    let _ = extract_perms;
     let texts = rendered(cx, template.as_deref(), vec![zip_file, dest])?;
     let (archive, dest) = (texts.first().cloned().unwrap_or_default(), texts.get(1).cloned());
     let excludes = words(excludes.as_ref());
@@ -465,7 +464,7 @@ pub fn unzip(
         command = command.arg("-P").arg(password);
     }
     command = command.args(options.unwrap_or_default().split_whitespace());
-    command = command.arg(&archive).arg("-d").args(dest);
+    command = command.arg(&archive).arg("-d").args(dest.clone());
     if !excludes.is_empty() {
         command = command.arg("-x").args(&excludes);
     }
@@ -481,6 +480,14 @@ pub fn unzip(
     let listed = cx.host.run(&Command::line(["unzip", "-Z1", &archive]).query())?;
     let names = listed.stdout_text();
     let names = names.lines().filter(|name| !excludes.iter().any(|out| out == name));
+    if !extract_perms {
+        // `unzip` always keeps them; these are what anything newly made has.
+        let dest = dest.unwrap_or_default();
+        for name in names.clone() {
+            let mode = if name.ends_with('/') { 0o755 } else { 0o644 };
+            cx.host.set_mode(&Path::new(&dest).join(name), mode)?;
+        }
+    }
     Ok(trimmed(names.map(str::to_owned).collect(), Some(&trim_output)))
 }
 
@@ -658,32 +665,35 @@ pub fn list(
     .into())
 }
 
+/// How an archive is unpacked.
+#[derive(Debug)]
+pub struct Extract<'a> {
+    pub options: &'a str,
+    pub password: Option<&'a str>,
+    /// Keep the modes of a zip file.
+    pub perms: bool,
+    /// Of a zip file: what the program says, not the names alone.
+    pub as_told: bool,
+}
+
 /// Unpacks an archive below a folder; returns the names, as Salt tells them.
 pub fn extract(
     cx: &Cx,
     path: &str,
     format: &str,
     dest: &str,
-    options: Option<&str>,
-    password: Option<&str>,
+    how: &Extract,
 ) -> Result<Vec<String>> {
-    let options = options.unwrap_or_default();
+    let options = how.options;
     if format == "zip" {
         let options = (!options.is_empty()).then(|| options.to_owned());
-        let password = password.map(str::to_owned);
+        let password = how.password.map(str::to_owned);
         let (path, dest) = (path.to_owned(), dest.to_owned());
-        return unzip(
-            cx,
-            path,
-            dest,
-            None,
-            options,
-            None,
-            None,
-            Value::Bool(false),
-            password,
-            true,
-        );
+        let trim = Value::Bool(false);
+        if how.as_told {
+            return cmd_unzip(cx, path, dest, None, options, None, None, trim, password);
+        }
+        return unzip(cx, path, dest, None, options, None, None, trim, password, how.perms);
     }
     let command = match format {
         "tar" => {

@@ -33,7 +33,10 @@ fn ask(cx: &Cx, name: &str, kind: &str, nameserver: Option<&str>) -> Result<Vec<
 }
 
 pub fn is_address(text: &str) -> bool {
-    text.parse::<IpAddr>().is_ok()
+    let (address, length) = text.split_once('/').unwrap_or((text, "0"));
+    address.parse::<IpAddr>().is_ok_and(|address| {
+        length.parse::<u8>().is_ok_and(|bits| bits <= if address.is_ipv4() { 32 } else { 128 })
+    })
 }
 
 /// Only the addresses: names on the way to them are left out.

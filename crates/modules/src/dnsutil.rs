@@ -41,26 +41,18 @@ fn needs_dig(cx: &Cx) -> Option<Value> {
     cx.host.which("dig").is_none().then(|| text.into())
 }
 
-/// Host lines: address → names; a name is listed once.
+/// Host lines: address → names, as often as they are there. Only a line that begins with `#` is a
+/// comment; Salt takes everything else for names.
 fn read_hosts(text: &str) -> Dict {
     let ret = Dict::new();
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let Some(address) = words.next() else { continue };
         if let Value::List(names) = ret.get_or_insert_with(address, || List::new().into()) {
-            for name in words {
-                if !names.contains(&name.into()) {
-                    names.push(name);
-                }
-            }
+            words.for_each(|name| names.push(name));
         }
     }
     ret
-}
-
-fn write_hosts(cx: &Cx, file: &str, text: &str) -> Result<()> {
-    Ok(cx.host.write(Path::new(file), text.as_bytes(), &Write::default())?)
 }
 
 /// Return what a hosts file says: address → names.
@@ -109,6 +101,7 @@ pub fn hosts_append(
     let text = cx.host.read_text_if_there(Path::new(&hostsfile))?.unwrap_or_default();
     let known = read_hosts(&text).get(address.as_str());
     let known = known.and_then(|known| known.items_of_sequence()).unwrap_or_default();
+    // differs: Salt passes over every name that follows a known one, and adds it again.
     let new: Vec<&str> = names
         .iter()
         .map(String::as_str)
@@ -117,8 +110,9 @@ pub fn hosts_append(
     if new.is_empty() {
         return Ok(format!("No additional hosts were added to {hostsfile}"));
     }
+    // A line of its own whatever comes before it, and without an end.
     let line = format!("\n{address} {}", new.join(" "));
-    write_hosts(cx, &hostsfile, &format!("{}{line}\n", text.trim_end_matches('\n')))?;
+    cx.host.append(Path::new(&hostsfile), line.as_bytes())?;
     Ok(format!("The following line was added to {hostsfile}:{line}"))
 }
 
@@ -142,20 +136,19 @@ pub fn hosts_remove(
     };
     let mut new = String::new();
     for line in text.split_inclusive('\n') {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let hit = words.iter().skip(1).any(|word| names.iter().any(|name| name == word));
-        if !hit || line.trim_start().starts_with('#') {
+        if line == "\n" || line.starts_with('#') {
             new += line;
             continue;
         }
-        let left: Vec<&str> =
-            words.into_iter().filter(|word| !names.iter().any(|name| name == word)).collect();
+        let mut words = line.split_whitespace();
+        let address = words.next().unwrap_or_default();
+        let left: Vec<&str> = words.filter(|word| !names.iter().any(|name| name == word)).collect();
         // An address alone says nothing.
-        if left.len() > 1 {
-            new += &format!("{}\n", left.join(" "));
+        if !left.is_empty() {
+            new += &format!("{address} {}\n", left.join(" "));
         }
     }
-    write_hosts(cx, &hostsfile, &new)?;
+    cx.host.write(Path::new(&hostsfile), new.as_bytes(), &Write::default())?;
     Ok(Value::Null)
 }
 
@@ -250,11 +243,15 @@ pub fn parse_zone(
 /// ```
 #[function]
 pub fn check_ip(
-    _cx: &Cx,
+    cx: &Cx,
     /// The text.
     ip_addr: String,
-) -> Result<bool> {
-    Ok(dig::is_address(ip_addr.split_once('/').map_or(ip_addr.as_str(), |(ip, _)| ip)))
+) -> Result<Value> {
+    // Salt asks its module of `dig` for this, too.
+    if let Some(text) = needs_dig(cx) {
+        return Ok(text);
+    }
+    Ok(dig::is_address(&ip_addr).into())
 }
 
 /// Return the IPv4 addresses of a name.
@@ -392,7 +389,7 @@ mod tests {
     #[test]
     fn reads_hosts() {
         let hosts = read_hosts("127.0.0.1 a b\n#c\n10.0.0.1 x # y\n127.0.0.1 b c\n");
-        let expected = "{'127.0.0.1': ['a', 'b', 'c'], '10.0.0.1': ['x']}";
+        let expected = "{'127.0.0.1': ['a', 'b', 'b', 'c'], '10.0.0.1': ['x', '#', 'y']}";
         assert_eq!(Value::from(hosts).repr(), expected);
     }
 }

@@ -15,10 +15,12 @@ pub mod apache;
 pub mod archive;
 pub mod at;
 pub mod beacons;
+pub mod bridge;
 pub mod cmd;
 pub mod config;
 pub mod cp;
 pub mod cron;
+pub mod cryptdev;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
@@ -38,13 +40,17 @@ pub mod haproxy;
 pub mod hashutil;
 pub mod hosts;
 pub mod http;
+pub mod incron;
 pub mod ini;
 pub mod ip;
+pub mod ipset;
 pub mod iptables;
 pub mod jinja;
+pub mod key;
 pub mod keyboard;
 pub mod kmod;
 pub mod locale;
+pub mod locate;
 pub mod log;
 pub mod logrotate;
 pub mod lowpkg;
@@ -53,6 +59,7 @@ pub mod r#match;
 pub mod mine;
 pub mod minion;
 pub mod mount;
+pub mod mysql;
 pub mod network;
 pub mod nftables;
 pub mod npm;
@@ -64,8 +71,11 @@ pub mod pkg_resource;
 pub mod postgres;
 pub mod ps;
 pub mod publish;
+pub mod quota;
 pub mod rabbitmq;
+pub mod raid;
 pub mod random;
+pub mod rsync;
 pub mod salt_version;
 pub mod saltutil;
 pub mod schedule;
@@ -77,6 +87,7 @@ pub mod slsutil;
 pub mod ssh;
 pub mod state;
 pub mod status;
+pub mod supervisord;
 pub mod sys;
 pub mod sysctl;
 pub mod sysfs;
@@ -84,8 +95,11 @@ pub mod system;
 pub mod temp;
 pub mod test;
 pub mod timezone;
+pub mod udev;
 pub mod user;
 pub mod virtualenv;
+pub mod webutil;
+pub mod x509;
 pub mod xml;
 
 /// Every module of this crate.
@@ -97,10 +111,12 @@ pub static ALL: &[&Module] = &[
     &archive::MODULE,
     &at::MODULE,
     &beacons::MODULE,
+    &bridge::MODULE,
     &cmd::MODULE,
     &config::MODULE,
     &cp::MODULE,
     &cron::MODULE,
+    &cryptdev::MODULE,
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
@@ -120,13 +136,17 @@ pub static ALL: &[&Module] = &[
     &hashutil::MODULE,
     &hosts::MODULE,
     &http::MODULE,
+    &incron::MODULE,
     &ini::MODULE,
     &ip::MODULE,
+    &ipset::MODULE,
     &iptables::MODULE,
     &jinja::MODULE,
+    &key::MODULE,
     &keyboard::MODULE,
     &kmod::MODULE,
     &locale::MODULE,
+    &locate::MODULE,
     &log::MODULE,
     &logrotate::MODULE,
     &lowpkg::MODULE,
@@ -135,6 +155,7 @@ pub static ALL: &[&Module] = &[
     &mine::MODULE,
     &minion::MODULE,
     &mount::MODULE,
+    &mysql::MODULE,
     &network::MODULE,
     &nftables::MODULE,
     &npm::MODULE,
@@ -146,8 +167,11 @@ pub static ALL: &[&Module] = &[
     &postgres::MODULE,
     &ps::MODULE,
     &publish::MODULE,
+    &quota::MODULE,
     &rabbitmq::MODULE,
+    &raid::MODULE,
     &random::MODULE,
+    &rsync::MODULE,
     &salt_version::MODULE,
     &saltutil::MODULE,
     &schedule::MODULE,
@@ -159,6 +183,7 @@ pub static ALL: &[&Module] = &[
     &ssh::MODULE,
     &state::MODULE,
     &status::MODULE,
+    &supervisord::MODULE,
     &sys::MODULE,
     &sysctl::MODULE,
     &sysfs::MODULE,
@@ -166,8 +191,11 @@ pub static ALL: &[&Module] = &[
     &temp::MODULE,
     &test::MODULE,
     &timezone::MODULE,
+    &udev::MODULE,
     &user::MODULE,
     &virtualenv::MODULE,
+    &webutil::MODULE,
+    &x509::MODULE,
     &xml::MODULE,
 ];
 // gen:end

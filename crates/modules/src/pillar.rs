@@ -83,7 +83,10 @@ pub fn get(
     let pillar = Value::from(pillar_of(cx, pillarenv.as_deref(), saltenv.as_deref())?);
     let found = lookup::traverse(&pillar, &key, &delimiter);
     let value = match found {
-        Some(value) if merge => over_default(&default, &value, merge_nested_lists)?,
+        Some(value) if merge => {
+            let lists = merge_nested_lists.unwrap_or_else(|| cx.opt_bool("pillar_merge_lists"));
+            over_default(&default, &value, lists)?
+        }
         Some(value) => value,
         None => default,
     };
@@ -95,16 +98,19 @@ fn not_found(key: &str) -> Error {
     Error::Raised { class: "KeyError".into(), message, traceback: None }
 }
 
-fn over_default(default: &Value, value: &Value, nested_lists: Option<bool>) -> Result<Value> {
+fn over_default(default: &Value, value: &Value, lists: bool) -> Result<Value> {
     match (default, value) {
         (Value::Dict(_), Value::Dict(_)) => {
-            let lists = nested_lists.unwrap_or(true);
             merge::merge(&default.deep_copy(), value, merge::Strategy::Recurse, lists)
                 .map_err(|error| Error::failed(error.to_string()))
         }
         (Value::List(first), Value::List(second)) => {
             let mut all = first.to_vec();
-            all.extend(second.to_vec());
+            for item in second.to_vec() {
+                if !all.contains(&item) {
+                    all.push(item);
+                }
+            }
             Ok(all.into())
         }
         (Value::Dict(_) | Value::List(_), _) => {
@@ -262,7 +268,8 @@ pub fn raw(
         Some(key) => cx.pillar.get(key.as_str()).unwrap_or_else(Value::dict),
         None => Value::from(&cx.pillar),
     };
-    Ok(shown(cx, value, unmask))
+    // What is in memory is shown as it is: Salt masks only if told to.
+    Ok(if unmask == Some(false) { shown(cx, value, unmask) } else { value })
 }
 
 /// Compile the pillar of an external source given here.

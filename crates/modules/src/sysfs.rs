@@ -25,7 +25,7 @@ fn value_of(text: &str) -> Value {
     int.or_else(|_| text.parse::<f64>().map(Value::from)).unwrap_or_else(|_| text.into())
 }
 
-/// Return an attribute, or set it; False when there is none.
+/// Return an attribute (of a folder: its real path), or set it; False when there is none.
 ///
 /// ```console
 /// $ salt '*' sysfs.attr block/sda/queue/logical_block_size
@@ -38,7 +38,11 @@ pub fn attr(
     /// Its new value.
     value: Option<Value>,
 ) -> Result<Value> {
-    if !cx.host.is_file(&path("", &key)?)? {
+    let at = path("", &key)?;
+    if cx.host.is_dir(&at)? && value.is_none() {
+        return target(cx, key, true);
+    }
+    if !cx.host.is_file(&at)? {
         return Ok(false.into());
     }
     match value {

@@ -20,6 +20,7 @@ pub fn render(renderers: &Renderers, source: &Source<'_>) -> Result<Value> {
     match renderers.render(text, source.renderer, &cx) {
         Ok(rendered) => {
             rendered.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            rendered.errors.iter().for_each(|error| tracing::error!("{error}"));
             Ok(rendered.data.into_value())
         }
         Err(error) => Err(Error::Source {

@@ -5,6 +5,7 @@ pub mod jinja;
 pub mod json;
 pub mod pipeline;
 mod sls_context;
+pub mod stateconf;
 pub mod text;
 pub mod toml;
 pub mod yaml;

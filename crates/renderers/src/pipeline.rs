@@ -254,6 +254,14 @@ pub struct Rendered {
     pub data: Data,
     /// For the log.
     pub warnings: Vec<String>,
+    /// For the log too, and worse: a renderer is not available, so that the file counts as empty.
+    pub errors: Vec<String>,
+}
+
+impl Rendered {
+    fn new(data: Data, warnings: Vec<String>) -> Self {
+        Self { data, warnings, errors: Vec::new() }
+    }
 }
 
 /// The renderers there are, and which of them may be used.
@@ -347,7 +355,6 @@ impl Renderers {
         Ok(result)
     }
 
-    /// differs: genuine Salt logs this and renders the file as empty, so that its states vanish.
     fn unavailable(&self, name: &str, pipe: &str) -> Error {
         let shown = if name == pipe { String::new() } else { format!(" (in \"{pipe}\")") };
         let names = self.names().join(", ");
@@ -367,13 +374,23 @@ impl Renderers {
                 true => Vec::new(),
                 false => vec![format!("Template is nothing but whitespace: {}", text.file())],
             };
-            return Ok(Rendered { data: Data::Value(Value::dict()), warnings });
+            return Ok(Rendered::new(Data::Value(Value::dict()), warnings));
         }
-        let pipe = self.pipe_for(text.as_str(), default).map_err(|error| {
-            let place = Place { file: Arc::clone(text.file()), line: 1, column: 0 };
-            if shebang(text.as_str()).is_some() { error.at(place, &text) } else { error }
-        })?;
-        Self::run(pipe, text, cx)
+        match self.pipe_for(text.as_str(), default) {
+            Ok(pipe) => Self::run(pipe, text, cx),
+            // Salt says so in the log and goes on as if the file were empty. Trees count on it: a
+            // file for a renderer that other machines have does not stop the states beside it.
+            Err(error) => {
+                let place = match shebang(text.as_str()) {
+                    Some(_) => format!("{}:1: ", text.file()),
+                    None => String::new(),
+                };
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                let mut empty = Rendered::new(Data::Value(Value::dict()), Vec::new());
+                empty.errors.push(format!("{place}{error}{hint}"));
+                Ok(empty)
+            }
+        }
     }
 
     /// Runs a text through a pipe that has been read already, whatever its first line says.
@@ -394,7 +411,7 @@ impl Renderers {
         {
             *text = text.rendered(text.as_str().replace('\n', "\r\n"), None);
         }
-        Ok(Rendered { data, warnings })
+        Ok(Rendered::new(data, warnings))
     }
 }
 
@@ -505,15 +522,20 @@ mod tests {
 
     #[test]
     fn unknown_renderers_are_named() {
-        let error = render("#!yml\na: 1\n", "yaml").expect_err("unknown");
-        let expected =
-            "The renderer \"yml\" is not available; available: double, json, text, toml, yaml";
-        assert_eq!(error.to_string(), expected);
-        assert_eq!(error.hint(), Some("did you mean `yaml`?"));
+        let check = |text: &str, default: &str, expected: &str| {
+            let rendered = render(text, default).expect("the run goes on");
+            assert_eq!(rendered.data.into_value().repr(), "{}");
+            assert_eq!(rendered.errors, [expected]);
+        };
+        check(
+            "#!yml\na: 1\n",
+            "yaml",
+            "web.sls:1: The renderer \"yml\" is not available; available: double, json, text, toml, yaml; did you mean `yaml`?",
+        );
         check(
             "#!\na: 1\n",
             "yaml",
-            "The renderer \"\" is not available; available: double, json, text, toml, yaml",
+            "web.sls:1: The renderer \"\" is not available; available: double, json, text, toml, yaml",
         );
         check(
             "a: 1\n",

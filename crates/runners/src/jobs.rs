@@ -3,7 +3,7 @@
 use halite_client::{Job, Request};
 use halite_spec::{Cx, Error, Result, Strings, function, module};
 use halite_target::fnmatch::fnmatch;
-use halite_value::{Dict, Value, dict, entries};
+use halite_value::{Dict, SmolStr, Value, dict, entries};
 
 use crate::master;
 
@@ -200,12 +200,25 @@ pub fn list_job(
         && load.is_some()
     {
         let start = described.remove("StartTime").unwrap_or_default();
-        described.insert("Minions", minions);
+        let mut minions: Vec<SmolStr> =
+            minions.items_of_sequence().unwrap_or_default().iter().map(Value::to_str).collect();
+        minions.sort();
+        described.insert("Minions", Value::list(minions));
         described.insert("StartTime", start);
     }
     shown.update(&described);
-    shown.insert("Result", job.get("returns").unwrap_or_else(Value::dict));
+    shown.insert("Result", results(&job));
     Ok(shown)
+}
+
+/// Returns what is shown of the returns; the rest of them is known from the job.
+fn results(job: &Dict) -> Dict {
+    let Some(Value::Dict(returns)) = job.get("returns") else { return Dict::new() };
+    let part = |load: &Value, name: &'static str| Some((name, load.get(name)?));
+    let shown = |load: &Value| -> Dict {
+        ["return", "retcode", "success", "out"].into_iter().filter_map(|n| part(load, n)).collect()
+    };
+    returns.entries().into_iter().map(|(id, load)| (id, shown(&load))).collect()
 }
 
 /// Return the jobs the master remembers, by job id; all given filters must fit.

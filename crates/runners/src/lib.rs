@@ -22,7 +22,9 @@ mod master;
 pub mod r#match;
 pub mod mine;
 mod minion_bus;
+pub mod network;
 pub mod pillar;
+pub mod pki;
 pub mod queue;
 pub mod reactor;
 pub mod salt;
@@ -51,7 +53,9 @@ pub static ALL: &[&Module] = &[
     &manage::MODULE,
     &r#match::MODULE,
     &mine::MODULE,
+    &network::MODULE,
     &pillar::MODULE,
+    &pki::MODULE,
     &queue::MODULE,
     &reactor::MODULE,
     &salt::MODULE,

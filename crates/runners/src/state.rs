@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use halite_client::{EventItem, Request};
+use halite_client::{EventItem, Job, Patience, Request};
 use halite_spec::{
     Call, Cx, Error, Rest, Result, StateRequest, Strings, Template, What, function, module,
 };
@@ -17,7 +17,8 @@ use crate::{master, minion_bus::MinionBus, steps::Journal};
 module! {
     /// Orchestrations, and events as they happen.
     "state": event, orchestrate, orch, sls, orchestrate_single, single, orchestrate_high, high,
-    orchestrate_show_sls, orch_show_sls, pause, resume, rm_pause, soft_kill,
+    orchestrate_show_sls, orch_show_sls, pause, set_pause, resume, rm_pause, soft_kill, graph,
+    graph_highstate,
 }
 
 /// Runs what was asked for, from the journal if an earlier master began it.
@@ -344,6 +345,121 @@ pub fn pause(
         more.insert("duration", duration);
     }
     on_run(cx, "state.pause", &jid, state_id, more)
+}
+
+/// Pause an orchestration: another name of `pause`.
+///
+/// ```console
+/// $ salt-run state.set_pause 20171130110407769519
+/// ```
+#[function]
+pub fn set_pause(
+    cx: &Cx,
+    /// The run.
+    jid: String,
+    /// The id of a state.
+    state_id: Option<String>,
+    /// Seconds, after which it goes on by itself.
+    duration: Option<i64>,
+) -> Result<Value> {
+    pause(cx, jid, state_id, duration)
+}
+
+/// Asks minions for a graph, or draws that of the master's own files.
+fn drawn(
+    cx: &Cx,
+    fun: &str,
+    args: Vec<Value>,
+    tgt: Option<Value>,
+    tgt_type: &str,
+    timeout: Option<f64>,
+    kwargs: Dict,
+) -> Result<Value> {
+    let Some(tgt) = tgt.filter(Value::truthy) else {
+        return cx.call(fun, Call { args, kwargs });
+    };
+    let mut job = Job::new(tgt, tgt_type, fun);
+    job.arg = args;
+    if !kwargs.is_empty() {
+        kwargs.insert("__kwarg__", true);
+        job.arg.push(kwargs.into());
+    }
+    let mut patience = Patience::from_opts(&cx.opts);
+    if let Some(seconds) = timeout.filter(|seconds| *seconds > 0.0 && *seconds < 1e9) {
+        patience.timeout = std::time::Duration::from_secs_f64(seconds);
+    }
+    Ok(master::run(cx, &job, Some(patience))?.returns().into())
+}
+
+/// Returns those of the options that were given.
+fn given<const N: usize>(options: [(&'static str, Option<Value>); N]) -> Dict {
+    let has = |(name, value): (&'static str, Option<Value>)| Some((name, value?));
+    options.into_iter().filter_map(has).filter(|(_, value)| !value.is_null()).collect()
+}
+
+/// Draw the requisite graph of SLS files in Graphviz' language: of minions, or of the master.
+///
+/// ```console
+/// $ salt-run state.graph webserver tgt='web*'
+/// ```
+#[function]
+pub fn graph(
+    cx: &Cx,
+    /// The SLS files.
+    mods: Value,
+    /// The minions to ask; the master's own machine if absent.
+    tgt: Option<Value>,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// The environment.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// As for a test run.
+    test: Option<Value>,
+    /// More pillar.
+    pillar: Option<Value>,
+    /// The pillar's environment.
+    pillarenv: Option<Value>,
+    /// How the pillar is encrypted.
+    pillar_enc: Option<Value>,
+    /// Seconds to wait.
+    timeout: Option<f64>,
+) -> Result<Value> {
+    let kwargs = given([
+        ("saltenv", Some(saltenv.into())),
+        ("test", test),
+        ("pillar", pillar),
+        ("pillarenv", pillarenv),
+        ("pillar_enc", pillar_enc),
+    ]);
+    drawn(cx, "state.graph", vec![mods], tgt, &tgt_type, timeout, kwargs)
+}
+
+/// Draw the requisite graph of the highstate in Graphviz' language: of minions, or of the master.
+///
+/// ```console
+/// $ salt-run state.graph_highstate tgt='web*'
+/// ```
+#[function]
+pub fn graph_highstate(
+    cx: &Cx,
+    /// The minions to ask; the master's own machine if absent.
+    tgt: Option<Value>,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// More pillar.
+    pillar: Option<Value>,
+    /// The pillar's environment.
+    pillarenv: Option<Value>,
+    /// How the pillar is encrypted.
+    pillar_enc: Option<Value>,
+    /// Seconds to wait.
+    timeout: Option<f64>,
+) -> Result<Value> {
+    let kwargs = given([("pillar", pillar), ("pillarenv", pillarenv), ("pillar_enc", pillar_enc)]);
+    drawn(cx, "state.graph_highstate", Vec::new(), tgt, &tgt_type, timeout, kwargs)
 }
 
 /// Let a paused orchestration go on.

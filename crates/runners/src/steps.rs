@@ -165,6 +165,12 @@ impl Step {
         master::run(&self.cx, &job, Some(patience))
     }
 
+    /// Gives the job of the present part to more minions.
+    pub(crate) fn run_more(&mut self, job: &Job, patience: Patience) -> Result<Outcome> {
+        self.settle(job)?;
+        master::run(&self.cx, job, Some(patience))
+    }
+
     /// Returns whom the job of the next part went to, if it was begun by an earlier master.
     pub(crate) fn resumed_minions(&self) -> Option<Vec<SmolStr>> {
         let key = self.key(self.parts);
@@ -297,8 +303,10 @@ pub(crate) fn call_master(
 fn earlier(cx: &Cx, jid: &SmolStr, fun: &str) -> Result<Option<Dict>> {
     loop {
         let stored = master::ask(cx, &Request::Job { jid: jid.clone() })?;
-        if let Some((_, data)) = returns_of(&stored).into_iter().next() {
-            return Ok(Some(data));
+        // What is kept of a runner is its last event.
+        let kept = returns_of(&stored).into_iter().next();
+        if let Some(Value::Dict(event)) = kept.and_then(|(_, load)| load.get("return")) {
+            return Ok(Some(event));
         }
         let load = entries! { "do" => "running", "run" => jid.as_str() };
         let request = Request::Ask { what: "orchestration".into(), load };

@@ -40,13 +40,20 @@ impl Gathered {
             self.jid = outcome.published.jid.clone();
         }
         self.minions.extend(outcome.published.minions.iter().cloned());
+        // All parts of a batch have one job id: who was given up may return in a later part.
+        self.missing.retain(|id| !outcome.returned.iter().any(|(late, _)| late == id));
         // Names of a list that nobody has are meant all the same.
         for id in &outcome.published.missing {
             if !self.missing.contains(id) {
                 self.missing.push(id.clone());
             }
         }
-        self.returned.extend(outcome.returned);
+        let is_known = |id: &SmolStr, all: &[(SmolStr, Dict)]| all.iter().any(|(own, _)| own == id);
+        for (id, load) in outcome.returned {
+            if !is_known(&id, &self.returned) {
+                self.returned.push((id, load));
+            }
+        }
         self.missing.extend(outcome.missing.into_iter().map(|(id, _)| id));
     }
 
@@ -121,12 +128,19 @@ impl Work<'_> {
             Some(batch) => batch_size(batch, open.len())?,
             None => open.len().max(1),
         };
+        // An earlier master may have begun it: the job knows whom it was given to.
+        let mut wave = step.resumed_minions();
         while !open.is_empty() {
             let wave =
-                step.resumed_minions().unwrap_or_else(|| open.iter().take(size).cloned().collect());
+                wave.take().unwrap_or_else(|| open.iter().take(size).cloned().collect::<Vec<_>>());
             open.retain(|id| !wave.contains(id));
-            let job = Job { tgt: Value::list(&wave), tgt_type: "list".into(), ..job.clone() };
-            all.add(step.run(&job, patience)?);
+            let part = Job { tgt: Value::list(&wave), tgt_type: "list".into(), ..job.clone() };
+            if all.jid.is_empty() {
+                all.add(step.run(&part, patience)?);
+            } else {
+                let part = Job { jid: all.jid.clone(), ..part };
+                all.add(step.run_more(&part, patience)?);
+            }
         }
         if self.batch.is_some() {
             // Salt names no job of a batch.

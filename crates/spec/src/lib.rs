@@ -14,6 +14,7 @@ mod cx;
 mod error;
 mod files;
 pub mod host;
+pub mod keywords;
 mod request;
 mod state;
 

@@ -3,22 +3,30 @@
 //! The archive is listed, and unpacked when something it holds is not on disk. Contents of files are
 //! not compared: that is Salt's way, and `overwrite` is for those who want them anew.
 //!
+//! With `source_hash_update` the hash of what was unpacked is kept below `archive_hash` in the
+//! minion's cache, where genuine Salt keeps it, and another hash means that it is unpacked again;
+//! `skip_files_list_verify` trusts that record and does not look at the disk at all.
+//!
 //! differs: a test fetches the archive and tells the changes; genuine Salt tells neither for
 //! archives of a server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use halite_modules::{
-    archive::{self, Contents, FORMATS, extract, guess_format, strip_of},
+    archive::{self, Contents, Extract, FORMATS, extract, guess_format, strip_of},
     file::{
-        hashes::sum_for,
+        hashes::{Sum, sum_for},
         paths::{expand_user, is_abs, joined},
         perms::{Mode, Owner},
-        source::choose,
+        source::{Signature, choose, parse_salt},
         tree::{make_folders, walk},
     },
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, Strings, host::Kind, states};
+use halite_spec::{
+    Applied, Args, Cx, Error, Fetch, Plan, Result, State,
+    host::{Kind, Write},
+    states,
+};
 use halite_value::{Dict, Value};
 
 states! {
@@ -27,11 +35,7 @@ states! {
 }
 
 /// Unpack an archive, unless all it holds is there.
-// differs: `source_hash_update`, `skip_files_list_verify`, `keep_source`, `keep`, `use_cmd_unzip`,
-// `extract_perms` and `use_etag` are taken and not acted on: what the archive holds is compared with
-// the disk every time.
 #[derive(Args)]
-#[allow(dead_code)]
 pub struct Extracted {
     /// The folder to unpack into.
     name: String,
@@ -83,7 +87,7 @@ pub struct Extracted {
     /// Tell at most this many names; True: 100.
     #[default(Value::Bool(false))]
     trim_output: Value,
-    /// Use the program `unzip`; it is always used.
+    /// Tell what the program `unzip` says, not the names alone.
     use_cmd_unzip: Option<bool>,
     /// Keep the modes of a zip file.
     #[default(true)]
@@ -98,12 +102,48 @@ pub struct Extracted {
     /// Ask the server whether the archive changed.
     #[default(false)]
     use_etag: bool,
-    /// A detached signature; not supported yet.
+    /// A detached signature of the archive, or True when it holds its own.
     signature: Option<Value>,
-    /// Keys that count for the signature.
-    signed_by_any: Option<Strings>,
-    /// Keys that must all have signed.
-    signed_by_all: Option<Strings>,
+    /// A signature of the file of hashes, or True when that holds its own.
+    source_hash_sig: Option<Value>,
+    /// Keys one of which must have signed.
+    signed_by_any: Option<Value>,
+    /// Keys all of which must have signed.
+    signed_by_all: Option<Value>,
+    /// The keyring to look for keys in.
+    keyring: Option<String>,
+    /// The home of GnuPG.
+    gnupghome: Option<String>,
+    /// The module that checks signatures.
+    #[default("gpg".to_owned())]
+    sig_backend: String,
+}
+
+/// The hash an archive had when it was unpacked, beside the one it must have.
+struct Record {
+    place: PathBuf,
+    old: Option<String>,
+    new: String,
+}
+
+fn is_remote(source: &str) -> bool {
+    source.contains("://") && !source.starts_with("file://")
+}
+
+/// Where the hash of an archive is kept: like the cached copy, below a folder of its own.
+fn record_of(cx: &Cx, source: &str) -> PathBuf {
+    let cache = cx.opt_str("cachedir").unwrap_or_default();
+    let hashes = Path::new(cache.as_str()).join("archive_hash");
+    if !is_remote(source) {
+        let path = expand_user(cx, source.strip_prefix("file://").unwrap_or(source));
+        return hashes.join("local").join(path.trim_start_matches('/'));
+    }
+    let (path, env) = parse_salt(source);
+    let relative = match source.strip_prefix("salt://") {
+        Some(_) => format!("files/{}/{path}", env.unwrap_or_else(|| cx.saltenv())),
+        None => format!("extrn_files/{}/{}", cx.saltenv(), source.replacen("://", "/", 1)),
+    };
+    hashes.join(format!("{relative}.hash"))
 }
 
 /// What is to be done.
@@ -120,9 +160,14 @@ pub struct Work {
     unpack: bool,
     why: &'static str,
     wrong_owner: Vec<String>,
+    /// Where the hash of this archive is to be kept, and what is to stand there.
+    record: Option<(PathBuf, String)>,
+    /// The copy in the cache goes when all is done.
+    forget: bool,
 }
 
 const MISSING: &str = ", due to absence of one or more files/dirs";
+const UPDATED: &str = ", due to source_hash update";
 
 impl Extracted {
     fn done(comment: impl Into<String>) -> Work {
@@ -150,23 +195,27 @@ impl Extracted {
     }
 
     /// Fetches the archive; returns its path here.
-    fn fetch(&self, cx: &Cx, name: &str, source: &str, hash: &Value) -> Result<String> {
+    fn fetch(&self, cx: &Cx, source: &str, sum: Option<&Sum>) -> Result<String> {
         let saltenv = cx.saltenv();
-        let remote = source.contains("://") && !source.starts_with("file://");
-        let hash = Some(hash.to_str()).filter(|_| hash.truthy());
-        if remote && hash.is_none() && !self.skip_verify && !source.starts_with("salt://") {
-            return Err(Error::failed(format!(
-                "Unable to verify upstream hash of source file {source}, please set source_hash or \
-                 set skip_verify to True"
-            )));
-        }
-        let path = if remote {
+        let path = if is_remote(source) {
+            if sum.is_none() && !self.skip_verify && !source.starts_with("salt://") {
+                return Err(Error::failed(format!(
+                    "Unable to verify upstream hash of source file {source}, please set \
+                     source_hash or set skip_verify to True"
+                )));
+            }
             let failed = || {
                 Error::failed(format!(
                     "Failed to cache {source}, check minion log for more information"
                 ))
             };
-            cx.files.cache(source, &saltenv)?.ok_or_else(failed)?.display().to_string()
+            let how = Fetch {
+                source_hash: sum.map(|sum| sum.digits.clone()),
+                use_etag: self.use_etag,
+                ..Fetch::default()
+            };
+            let path = cx.files.cache_with(source, &saltenv, &how)?.ok_or_else(failed)?;
+            path.display().to_string()
         } else {
             let path = expand_user(cx, source.strip_prefix("file://").unwrap_or(source));
             if !cx.host.is_file(Path::new(&path))? {
@@ -174,17 +223,64 @@ impl Extracted {
             }
             path
         };
-        if let Some(hash) = hash.filter(|_| !self.skip_verify) {
-            let hash_name = self.source_hash_name.as_deref();
-            let sum = sum_for(cx, name, source, &hash, hash_name, &saltenv)?;
-            if sum.kind.of_file(&*cx.host, Path::new(&path))? != sum.digits {
-                return Err(Error::failed(format!(
-                    "{source} does not match the desired source_hash {}",
-                    sum.digits
-                )));
+        if let Some(sum) = sum.filter(|_| !self.skip_verify) {
+            let found = sum.kind.of_file(&*cx.host, Path::new(&path))?;
+            if found != sum.digits {
+                return Err(Error::failed(match is_remote(source) {
+                    true => format!(
+                        "File is cached to {path}, but the hash ({found}) does not match the \
+                         specified hash ({})",
+                        sum.digits
+                    ),
+                    false => {
+                        format!("{source} does not match the desired source_hash {}", sum.digits)
+                    }
+                }));
             }
         }
+        if let Some(signature) = self.signature.clone().filter(Value::truthy) {
+            self.signed(signature).verify(cx, Path::new(&path), &saltenv).map_err(|error| {
+                Error::failed(format!("Failed verifying the source file's signature: {error}"))
+            })?;
+        }
         Ok(path)
+    }
+
+    fn signed(&self, signature: Value) -> Signature {
+        Signature {
+            signature,
+            signed_by_any: self.signed_by_any.clone(),
+            signed_by_all: self.signed_by_all.clone(),
+            keyring: self.keyring.clone(),
+            gnupghome: self.gnupghome.clone(),
+            backend: self.sig_backend.clone(),
+        }
+    }
+
+    /// The hash the archive must have.
+    fn expected(&self, cx: &Cx, name: &str, source: &str, hash: &Value) -> Result<Option<Sum>> {
+        if !hash.truthy() {
+            return Ok(None);
+        }
+        let (hash, saltenv) = (hash.to_str(), cx.saltenv());
+        if let Some(signature) = self.source_hash_sig.clone().filter(Value::truthy) {
+            let missing = || Error::failed(format!("Source hash file {hash} not found"));
+            let list = cx.files.cache(&hash, &saltenv)?.ok_or_else(missing)?;
+            self.signed(signature).verify(cx, &list, &saltenv)?;
+        }
+        let hash_name = self.source_hash_name.as_deref();
+        sum_for(cx, name, source, &hash, hash_name, &saltenv).map(Some)
+    }
+
+    /// What the record of an archive's hash says, and what it should say.
+    fn recorded(&self, cx: &Cx, source: &str, sum: Option<&Sum>) -> Result<Option<Record>> {
+        let Some(sum) = sum.filter(|_| self.source_hash_update || self.skip_files_list_verify)
+        else {
+            return Ok(None);
+        };
+        let place = record_of(cx, source);
+        let old = cx.host.read_text_if_there(&place)?.map(|text| text.trim().to_owned());
+        Ok(Some(Record { place, old, new: format!("{}:{}", sum.kind.name(), sum.digits) }))
     }
 
     fn check_top(&self, name: &str, contents: &Contents) -> Result<()> {
@@ -293,11 +389,14 @@ impl State for Extracted {
         }
         let name = format!("{}/", name.trim_end_matches('/'));
         self.ids(cx)?;
-        if self.signature.as_ref().is_some_and(Value::truthy)
-            || self.signed_by_any.is_some()
-            || self.signed_by_all.is_some()
-        {
-            return Err(Error::failed("signatures of archives are not supported yet"));
+        if self.use_cmd_unzip == Some(false) && self.options.is_some() {
+            return Err(Error::failed(
+                "'use_cmd_unzip' cannot be set to False if CLI options are being specified (via \
+                 the 'options' argument). Either remove 'use_cmd_unzip', or set it to True.",
+            ));
+        }
+        if self.clean && self.clean_parent {
+            return Err(Error::failed("Only one of 'clean' and 'clean_parent' can be set to True"));
         }
         if let Some(path) = &self.if_missing
             && cx.host.exists(Path::new(path))?
@@ -318,7 +417,16 @@ impl State for Extracted {
             Err(error) => return Err(error),
         };
         let format = self.format_of(&source)?;
-        let path = self.fetch(cx, &name, &source, &hash)?;
+        let sum = self.expected(cx, &name, &source, &hash)?;
+        let record = self.recorded(cx, &source, sum.as_ref())?;
+        let same = record.as_ref().is_some_and(|record| record.old.as_ref() == Some(&record.new));
+        if same && self.skip_files_list_verify {
+            return Ok(Self::done(format!(
+                "Archive {source} existing source sum is the same as the expected one and \
+                 skip_files_list_verify argument was set to True. Extraction is not needed"
+            )));
+        }
+        let path = self.fetch(cx, &source, sum.as_ref())?;
         let options = self.options.as_deref().unwrap_or_default();
         let strip = if format == "tar" { strip_of(options) } else { 0 };
         let listing = self.list_options.as_deref();
@@ -350,8 +458,18 @@ impl State for Extracted {
                 list.join("\n")
             )));
         }
-        work.why = if missing { MISSING } else { "" };
-        work.unpack = missing || !wrong.is_empty() || self.overwrite;
+        let updated = self.source_hash_update
+            && record.as_ref().is_some_and(|record| record.old.is_some() && !same);
+        work.why = match (missing, updated) {
+            (true, _) => MISSING,
+            (false, true) => UPDATED,
+            (false, false) => "",
+        };
+        work.unpack = missing || updated || !wrong.is_empty() || self.overwrite;
+        work.forget = is_remote(&work.source) && !self.keep.unwrap_or(self.keep_source);
+        work.record = record
+            .filter(|_| self.source_hash_update && !same)
+            .map(|record| (record.place, record.new));
         if work.unpack {
             work.remove = wrong.iter().map(|path| joined(&work.name, path)).collect();
             if self.clean_parent && !work.is_new {
@@ -394,12 +512,16 @@ impl State for Extracted {
                 make_folders(cx, &work.name, owner, Some(&Mode::of(0o755)))?;
                 changes.insert("directories_created", vec![work.name.clone()]);
             }
-            let (options, password) = (self.options.as_deref(), self.password.as_deref());
-            let mut names =
-                match extract(cx, &work.path, &work.format, &work.name, options, password) {
-                    Ok(names) => names,
-                    Err(error) => return Ok(Applied::failed(changes, error.to_string())),
-                };
+            let how = Extract {
+                options: self.options.as_deref().unwrap_or_default(),
+                password: self.password.as_deref(),
+                perms: self.extract_perms,
+                as_told: self.use_cmd_unzip == Some(true),
+            };
+            let mut names = match extract(cx, &work.path, &work.format, &work.name, &how) {
+                Ok(names) => names,
+                Err(error) => return Ok(Applied::failed(changes, error.to_string())),
+            };
             comment = format!("{} extracted to {}{}", work.source, work.name, work.why);
             if let Some(most) = self.most() {
                 names.truncate(most);
@@ -414,12 +536,31 @@ impl State for Extracted {
         if !wrong.is_empty() || !work.wrong_owner.is_empty() {
             changes.insert("updated ownership", true);
         }
+        if let Some((place, hash)) = &work.record {
+            if let Some(folder) = place.parent() {
+                cx.host.create_dirs(folder, None)?;
+            }
+            cx.host.write(place, format!("{hash}\n").as_bytes(), &Write::default())?;
+        }
+        if work.forget {
+            match cx.host.remove_file(Path::new(&work.path)) {
+                Err(error) if !error.is_missing() => return Err(error.into()),
+                _ => {}
+            }
+        }
         Ok(Applied::changes(changes).comment(comment))
     }
 }
 
 impl Extracted {
     fn planned(&self, work: &Work) -> Plan {
+        if !work.unpack && work.wrong_owner.is_empty() && work.record.is_some() {
+            return Plan::unknown().pending(format!(
+                "Archive {} would be cached (if necessary) and checked to discover if extraction \
+                 is needed",
+                work.source
+            ));
+        }
         if !work.unpack && work.wrong_owner.is_empty() {
             return Plan::nothing("All files in archive are already present");
         }

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use halite_modules::cmd as module;
 use halite_spec::{
-    Applied, Args, Binder, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, states,
+    Applied, Args, Binder, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, keywords,
+    states,
 };
 use halite_value::{Dict, Value, entries, json};
 
@@ -359,7 +360,7 @@ impl Script {
             asked: false,
             ..options
         };
-        let context = Dict::new();
+        let context = keywords::strays(&self.rest.kwargs, &[]);
         for names in [&self.defaults, &self.context] {
             if let Value::Dict(names) = names {
                 context.update(names);

@@ -15,6 +15,7 @@ pub mod apache_conf;
 pub mod apache_module;
 pub mod apache_site;
 pub mod archive;
+pub mod at;
 pub mod beacon;
 pub mod blockdev;
 pub mod cmd;
@@ -34,6 +35,7 @@ pub mod highstate_doc;
 pub mod host;
 pub mod http;
 pub mod ini;
+pub mod ipset;
 pub mod iptables;
 pub mod keyboard;
 pub mod kmod;
@@ -43,6 +45,10 @@ pub mod r#loop;
 pub mod lvm;
 pub mod module;
 pub mod mount;
+pub mod mysql_database;
+pub mod mysql_grants;
+pub mod mysql_query;
+pub mod mysql_user;
 pub mod network;
 pub mod nftables;
 pub mod npm;
@@ -59,11 +65,14 @@ pub mod postgres_schema;
 pub mod postgres_tablespace;
 pub mod postgres_user;
 pub mod process;
+pub mod quota;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
 pub mod rabbitmq_policy;
+pub mod rabbitmq_upstream;
 pub mod rabbitmq_user;
 pub mod rabbitmq_vhost;
+pub mod raid;
 pub mod saltutil;
 pub mod schedule;
 pub mod selinux;
@@ -72,12 +81,14 @@ pub mod ssh_auth;
 pub mod ssh_known_hosts;
 pub mod stateconf;
 pub mod status;
+pub mod supervisord;
 pub mod sysctl;
 pub mod sysfs;
 pub mod test;
 pub mod timezone;
 pub mod user;
 pub mod virtualenv;
+pub mod x509;
 
 /// Every state module of this crate.
 pub static ALL: &[&StateModule] = &[
@@ -89,6 +100,7 @@ pub static ALL: &[&StateModule] = &[
     &apache_module::STATES,
     &apache_site::STATES,
     &archive::STATES,
+    &at::STATES,
     &beacon::STATES,
     &blockdev::STATES,
     &cmd::STATES,
@@ -108,6 +120,7 @@ pub static ALL: &[&StateModule] = &[
     &host::STATES,
     &http::STATES,
     &ini::STATES,
+    &ipset::STATES,
     &iptables::STATES,
     &keyboard::STATES,
     &kmod::STATES,
@@ -117,6 +130,10 @@ pub static ALL: &[&StateModule] = &[
     &lvm::STATES,
     &module::STATES,
     &mount::STATES,
+    &mysql_database::STATES,
+    &mysql_grants::STATES,
+    &mysql_query::STATES,
+    &mysql_user::STATES,
     &network::STATES,
     &nftables::STATES,
     &npm::STATES,
@@ -133,11 +150,14 @@ pub static ALL: &[&StateModule] = &[
     &postgres_tablespace::STATES,
     &postgres_user::STATES,
     &process::STATES,
+    &quota::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,
     &rabbitmq_policy::STATES,
+    &rabbitmq_upstream::STATES,
     &rabbitmq_user::STATES,
     &rabbitmq_vhost::STATES,
+    &raid::STATES,
     &saltutil::STATES,
     &schedule::STATES,
     &selinux::STATES,
@@ -146,11 +166,13 @@ pub static ALL: &[&StateModule] = &[
     &ssh_known_hosts::STATES,
     &stateconf::STATES,
     &status::STATES,
+    &supervisord::STATES,
     &sysctl::STATES,
     &sysfs::STATES,
     &test::STATES,
     &timezone::STATES,
     &user::STATES,
     &virtualenv::STATES,
+    &x509::STATES,
 ];
 // gen:end

@@ -521,7 +521,7 @@ impl State for Masked {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        service::masked(cx, self.name.clone(), self.runtime)
+        service::masked(cx, self.name.clone(), self.runtime, None)
     }
 
     fn plan(&self, masked: &bool) -> Result<Plan> {
@@ -536,7 +536,7 @@ impl State for Masked {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        service::mask(cx, self.name.clone(), self.runtime)?;
+        service::mask(cx, self.name.clone(), self.runtime, None)?;
         Ok(Applied::as_planned())
     }
 }
@@ -545,7 +545,7 @@ impl State for Unmasked {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        service::masked(cx, self.name.clone(), self.runtime)
+        service::masked(cx, self.name.clone(), self.runtime, None)
     }
 
     fn plan(&self, masked: &bool) -> Result<Plan> {
@@ -560,7 +560,7 @@ impl State for Unmasked {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        service::unmask(cx, self.name.clone(), self.runtime)?;
+        service::unmask(cx, self.name.clone(), self.runtime, None)?;
         Ok(Applied::as_planned())
     }
 }

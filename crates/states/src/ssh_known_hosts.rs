@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use halite_modules::ssh::{Change, Entry, Store, Wanted, described};
+use halite_modules::ssh::{Change, Entry, SILENT, Store, Wanted, described};
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
 use halite_value::Value;
 
@@ -87,18 +87,19 @@ impl State for Present {
     fn plan(&self, seen: &Change) -> Result<Plan> {
         let name = &self.name;
         let config = config_of(self.user.as_ref(), self.config.as_ref())?;
+        let pending = |old: &[Entry]| match old.is_empty() {
+            true => format!("Key for {name} is set to be added to {config}"),
+            false => format!("Key for {name} is set to be updated in {config}"),
+        };
         let (old, new) = match seen {
             Change::Refused(text) => return Err(Error::failed(text)),
+            // With `test=True` nobody needs the host: it may be up by the time of the run.
+            Change::Silent(old) => return Ok(Plan::unknown().pending(pending(old))),
             Change::Exists(_) => {
                 return Ok(Plan::nothing(format!("Host {name} is already in {config}"))
                     .done(format!("{name} already exists in {config}")));
             }
             Change::Update { old, new } => (old, new),
-        };
-        let pending = if old.is_empty() {
-            format!("Key for {name} is set to be added to {config}")
-        } else {
-            format!("Key for {name} is set to be updated in {config}")
         };
         let first = new.first();
         let key = first.map(|entry| entry.key.as_str()).unwrap_or_default();
@@ -110,12 +111,14 @@ impl State for Present {
             _ => format!("{name}'s key(s) saved to {config}"),
         };
         let plan = Plan::change("old", described(old)).and("new", described(new));
-        Ok(plan.pending(pending).done(done))
+        Ok(plan.pending(pending(old)).done(done))
     }
 
     fn apply(&self, cx: &Cx, seen: Change) -> Result<Applied> {
-        if let Change::Update { new, .. } = seen {
-            self.store()?.update(cx, &self.wanted(), &new)?;
+        match seen {
+            Change::Update { new, .. } => self.store()?.update(cx, &self.wanted(), &new)?,
+            Change::Silent(_) => return Err(Error::failed(SILENT)),
+            _ => {}
         }
         Ok(Applied::as_planned())
     }

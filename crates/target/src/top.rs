@@ -570,6 +570,7 @@ mod tests {
             env: None,
             minion: minion("web1"),
             nodegroups: None,
+            custom: None,
             on_error: &mut on_error,
         };
         let found = state_matches(&top, &envs, &mut matching);
@@ -596,6 +597,7 @@ mod tests {
             env: None,
             minion: minion("web1"),
             nodegroups: None,
+            custom: None,
             on_error: &mut on_error,
         };
         let found = pillar_matches(&merged.top, &mut matching);

@@ -51,6 +51,7 @@ fn genuine_answers() {
             env: saltenv.as_deref(),
             minion,
             nodegroups: groups.as_dict(),
+            custom: None,
             on_error: &mut on_error,
         };
         let envs = ["base", "dev", "qa"].map(str::to_owned);

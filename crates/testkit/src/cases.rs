@@ -12,6 +12,7 @@
 //!   programs: [/usr/bin/git]    # exist and are executable
 //!   commands:                   # what commands print; the first that begins so answers
 //!     - {run: "dpkg-query -W", stdout: "x", stderr: "", code: 0}
+//!     - {run: "mysql", input: "SHOW", stdout: "x"}    # only when this is in its standard input
 //!   http:                       # what servers say; the last that begins so answers
 //!     - {url: "http://db1/x", status: 200, reason: OK, headers: {Content-Type: a/b}, body: "x"}
 //! serve: {web/x.conf: "text"}   # salt:// files
@@ -24,6 +25,7 @@
 //! test: {comment: "File /etc/x is set for removal"}    # with test=True; result None unless said
 //! after: {/etc/x: null, /etc/y: {content: "..."}}      # null: not there
 //! ran: ["apt-get -q -y install x"]                     # commands that were run, beside queries
+//! fed: ["DROP USER 'x'"]       # what such commands were given on standard input
 //! repeats: true                 # a second run does it again (cmd.run)
 //! ```
 //!
@@ -123,6 +125,7 @@ fn fault(case: &Dict, n: usize) -> Vec<String> {
     // Commands that were run are not compared: a fault changes them.
     let without_ran = case.shallow_copy();
     without_ran.remove("ran");
+    without_ran.remove("fed");
     if claims {
         let wrong = check_machine(&without_ran, &kit);
         problems.extend(wrong.into_iter().map(|wrong| format!("claims success, but {wrong}")));
@@ -296,6 +299,15 @@ fn check_machine(case: &Dict, kit: &Kit) -> Vec<String> {
             problems.push(format!("ran {ran:?}, expected {expected:?}"));
         }
     }
+    if let Some(Value::List(expected)) = case.get("fed") {
+        let runs = kit.fake.commands();
+        let fed = runs.iter().filter(|run| !run.query).filter_map(|run| run.stdin.as_deref());
+        let fed: Vec<String> = fed.map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+        let expected: Vec<String> = expected.into_iter().map(|line| line.to_string()).collect();
+        if fed != expected {
+            problems.push(format!("fed {fed:?}, expected {expected:?}"));
+        }
+    }
     problems
 }
 
@@ -352,8 +364,13 @@ fn machine(case: &Dict) -> Kit {
         let code = command.get("code").and_then(|code| code.as_int()).unwrap_or(0) as i32;
         let output =
             Output { code, stdout: text("stdout"), stderr: text("stderr"), ..Output::default() };
-        kit.fake
-            .on_if(move |run| run.shown().starts_with(begin.as_str()), move |_, _| output.clone());
+        let input = text("input");
+        let asked = move |run: &halite_spec::Command| {
+            let given = run.stdin.as_deref().unwrap_or_default();
+            run.shown().starts_with(begin.as_str())
+                && (input.is_empty() || given.windows(input.len()).any(|part| part == input))
+        };
+        kit.fake.on_if(asked, move |_, _| output.clone());
     }
     for answer in found.get("http").and_then(|list| list.items_of_sequence()).unwrap_or_default() {
         let text = |key: &str| answer.get_str(key).unwrap_or_default().to_string();

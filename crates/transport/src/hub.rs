@@ -162,10 +162,14 @@ struct Peers {
     indiscriminate: BTreeMap<u64, Peer>,
 }
 
-struct Job {
-    delivery: Delivery,
-    body: Bytes,
-    done: oneshot::Sender<Receipt>,
+enum Job {
+    Publish {
+        delivery: Delivery,
+        body: Bytes,
+        done: oneshot::Sender<Receipt>,
+    },
+    /// Notices that must not overtake a publication, nor be overtaken.
+    Notices(Vec<(Peer, Bytes)>),
 }
 
 impl Hub {
@@ -191,8 +195,13 @@ impl Hub {
         let (done, receipt) = oneshot::channel();
         count(&self.0.counters.publications);
         // The task lives as long as the hub; if the runtime is gone the receipt is empty.
-        let _ = self.0.jobs.send(Job { delivery, body, done });
+        let _ = self.0.jobs.send(Job::Publish { delivery, body, done });
         Sending(receipt)
+    }
+
+    /// Sends notices to Halite peers, in order with what is published before and after.
+    pub fn notices(&self, notices: Vec<(Peer, Bytes)>) {
+        let _ = self.0.jobs.send(Job::Notices(notices));
     }
 
     /// Returns the ids that publications reach: bound to at least one subscribed connection.
@@ -404,9 +413,21 @@ impl Peers {
 async fn publish_all(hub: Weak<Inner>, mut queue: mpsc::UnboundedReceiver<Job>) {
     while let Some(job) = queue.recv().await {
         let Some(hub) = hub.upgrade() else { return };
-        let receipt = publish_one(&hub, &job.delivery, &job.body).await;
-        // Whoever asked may have gone.
-        let _ = job.done.send(receipt);
+        match job {
+            Job::Publish { delivery, body, done } => {
+                let receipt = publish_one(&hub, &delivery, &body).await;
+                // Whoever asked may have gone.
+                let _ = done.send(receipt);
+            }
+            Job::Notices(notices) => {
+                for (number, (peer, body)) in notices.into_iter().enumerate() {
+                    peer.notice(body);
+                    if number % SLICE == SLICE - 1 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub struct AuthRequest {
     /// A secret for the master, if the minion knows its key already.
     pub token: Option<Vec<u8>>,
     pub autosign_grains: Dict,
-    /// What a Halite minion adds: the resume ticket and the wish for one connection.
+    /// What a Halite minion adds: see `extension.rs`.
     pub halite: Option<Dict>,
 }
 

@@ -1,7 +1,8 @@
 //! What Halite ends say to each other beside Salt's messages.
 //!
-//! In `_auth` a Halite minion adds `halite: {version, ticket?}`; the answer has `halite: {version,
-//! ticket, keep}`. Notices are small clear maps on the extended connection: they carry job ids
+//! In `_auth` a Halite minion adds `halite: {version, listens?}` (`listens`: it is going to take
+//! jobs, which the master holds for it until then); the answer has `halite: {version, first}`
+//! (`first`: the first serial under the shared key). Notices are small clear maps on the extended connection: they carry job ids
 //! and nothing secret, and the connection they come in on says who speaks.
 
 use halite_value::{
@@ -25,6 +26,9 @@ pub enum Notice {
     Running(Jid),
     /// Minion: I will not run it, and this is why (not for me, expired, run before …).
     Refused(Jid, String),
+    /// Master: a new shared key, sealed under the minion's session key: a map with `is: key`, `aes`
+    /// (the key string) and `first` (the first serial under it, which grows from key to key).
+    Key(Vec<u8>),
     /// Master: your key is not accepted any more, or the shared key has changed: sign in again.
     SignIn,
 }
@@ -37,6 +41,9 @@ impl Notice {
             Self::Running(jid) => entries! { "is" => "running", "jid" => jid },
             Self::Refused(jid, why) => {
                 entries! { "is" => "refused", "jid" => jid, "why" => why }
+            }
+            Self::Key(sealed) => {
+                entries! { "is" => "key", "sealed" => Value::bytes(sealed.clone()) }
             }
             Self::SignIn => entries! { "is" => "sign_in" },
         };
@@ -54,6 +61,7 @@ impl Notice {
             "started" => Self::Started(jid()?),
             "running" => Self::Running(jid()?),
             "refused" => Self::Refused(jid()?, fields.text_or("why", "")?.to_string()),
+            "key" => Self::Key(fields.bytes("sealed")?),
             "sign_in" => Self::SignIn,
             other => return Err(Error::Unknown(other.to_owned())),
         })
@@ -72,6 +80,7 @@ mod tests {
             Notice::Started(jid.clone()),
             Notice::Running(jid.clone()),
             Notice::Refused(jid, "no".into()),
+            Notice::Key(vec![0, 0xff, b'a']),
             Notice::SignIn,
         ] {
             assert_eq!(Notice::decode(&notice.encode().unwrap()).unwrap(), notice);

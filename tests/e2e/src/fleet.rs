@@ -10,7 +10,7 @@ use std::{
 use crate::{Machine, Ran, free_port, halite};
 
 /// How long anything may take before a test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A master with its minions. Everything ends when it is dropped.
 pub struct Fleet {
@@ -120,8 +120,7 @@ impl Fleet {
     /// Waits until a minion answers.
     #[track_caller]
     pub fn wait_for(&self, id: &str) {
-        let log = self.machine.read(&format!("{id}.log")).unwrap_or_default();
-        until(&format!("{id} answers\n{log}"), || {
+        until(&format!("{id} answers"), || {
             self.salt(&[id, "test.ping", "--out=json"]).out.contains("true")
         });
     }
@@ -242,14 +241,7 @@ impl Drop for Followed {
 impl Drop for Fleet {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let names =
-                std::iter::once("master").chain(self.minions.iter().map(|(id, _)| id.as_str()));
-            for name in names {
-                let log = self.machine.read(&format!("{name}.log")).unwrap_or_default();
-                let lines: Vec<&str> = log.lines().collect();
-                let end = lines.len().saturating_sub(60);
-                eprintln!("── log of {name}\n{}", lines.get(end..).unwrap_or_default().join("\n"));
-            }
+            crate::show_logs(&self.machine.path(""));
         }
         for (_, minion) in &mut self.minions {
             let _ = minion.kill();

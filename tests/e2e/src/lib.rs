@@ -62,6 +62,24 @@ pub fn free_port() -> u16 {
     }
 }
 
+/// Prints the ends of all logs in a folder: of daemons that run, and of those that ended.
+pub fn show_logs(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    for path in paths {
+        if !path.extension().is_some_and(|end| end == "log" || end == "said") {
+            continue;
+        }
+        let log = fs::read(&path).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<_> = log.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(80)..];
+        let name = path.file_stem().unwrap_or_default().display();
+        eprintln!("── log of {name}\n{}", tail.join("\n"));
+    }
+}
+
 /// A scratch folder that stands for a machine.
 pub struct Machine {
     folder: tempfile::TempDir,

@@ -9,7 +9,7 @@ use std::{
 
 use halite_e2e::{Machine, Ran, free_port, halite};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A master with one minion.
 struct Fleet {
@@ -122,6 +122,9 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            halite_e2e::show_logs(&self.machine.path(""));
+        }
         for child in [&mut self.minion, &mut self.master].into_iter().flatten() {
             let _ = child.kill();
             let _ = child.wait();
@@ -236,9 +239,11 @@ fn signals_and_the_doctor() {
     until("counters in the log", holds);
     fs::rename(&log, log.with_extension("1")).expect("moved");
     signal(master, "-HUP");
-    std::thread::sleep(Duration::from_millis(200));
-    signal(master, "-USR1");
-    until("a new log", holds);
+    // It may write to the old file until it has taken note.
+    until("a new log", || {
+        signal(master, "-USR1");
+        holds()
+    });
     let config = fleet.machine.path("etc/salt").display().to_string();
     let doctor = fleet.machine.halite(&["doctor", "--master", "-c", &config]);
     doctor.code(0).says("ok     master       runs (pid ");

@@ -9,12 +9,7 @@ use crate::shell;
 
 /// Runs `bench/bridge/bridge.py` with both programs; returns what it measured.
 pub(super) fn run(root: &Path, folder: &Path, genuine: &Path) -> Result<Value> {
-    shell::run(
-        shell::cargo()
-            .args(["build", "--quiet", "--release", "--package", "halite"])
-            .current_dir(root),
-    )?;
-    let halite = shell::target_dir(root).join("release/halite");
+    let halite = super::release(root)?;
     let line =
         shell::output(Command::new("python3").arg(root.join("bench/bridge/bridge.py")).args([
             &halite,

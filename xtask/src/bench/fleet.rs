@@ -47,15 +47,10 @@ const SCENARIOS: &str = "master_start,idle,minion_start,ping,grains_items,sequen
 
 /// Measures both makes and prints the ratios. `genuine` is the folder of Salt's programs.
 pub(super) fn run(root: &Path, folder: &Path, genuine: &Path) -> Result<()> {
-    shell::run(
-        shell::cargo()
-            .args(["build", "--quiet", "--release", "--package", "halite"])
-            .current_dir(root),
-    )?;
+    let halite = super::release(root)?;
     let bin = folder.join("bin");
     let _ = fs::remove_dir_all(&bin);
     fs::create_dir_all(&bin)?;
-    let halite = shell::target_dir(root).join("release/halite");
     std::os::unix::fs::symlink(&halite, bin.join("halite"))?;
     shell::output(Command::new(bin.join("halite")).arg("install-links").arg(&bin))?;
     let theirs = measure(root, folder, "salt", genuine)?;

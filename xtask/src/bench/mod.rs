@@ -52,10 +52,70 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
         let genuine = python.parent().context("an interpreter lies in a folder")?;
         fleet::run(root, &folder, genuine)?;
     }
+    if names.is_empty() || names.contains(&"local") {
+        local(root, &folder, &python)?;
+    }
+    if names.is_empty() || names.contains(&"events") {
+        events(root, &folder, &python)?;
+    }
     if names.is_empty() || names.contains(&"swarm") {
         swarm::run(root, &folder)?;
     }
-    Ok(())
+    report(root, &folder)
+}
+
+/// Masterless runs of both makes.
+fn local(root: &Path, folder: &Path, python: &Path) -> Result<()> {
+    let halite = release(root)?;
+    let genuine = python.parent().context("an interpreter lies in a folder")?;
+    let mut command = Command::new("python3");
+    command.arg(root.join("bench/local/local.py")).arg(halite).arg(genuine.join("salt-call"));
+    shell::run(command.arg(folder.join("local.json")))
+}
+
+/// Events and reactions of both makes, one after the other.
+fn events(root: &Path, folder: &Path, python: &Path) -> Result<()> {
+    let halite = release(root)?;
+    let bin = folder.join("bin");
+    let _ = fs::remove_dir_all(&bin);
+    fs::create_dir_all(&bin)?;
+    std::os::unix::fs::symlink(&halite, bin.join("halite"))?;
+    shell::output(Command::new(bin.join("halite")).arg("install-links").arg(&bin))?;
+    let genuine = python.parent().context("an interpreter lies in a folder")?;
+    let mut results = serde_json::Map::new();
+    for (make, programs) in [("halite", bin.as_path()), ("salt", genuine)] {
+        let mut command = Command::new(python);
+        command.arg(root.join("bench/events/events.py")).args(["--name", make]);
+        command.arg("--bin").arg(programs).arg("--scratch").arg(folder.join("events"));
+        let text = shell::output(&mut command)?;
+        let result: Value = serde_json::from_str(&text).context(text)?;
+        println!("{make}: {result}");
+        results.insert(make.to_owned(), result);
+    }
+    save(&folder.join("events.json"), &results.into())
+}
+
+/// Builds the executable that is measured, and returns it.
+fn release(root: &Path) -> Result<PathBuf> {
+    shell::run(
+        shell::cargo()
+            .args(["build", "--quiet", "--release", "--package", "halite"])
+            .current_dir(root),
+    )?;
+    Ok(shell::target_dir(root).join("release/halite"))
+}
+
+/// Keeps the results in the repository and writes the report of all that are there.
+fn report(root: &Path, folder: &Path) -> Result<()> {
+    let kept = root.join("bench/results");
+    fs::create_dir_all(&kept)?;
+    for name in ["render", "startup", "bridge", "fleet", "local", "events", "swarm"] {
+        let file = format!("{name}.json");
+        if folder.join(&file).exists() {
+            fs::copy(folder.join(&file), kept.join(&file))?;
+        }
+    }
+    shell::run(Command::new("python3").arg(root.join("bench/report.py")))
 }
 
 /// Returns an interpreter that can import Salt.
@@ -168,12 +228,7 @@ fn table(results: &Value) -> String {
 
 /// `--version` of both, and the size of the executable.
 fn startup(root: &Path, folder: &Path, python: &Path) -> Result<()> {
-    shell::run(
-        shell::cargo()
-            .args(["build", "--quiet", "--release", "--package", "halite"])
-            .current_dir(root),
-    )?;
-    let halite = shell::target_dir(root).join("release/halite");
+    let halite = release(root)?;
     let genuine = python.parent().context("an interpreter lies in a folder")?.join("salt");
     let ours = median_ms(&halite, 50)?;
     let theirs = median_ms(&genuine, 5)?;

@@ -26,15 +26,11 @@ const FIGURES: [Figure; 9] = [
 ];
 
 pub(super) fn run(root: &Path, folder: &Path) -> Result<()> {
-    shell::run(
-        shell::cargo()
-            .args(["build", "--quiet", "--release", "--package", "halite"])
-            .current_dir(root),
-    )?;
+    let halite = super::release(root)?;
     let out = folder.join("swarm.json");
     let mut command = Command::new("python3");
     command.arg(root.join("bench/swarm/swarm.py")).arg("--out").arg(&out);
-    command.arg("--halite").arg(shell::target_dir(root).join("release/halite"));
+    command.arg("--halite").arg(halite);
     if let Some(more) = std::env::var_os("SWARM_ARGS") {
         command.args(more.to_string_lossy().split_whitespace());
     }

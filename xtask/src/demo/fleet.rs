@@ -60,7 +60,9 @@ pub(super) fn prepare(root: &Path, scratch: &Path) -> Result<()> {
         Ok(fs::write(folder.join(file), format!("root_dir: {}\n{text}", place.display()))?)
     };
     let ports = format!("publish_port: {publish}\nret_port: {ret}\n");
-    write("master", "master", format!("interface: 127.0.0.1\n{ports}{trees}"))?;
+    let heal = example.join("reactor/heal.sls");
+    let reactor = format!("reactor:\n  - demo/site/gone: [{}]\n", heal.display());
+    write("master", "master", format!("interface: 127.0.0.1\n{ports}{trees}{reactor}"))?;
     for minion in MINIONS {
         let config = format!(
             "id: {minion}\nmaster: 127.0.0.1\nmaster_port: {ret}\nacceptance_wait_time: 1\n\

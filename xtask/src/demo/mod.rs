@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let scratch = fleet::scratch(root);
     fleet::prepare(root, &scratch).with_context(|| format!("preparing {}", scratch.display()))?;
     let keep = std::env::var_os("DEMO_KEEP").is_some_and(|value| !value.is_empty());
-    let walk = Walk { scratch: &scratch, colour: std::io::stdout().is_terminal() };
+    let walk = Walk { root, scratch: &scratch, colour: std::io::stdout().is_terminal() };
     without_a_master(&walk)?;
     let mut fleet = Fleet::new(&scratch, keep);
     if let Err(error) = with_a_master(&walk, &mut fleet) {
@@ -142,6 +142,7 @@ fn with_a_master(walk: &Walk, fleet: &mut Fleet) -> Result<()> {
     let lookup: Vec<_> = lookup.iter().map(|arg| if *arg == "JID" { &*job } else { arg }).collect();
     walk.step("salt-run", &lookup, Ends::Well)?.shows("Summary for db1")?;
     an_event(walk, fleet)?;
+    a_reaction(walk, fleet)?;
     walk.say("A minion dies. Nobody waits for it.");
     println!("$ kill -9 $(cat pid/db1)");
     fleet.kill("db1")?;
@@ -149,6 +150,20 @@ fn with_a_master(walk: &Walk, fleet: &mut Fleet) -> Result<()> {
         .shows("db1:\n    Minion did not return. [Not connected]")?;
     fleet.start("salt-minion", "db1")?;
     a_return_without_a_master(walk, fleet)
+}
+
+/// A minion fires an event, and the master's reactor has it mended.
+fn a_reaction(walk: &Walk, fleet: &mut Fleet) -> Result<()> {
+    const SITE: &str = "web1/etc/nginx/sites/example.org.conf";
+    walk.say("An event can set things going. This rule mends a site that is gone:");
+    let site = walk.scratch.join(SITE);
+    let rule = fs::read_to_string(walk.root.join("examples/demo/reactor/heal.sls"))?;
+    println!("$ cat reactor/heal.sls\n{}", rule.trim_end());
+    println!("$ rm {SITE}");
+    fs::remove_file(&site)?;
+    walk.step("salt-call", &["-c", "web1/etc", "event.send", "demo/site/gone"], Ends::Well)?;
+    fleet.wait("the site is put back", || Ok(site.exists()))?;
+    walk.file(SITE)?.shows("listen 8080;")
 }
 
 /// A minion fires an event and somebody on the master sees it.
@@ -199,6 +214,7 @@ fn a_return_without_a_master(walk: &Walk, fleet: &mut Fleet) -> Result<()> {
 
 /// Runs commands in the scratch folder and shows them.
 struct Walk<'a> {
+    root: &'a Path,
     scratch: &'a Path,
     colour: bool,
 }

@@ -1,21 +1,27 @@
 //! `--batch`: a job on a few minions at a time; and `--static`, which is one batch of all.
 //!
 //! First `test.ping` tells who is there. Then minions are handed the job as slots become free: a slot
-//! is free when its minion has returned or is given up, and `--batch-wait` seconds have passed.
-//!
-//! differs: Salt 3008 publishes all parts under one job id; here each part is a job of its own, as in
-//! every release before, so that the master's books on each of them are exact.
+//! is free when its minion has returned or is given up, and `--batch-wait` seconds have passed. All
+//! parts go under one job id, so that the job's history is whole; each part has its own account
+//! of who is still to answer. As in Salt the bus is told how far the batch is
+//! (`salt/batch/<jid>/new`, `progress`, `complete`, `halted`).
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
-use halite_client::{Client, Error, Gather, Job, News, Waited};
-use halite_value::{Dict, SmolStr, Value};
+use halite_client::{Client, Error, Gather, Job, News, Request, Waited};
+use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_wire::Jid;
 
 use super::{interrupt, job, patience, retcode};
 use crate::{programs::Context, terminal};
+
+/// Batches of more minions are told of at their begin and end only: each telling carries all
+/// returns so far.
+// differs: Salt tells of every step, however large.
+const TOLD: usize = 500;
 
 /// What a batch needs of the terminal.
 pub trait Screen {
@@ -34,9 +40,22 @@ pub struct Ended {
     pub retcode: i64,
 }
 
-/// A minion's job under way, with the slots it holds.
-struct Part {
-    gather: Gather,
+/// A batch under way.
+struct Batch<'a> {
+    cx: &'a Context,
+    whole: Job,
+    all: Vec<SmolStr>,
+    size: usize,
+    wait: Duration,
+    created: f64,
+    pending: VecDeque<SmolStr>,
+    /// Who has the job, and since when.
+    active: HashMap<SmolStr, f64>,
+    parts: Vec<Gather>,
+    /// Slots that are free again, but not before a time.
+    resting: Vec<Instant>,
+    done: Dict,
+    failed: Dict,
 }
 
 /// Runs the job of the command line in batches.
@@ -46,7 +65,7 @@ pub fn run(
     size: &str,
     screen: &mut dyn Screen,
 ) -> Result<Ended, Error> {
-    let whole = job(cx);
+    let mut whole = job(cx);
     let (present, silent) = ping(cx, client, &whole, screen)?;
     let mut ended = Ended { any: !present.is_empty(), retcode: 0 };
     if present.is_empty() {
@@ -56,57 +75,180 @@ pub fn run(
     for id in silent {
         screen.say(&format!("Minion {id} did not respond. No job will be sent.\n"));
     }
-    let size = size_of(size, present.len());
-    let wait = Duration::from_secs_f64(
-        cx.parsed.get("batch_wait").as_float().filter(|s| *s > 0.0 && *s < 1e9).unwrap_or(0.0),
-    );
-    let mut pending: VecDeque<SmolStr> = present.into();
-    let mut parts: Vec<Part> = Vec::new();
-    // Slots that are free again, but not before a time.
-    let mut resting: Vec<Instant> = Vec::new();
-    let mut busy = 0;
-    while !pending.is_empty() || !parts.is_empty() {
-        resting.retain(|until| *until > Instant::now());
-        let free = size.saturating_sub(busy + resting.len()).min(pending.len());
-        if free > 0 {
-            let ids: Vec<SmolStr> = pending.drain(..free).collect();
-            busy += publish(cx, client, &whole, ids, &mut parts, screen)?;
-        }
-        let step = Instant::now() + Duration::from_millis(20);
-        let mut news = Vec::new();
-        for part in &mut parts {
-            match part.gather.next_until(client, Some(step))? {
-                Waited::News(one) => news.push(one),
-                Waited::TimedOut | Waited::Over => {}
-            }
-        }
-        parts.retain(|part| !part.gather.is_over());
-        if parts.is_empty() && free == 0 && news.is_empty() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    whole.jid = Jid::now().to_string().into();
+    let wait = cx.parsed.get("batch_wait").as_float().filter(|s| *s > 0.0 && *s < 1e9);
+    let mut batch = Batch {
+        cx,
+        whole,
+        size: size_of(size, present.len()),
+        wait: Duration::from_secs_f64(wait.unwrap_or(0.0)),
+        created: now(),
+        pending: present.iter().cloned().collect(),
+        all: present,
+        active: HashMap::new(),
+        parts: Vec::new(),
+        resting: Vec::new(),
+        done: Dict::new(),
+        failed: Dict::new(),
+    };
+    interrupt::names(&batch.whole.jid);
+    batch.tell(client, "new", None);
+    batch.fill(client, screen)?;
+    while !batch.is_over() {
+        let news = batch.hear(client)?;
+        let mut returned = Vec::new();
         for one in news {
             match one {
-                News::Returned { id, load } => {
-                    let code = retcode(&load);
-                    ended.retcode = ended.retcode.max(code);
-                    screen.returned(&id, &load);
-                    if code != 0 && cx.opts.bool("failhard") {
-                        tracing::error!("Batch run stopped due to failhard");
-                        return Ok(ended);
-                    }
+                News::Returned { id, load } if batch.take(&id, &load) => {
+                    returned.push((id, load));
                 }
-                News::Missing { id, .. } => {
+                News::Missing { id, .. } if batch.give_up(&id) => {
                     screen.say(&format!("Minion '{id}' failed to respond to job sent\n"));
                 }
-                _ => continue,
+                _ => {}
             }
-            busy = busy.saturating_sub(1);
-            if !wait.is_zero() {
-                resting.push(Instant::now() + wait);
+        }
+        let is_bad = |(_, load): &&(SmolStr, Dict)| retcode(load) != 0;
+        let stops = cx.opts.bool("failhard") && returned.iter().any(|one| is_bad(&one));
+        if !stops {
+            // As Salt does: first the next ones, then what came.
+            batch.fill(client, screen)?;
+        }
+        for (id, load) in returned {
+            let code = retcode(&load);
+            ended.retcode = ended.retcode.max(code);
+            screen.returned(&id, &load);
+            if code != 0 && stops {
+                batch.tell(client, "halted", Some("failhard"));
+                tracing::error!("Batch run stopped due to failhard");
+                return Ok(ended);
             }
         }
     }
+    batch.tell(client, "complete", None);
     Ok(ended)
+}
+
+fn now() -> f64 {
+    jiff::Timestamp::now().as_microsecond() as f64 / 1e6
+}
+
+impl Batch<'_> {
+    fn is_over(&self) -> bool {
+        self.pending.is_empty() && self.active.is_empty()
+    }
+
+    /// Hands the job to as many as there are free slots.
+    fn fill(&mut self, client: &mut Client, screen: &mut dyn Screen) -> Result<(), Error> {
+        self.resting.retain(|until| *until > Instant::now());
+        let taken = self.active.len() + self.resting.len();
+        let free = self.size.saturating_sub(taken).min(self.pending.len());
+        if free == 0 {
+            return Ok(());
+        }
+        let mut ids: Vec<SmolStr> = self.pending.drain(..free).collect();
+        ids.sort();
+        screen.say(&format!("\nExecuting run on {}\n\n", Value::list(&ids).repr()));
+        let part = Job { tgt: Value::list(&ids), tgt_type: "list".into(), ..self.whole.clone() };
+        let (published, stream) = client.publish(&part)?;
+        let since = now();
+        // Who is not among them has lost its key since the ping.
+        self.active.extend(published.minions.iter().map(|id| (id.clone(), since)));
+        if !published.minions.is_empty() {
+            self.parts.push(Gather::new(&published, stream, patience(self.cx)));
+        }
+        self.progress(client);
+        Ok(())
+    }
+
+    /// Waits a moment for news of any part.
+    fn hear(&mut self, client: &mut Client) -> Result<Vec<News>, Error> {
+        const STEP: Duration = Duration::from_millis(20);
+        let (until, mut news) = (Instant::now() + STEP, Vec::new());
+        for part in &mut self.parts {
+            match part.next_until(client, Some(until))? {
+                Waited::News(one) => news.push(one),
+                Waited::TimedOut | Waited::Over => continue,
+            }
+            // What has come besides is taken at once.
+            while let Waited::News(one) = part.next_until(client, Some(Instant::now()))? {
+                news.push(one);
+            }
+        }
+        self.parts.retain(|part| !part.is_over());
+        if self.parts.is_empty() && news.is_empty() {
+            // Nobody can be at it any more; `--batch-wait` may still hold the next ones back.
+            self.active.clear();
+            std::thread::sleep(STEP);
+        }
+        Ok(news)
+    }
+
+    /// A minion has returned; false if that is known, or is the business of another job.
+    fn take(&mut self, id: &SmolStr, load: &Dict) -> bool {
+        if self.active.remove(id).is_none() {
+            return false;
+        }
+        let ret = dict! {
+            "ret" => load.get("return"), "retcode" => retcode(load), "jid" => &self.whole.jid,
+        };
+        self.done.insert(id.as_str(), ret);
+        self.rest();
+        true
+    }
+
+    fn give_up(&mut self, id: &SmolStr) -> bool {
+        if self.active.remove(id).is_none() {
+            return false;
+        }
+        self.failed.insert(id.as_str(), "timeout");
+        self.rest();
+        true
+    }
+
+    fn rest(&mut self) {
+        if !self.wait.is_zero() {
+            self.resting.push(Instant::now() + self.wait);
+        }
+    }
+
+    fn progress(&self, client: &mut Client) {
+        if self.all.len() <= TOLD {
+            self.tell(client, "progress", None);
+        }
+    }
+
+    /// Tells the bus how far it is.
+    fn tell(&self, client: &mut Client, what: &str, halted: Option<&str>) {
+        let (cx, whole) = (self.cx, &self.whole);
+        let active: Dict = self.active.iter().map(|(id, at)| (id.as_str(), *at)).collect();
+        let state = entries! {
+            "jid" => &whole.jid, "driver" => "cli", "fun" => &whole.fun, "arg" => whole.arg.clone(),
+            "kwargs" => Dict::new(), "tgt" => &whole.tgt, "tgt_type" => &whole.tgt_type,
+            "ret" => &whole.ret, "user" => user(&whole.user), "batch_size" => self.size,
+            "batch_wait" => self.wait.as_secs(), "failhard" => cx.opts.bool("failhard"),
+            "timeout" => cx.opts.get("timeout"),
+            "gather_job_timeout" => cx.opts.get("gather_job_timeout"),
+            "created" => self.created, "last_progress" => now(),
+            "all_minions" => Value::list(&self.all),
+            "pending" => Value::list(&self.pending), "active" => active,
+            "done" => &self.done, "failed" => &self.failed, "wait" => Vec::<Value>::new(),
+            "halted" => halted.is_some(), "halted_reason" => halted,
+        };
+        let data = entries! {
+            "jid" => &whole.jid, "driver" => "cli", "fun" => &whole.fun, "tgt" => &whole.tgt,
+            "tgt_type" => &whole.tgt_type, "user" => user(&whole.user), "state" => state,
+        };
+        let tag = format!("salt/batch/{}/{what}", whole.jid).into();
+        // Not everybody who may run jobs may fire events.
+        if let Err(error) = client.call(&Request::Fire { tag, data }) {
+            tracing::debug!("the bus is not told of the batch: {error}");
+        }
+    }
+}
+
+fn user(given: &SmolStr) -> SmolStr {
+    if given.is_empty() { "root".into() } else { given.clone() }
 }
 
 /// Finds out who is there: who answers, and who does not.
@@ -124,34 +266,6 @@ fn ping(
     }
     let present = outcome.returned.into_iter().map(|(id, _)| id).collect();
     Ok((present, outcome.missing.into_iter().map(|(id, _)| id).collect()))
-}
-
-fn publish(
-    cx: &Context,
-    client: &mut Client,
-    whole: &Job,
-    mut ids: Vec<SmolStr>,
-    parts: &mut Vec<Part>,
-    screen: &mut dyn Screen,
-) -> Result<usize, Error> {
-    ids.sort();
-    let shown = Value::list(&ids).repr();
-    screen.say(&format!("\nExecuting run on {shown}\n\n"));
-    let part = Job { tgt: Value::list(&ids), tgt_type: "list".into(), ..whole.clone() };
-    let (published, stream) = client.publish(&part)?;
-    if published.jid.is_empty() {
-        // Their keys are gone by now.
-        return Ok(0);
-    }
-    interrupt::names(&published.jid);
-    if cx.parsed.bool("verbose") {
-        screen.say(&super::header(&published.jid));
-    } else if cx.parsed.bool("show_jid") {
-        screen.say(&format!("jid: {}\n", published.jid));
-    }
-    let count = published.minions.len();
-    parts.push(Part { gather: Gather::new(&published, stream, patience(cx)) });
-    Ok(count)
 }
 
 /// Reads the size of a batch: a number, or a percentage of all.

@@ -109,7 +109,8 @@ pub fn run(cx: &mut Context) -> u8 {
         Some(ran) => ran,
         None => {
             let about = about(&own, &name, &args, &kwargs);
-            tell_master(&own, "new", &about);
+            let tag = format!("salt/run/{jid}/new").into();
+            tell_master(&own, &Request::Fire { tag, data: about.shallow_copy() });
             let Some(result) = workshop.runner(&own, &name, Call { args, kwargs }) else {
                 terminal::out(&format!("'{name}' is not available.\n"));
                 return 0;
@@ -122,7 +123,8 @@ pub fn run(cx: &mut Context) -> u8 {
                     Err(error) => format!("Exception occurred in runner {name}: {error}").into(),
                 },
             );
-            tell_master(&own, "ret", &about);
+            // The master keeps it among the jobs, and fires the last event.
+            tell_master(&own, &Request::Ask { what: "runner_done".into(), load: about });
             result
         }
     };
@@ -214,13 +216,12 @@ fn caller(cx: &Cx) -> halite_value::SmolStr {
     us.map_or_else(|| "UNKNOWN".into(), |user| user.name.into())
 }
 
-/// Fires `salt/run/<jid>/…`, as Salt does, for reactors and listeners. Without a master nobody listens.
-fn tell_master(cx: &Cx, what: &str, data: &Dict) {
+/// Tells the master of the runner (`salt/run/<jid>/…`), for reactors and listeners. Without a
+/// master nobody listens.
+fn tell_master(cx: &Cx, request: &Request) {
     let folder = cx.opt_str("sock_dir").unwrap_or_default();
     let Ok(mut client) = Client::connect(Path::new(folder.as_str())) else { return };
-    let tag = format!("salt/run/{}/{what}", cx.job.jid);
-    let request = Request::Fire { tag: tag.into(), data: data.shallow_copy() };
-    if let Err(error) = client.call(&request) {
+    if let Err(error) = client.call(request) {
         tracing::debug!("the master was not told of the runner: {error}");
     }
 }

@@ -186,7 +186,7 @@ impl Minion {
             sig_algo: Some("PKCS1v15-SHA1".into()),
             token: None,
             autosign_grains: Dict::new(),
-            halite: self.halite.then(|| entries! { "version" => 1 }),
+            halite: self.halite.then(|| entries! { "version" => 1, "listens" => true }),
         }
         .write()
     }

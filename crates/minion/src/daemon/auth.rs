@@ -46,6 +46,35 @@ impl Keys {
         if self.session.is_some() { PROTOCOL } else { 2 }
     }
 
+    /// Returns the first serial under the shared key, as a Halite master counts.
+    fn first(&self) -> i64 {
+        let first = self.halite.as_ref().and_then(|own| own.get("first"));
+        first.and_then(|first| first.to_int()).unwrap_or(i64::MAX)
+    }
+
+    /// Opens the new shared key that a Halite master gives those it knows; `None` if it is none, or
+    /// not newer than ours: an old one that somebody recorded must not come back.
+    pub fn renewed(&self, sealed: &[u8]) -> Option<Self> {
+        let packed = self.session.as_ref()?.open(sealed, None).ok()?;
+        let load = msgpack::from_slice(&packed, Text::KeepBytes).ok()?;
+        let first = load.get("first").and_then(|first| first.to_int())?;
+        let is_key = load.get("is").is_some_and(|is| is.as_bytes() == Some(b"key"));
+        if !is_key || first <= self.first() {
+            return None;
+        }
+        let shared_key = SessionKey::parse(load.get("aes")?.as_bytes()?).ok()?;
+        let halite = self.halite.as_ref()?.shallow_copy();
+        halite.insert("first", first);
+        Some(Self {
+            shared: Crypticle::new(&shared_key),
+            session: self.session.clone(),
+            shared_key,
+            master: self.master.clone(),
+            publish_port: self.publish_port,
+            halite: Some(halite),
+        })
+    }
+
     /// Tells whether publications come under the same key, so that their serials go on.
     pub fn same_shared_key(&self, other: &Self) -> bool {
         self.shared_key == other.shared_key

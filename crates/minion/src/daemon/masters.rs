@@ -230,6 +230,8 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     };
     let home = several.as_ref().and_then(Clone::clone).filter(|_| settings.failback.is_some());
     let mut look_home = Instant::now() + settings.failback.unwrap_or(PATIENCE);
+    // Beside the rest: a master that is away takes its time not to answer.
+    let mut looking = None;
     let ended = loop {
         let lost_at = down_since.map(|since: Instant| since + patience);
         tokio::select! {
@@ -248,16 +250,24 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
                 }
             },
             () = until(lost_at), if several.is_some() => break Ended::Lost,
-            () = tokio::time::sleep_until(look_home), if home.is_some() => {
-                if let Some(home) = &home && is_back(&tie.node, home).await {
+            () = tokio::time::sleep_until(look_home), if home.is_some() && looking.is_none() => {
+                let node = Arc::clone(&tie.node);
+                looking = home.clone().map(|home| tokio::spawn(is_back(node, home)));
+            }
+            is_back = looked(&mut looking), if looking.is_some() => {
+                if is_back {
                     break Ended::Home;
                 }
+                looking = None;
                 look_home = Instant::now() + settings.failback.unwrap_or(PATIENCE);
             }
         }
     };
     ping.abort();
     alive.abort();
+    if let Some(looking) = looking {
+        looking.abort();
+    }
     ended
 }
 
@@ -268,9 +278,17 @@ async fn until(time: Option<Instant>) {
     }
 }
 
+/// Waits for what a look gives.
+async fn looked(looking: &mut Option<tokio::task::JoinHandle<bool>>) -> bool {
+    match looking {
+        Some(task) => task.await.unwrap_or(false),
+        None => std::future::pending().await,
+    }
+}
+
 /// Tells whether another master takes us.
-async fn is_back(node: &Arc<Node>, address: &MasterAddress) -> bool {
-    let tie = Tie::new(node, address);
+async fn is_back(node: Arc<Node>, address: MasterAddress) -> bool {
+    let tie = Tie::new(&node, &address);
     let back = tie.master.sign_in().await.is_ok();
     tie.master.transport.close();
     back
@@ -330,6 +348,18 @@ fn announce(tie: &Arc<Tie>) {
     });
 }
 
+/// Signs in after a random while (`random_reauth_delay`): the master has told everybody at once.
+/// What comes under the new key meanwhile makes us sign in at once.
+fn sign_in_later(tie: Arc<Tie>) {
+    let known = tie.master.keys();
+    tie.node.handle.clone().spawn(async move {
+        sleep(tie.node.settings.reauth_delay.mul_f64(random_part())).await;
+        if let Err(error) = tie.master.sign_in_unless_done(known.as_ref()).await {
+            told(&tie, &error).await;
+        }
+    });
+}
+
 struct Serving<'a> {
     tie: &'a Arc<Tie>,
     up: Option<Linked>,
@@ -357,13 +387,11 @@ impl Serving<'_> {
                 let data = entries! { "master" => &tie.master.address.name };
                 tie.node.bus.fire("__master_disconnected", &data);
             }
-            Event::Notice(body) => {
-                if let Ok(Notice::SignIn) = Notice::decode(&body)
-                    && let Err(error) = tie.master.sign_in().await
-                {
-                    told(tie, &error).await;
-                }
-            }
+            Event::Notice(body) => match Notice::decode(&body) {
+                Ok(Notice::SignIn) => sign_in_later(Arc::clone(tie)),
+                Ok(Notice::Key(sealed)) => tie.master.take_key(&sealed),
+                _ => {}
+            },
         }
     }
 

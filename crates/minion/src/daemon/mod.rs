@@ -99,9 +99,14 @@ async fn daemon(
     handle: tokio::runtime::Handle,
     stop: impl Future<Output = ()>,
 ) -> Result<u8, StartError> {
-    let settings = Arc::new(Settings::read(&start.opts)?);
     let mut signals = Signals::new()?;
     let opts = start.opts;
+    if opts.get("master_type").is_some_and(|kind| kind == *"func") {
+        let (opts, rendering) = (opts.clone(), Arc::clone(&start.rendering));
+        let asked = tokio::task::spawn_blocking(move || ask_for_master(&opts, rendering)).await;
+        asked.unwrap_or_else(|panic| Err(options::Problem::Master(panic.to_string())))?;
+    }
+    let settings = Arc::new(Settings::read(&opts)?);
     let configured = match opts.get("grains") {
         Some(Value::Dict(configured)) => configured,
         _ => Dict::new(),
@@ -164,6 +169,41 @@ async fn daemon(
         () = stop => {}
     }
     Ok(end(&node, &mut signals).await)
+}
+
+/// `master_type: func`: the option `master` names an execution function that tells the master, or
+/// several. Blocking.
+fn ask_for_master(opts: &Dict, rendering: Arc<dyn Rendering>) -> Result<(), options::Problem> {
+    let function = opts.get("master").unwrap_or_default().to_str();
+    let wrong = |why: &str| {
+        options::Problem::Master(format!("Failed to load master address from {function}: {why}"))
+    };
+    let host: Arc<dyn halite_spec::Host> = Arc::new(Os::new());
+    let pipes = Arc::new(crate::Pipes::new(opts));
+    // As far as this function is concerned there is no master.
+    let own = opts.shallow_copy();
+    own.insert("file_client", "local");
+    let caller = crate::Caller::new(crate::caller::Setup {
+        files: Arc::new(halite_fileserver::Local::new(Arc::clone(&host), &own)),
+        link: Arc::new(crate::Alone::new(Arc::clone(&host), opts)),
+        opts: own,
+        host,
+        rendering,
+        sources: Arc::new(crate::Masterless::new(pipes)),
+        job: halite_spec::Job::default(),
+    });
+    let told = caller
+        .and_then(|caller| caller.cx.call(&function, halite_spec::Call::default()))
+        .map_err(|error| wrong(&error.to_string()))?;
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    match told.items_of_sequence() {
+        Some(list) if !list.is_empty() && list.iter().all(is_text) => {}
+        None if is_text(&told) => {}
+        _ => return Err(wrong(&format!("it returned {}", told.repr()))),
+    }
+    tracing::info!("Evaluated master from module: {function}");
+    opts.insert("master", told);
+    Ok(())
 }
 
 /// Starts the engines of the option `engines`; they wait for the minion to be settled.

@@ -127,6 +127,9 @@ pub struct Settings {
     pub jid_queue: usize,
     pub ping_interval: Option<Duration>,
     pub startup_delay: Duration,
+    pub reauth_delay: Duration,
+    /// The minion's own jobs and beacons do not wait for a master.
+    pub fresh_grains: bool,
     pub legacy_start_events: bool,
     pub start_event_grains: Vec<SmolStr>,
     pub pub_ret: bool,
@@ -241,6 +244,8 @@ impl Settings {
                 .then(|| Duration::try_from_secs_f64(ping * 60.0).ok())
                 .flatten(),
             startup_delay: reader.seconds("random_startup_delay", 0.0),
+            reauth_delay: reader.seconds("random_reauth_delay", 10.0),
+            fresh_grains: reader.flag("grains_refresh_pre_exec", false),
             legacy_start_events: reader.flag("enable_legacy_startup_events", true),
             start_event_grains: reader.texts("start_event_grains"),
             pub_ret: reader.flag("pub_ret", true),
@@ -325,7 +330,12 @@ fn client(reader: &Reader, kind: Kind) -> ClientOptions {
     let some = |value: f64| (value >= 0.0).then(|| Duration::from_secs_f64(value));
     let mut client = ClientOptions::new("", 0);
     client.ipv6 = reader.flag("ipv6", false);
-    client.source = reader.text("source_address").and_then(|text| text.parse().ok());
+    client.source = match reader.text("source_address") {
+        Some(text) => text.parse().ok(),
+        None => {
+            reader.text("source_interface_name").and_then(|name| address_of(&name, client.ipv6))
+        }
+    };
     client.source_ret_port = reader.port("source_ret_port", 0);
     client.source_publish_port = reader.port("source_publish_port", 0);
     client.keepalive = Keepalive {
@@ -354,6 +364,20 @@ fn client(reader: &Reader, kind: Kind) -> ClientOptions {
     client.ssl = ssl(reader);
     client.extension = own_flag(reader, "extension", true);
     client
+}
+
+/// Returns the first address of an interface of this machine.
+fn address_of(interface: &str, ipv6: bool) -> Option<IpAddr> {
+    let all = nix::ifaddrs::getifaddrs().ok()?;
+    let own = all.filter(|one| one.interface_name == interface).filter_map(|one| one.address);
+    let found = own.into_iter().find_map(|address| match ipv6 {
+        true => address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())),
+        false => address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip())),
+    });
+    if found.is_none() {
+        tracing::error!("The interface {interface} (source_interface_name) has no address to use");
+    }
+    found
 }
 
 /// Reads a switch below `halite:`.

@@ -10,7 +10,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -64,6 +64,8 @@ pub struct Master {
     /// The serial of the last publication under the present shared key.
     serial: AtomicI64,
     signing_in: tokio::sync::Mutex<()>,
+    /// We are going to take its jobs.
+    listens: AtomicBool,
 }
 
 /// How a request may be repeated.
@@ -96,12 +98,18 @@ impl Master {
             connection: AtomicU64::new(0),
             serial: AtomicI64::new(0),
             signing_in: tokio::sync::Mutex::new(()),
+            listens: AtomicBool::new(false),
         })
     }
 
     /// Takes the grains that sign-in may show, in place of those given at first.
     pub fn show_grains(&self, grains: &Dict) {
         self.grains.update(grains);
+    }
+
+    /// Tells the master at sign-in that jobs are to be held for us until we are there.
+    pub fn will_listen(&self) {
+        self.listens.store(true, Ordering::Release);
     }
 
     /// Returns the present keys, if we are signed in.
@@ -120,6 +128,29 @@ impl Master {
         let keys = self.sign_in_alone().await;
         drop(guard);
         keys
+    }
+
+    /// As [`Master::sign_in`], unless somebody did since these were the keys.
+    pub async fn sign_in_unless_done(&self, known: Option<&Arc<Keys>>) -> Result<(), SignInError> {
+        let _alone = self.signing_in.lock().await;
+        let is_known = match (self.keys(), known) {
+            (Some(now), Some(then)) => Arc::ptr_eq(&now, then),
+            (now, _) => now.is_none(),
+        };
+        if is_known { self.sign_in_alone().await.map(drop) } else { Ok(()) }
+    }
+
+    /// Takes a new shared key from a Halite master, without signing in for it.
+    pub fn take_key(&self, sealed: &[u8]) {
+        let mut current = self.keys.write();
+        match current.as_ref().and_then(|keys| keys.renewed(sealed)) {
+            Some(keys) => {
+                self.serial.store(0, Ordering::Release);
+                *current = Some(Arc::new(keys));
+            }
+            // The next publication will tell whether we need another.
+            None => tracing::debug!("{} sent a key that is none, or old", self.address.name),
+        }
     }
 
     /// Makes a new connection known to the master by the session we have: one sealed question in
@@ -153,6 +184,9 @@ impl Master {
         let mut left = self.settings.auth_tries;
         loop {
             let own = entries! { "version" => EXTENSION };
+            if self.listens.load(Ordering::Acquire) {
+                own.insert("listens", true);
+            }
             let (body, asked) = self.identity.ask(&self.grains, Some(own))?;
             let sent = self.transport.request_on(body.into(), self.settings.auth_timeout).await;
             left -= 1;

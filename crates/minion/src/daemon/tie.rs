@@ -50,6 +50,7 @@ impl Tie {
             node.grains.clone(),
             node.handle.clone(),
         );
+        master.will_listen();
         let opts = node.opts.shallow_copy();
         opts.insert("master", &address.name);
         opts.insert("master_uri", address.uri());
@@ -245,6 +246,11 @@ impl Tie {
         }
         self.notice(&Notice::Started(publication.jid.clone()));
         let record = Record::write(self, jid, load);
+        if node.settings.fresh_grains
+            && let Ok(grains) = self.sources.grains(&self.idle_cx())
+        {
+            replace(&node.grains, &grains);
+        }
         let job = Job::new(jid, publication.fun.to_str(), publication.user.clone());
         let cx = self.cx(job, ticket.cancel.clone());
         if publication.extra.get("start_event").is_some_and(|wanted| wanted.truthy()) {

@@ -19,7 +19,8 @@ module! {
     config_get_regex, config_set, config_unset, current_branch, describe, diff,
     discard_local_changes, fetch, init, is_worktree, list_branches, list_tags, ls_remote, merge,
     merge_base, pull, push, rebase, remote_get, remote_refs, remote_set, remotes, reset, rev_parse,
-    revision, rm, stash, status, submodule, symbolic_ref, tag, version,
+    revision, rm, stash, status, submodule, symbolic_ref, tag, version, list_worktrees,
+    worktree_add, worktree_prune, worktree_rm, merge_tree,
 }
 
 /// Options as a list, or a text of words.
@@ -109,8 +110,8 @@ macro_rules! git {
             /// The encoding of the output; UTF-8 is assumed.
             output_encoding: Option<String>,
         ) -> Result<$ret> {
-            let _ = (password, ignore_retcode, output_encoding, git_opts);
-            let $git = Git { cwd: Some(here($cx, &cwd, user.as_ref())?), user, ..Git::default() };
+            let _ = (password, ignore_retcode, output_encoding);
+            let $git = Git { before: options(&git_opts)?, cwd: Some(here($cx, &cwd, user.as_ref())?), user, ..Git::default() };
             let $opts = options(&opts)?;
             $body
         }
@@ -148,9 +149,10 @@ macro_rules! git {
             /// The encoding of the output; UTF-8 is assumed.
             output_encoding: Option<String>,
         ) -> Result<$ret> {
-            let _ = (password, ignore_retcode, output_encoding, git_opts);
+            let _ = (password, ignore_retcode, output_encoding);
             let cwd = Some(here($cx, &cwd, user.as_ref())?);
-            let $git = Git { cwd, user, identity, saltenv: Some(saltenv) };
+            let before = options(&git_opts)?;
+            let $git = Git { cwd, user, identity, saltenv: Some(saltenv), before };
             let $opts = options(&opts)?;
             $body
         }
@@ -227,20 +229,6 @@ git! {
         git.run_merged(cx, line)
     };
 
-    /// Commit.
-    ///
-    /// ```console
-    /// $ salt myminion git.commit /path/to/repo 'The commit message'
-    /// ```
-    opts commit(
-        /// The message.
-        message: String
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["commit", "-m", &message]);
-        line.extend(opts);
-        git.run(cx, line)
-    };
-
     /// Return the name of the branch checked out.
     ///
     /// ```console
@@ -260,24 +248,6 @@ git! {
         #[default("HEAD".to_owned())]
         rev: String
     ) -> String = |cx, git, _opts| git.ask(cx, words(&["describe", "--always", &rev]));
-
-    /// Show what differs.
-    ///
-    /// ```console
-    /// $ salt myminion git.diff /path/to/repo branch1 branch2
-    /// ```
-    opts diff(
-        /// A revision.
-        item1: Option<String>,
-        /// Another one.
-        item2: Option<String>
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["diff"]);
-        line.extend(opts);
-        line.extend(item1);
-        line.extend(item2);
-        git.ask(cx, line)
-    };
 
     /// Throw local changes away.
     ///
@@ -632,7 +602,7 @@ pub fn archive(
     /// `format`.
     kwargs: Rest,
 ) -> Result<bool> {
-    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let _ = (password, ignore_retcode, output_encoding);
     let cwd = here(cx, &cwd, user.as_ref())?;
     let folder = cwd.file_name().map(|name| format!("{}/", name.to_string_lossy()));
     let prefix = prefix.or(folder).unwrap_or_default();
@@ -644,7 +614,7 @@ pub fn archive(
         line.extend(words(&["--format", &format.to_str()]));
     }
     line.extend(words(&["--output", &output, &rev]));
-    Git { cwd: Some(cwd), user, ..Git::default() }.run(cx, line)?;
+    Git { before: options(&git_opts)?, cwd: Some(cwd), user, ..Git::default() }.run(cx, line)?;
     Ok(true)
 }
 
@@ -690,7 +660,7 @@ pub fn clone(
     /// The encoding of the output.
     output_encoding: Option<String>,
 ) -> Result<bool> {
-    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let _ = (password, ignore_retcode, output_encoding);
     let cwd = here(cx, &cwd, user.as_ref())?;
     let url = url.filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Error::invalid("Missing 'url' argument"))?;
@@ -709,7 +679,8 @@ pub fn clone(
             PathBuf::from("/tmp")
         }
     };
-    Git { cwd: Some(from), user, identity, saltenv: Some(saltenv) }.run(cx, line)?;
+    let before = options(&git_opts)?;
+    Git { cwd: Some(from), user, identity, saltenv: Some(saltenv), before }.run(cx, line)?;
     Ok(true)
 }
 
@@ -1027,7 +998,7 @@ pub fn init(
     /// The encoding of the output.
     output_encoding: Option<String>,
 ) -> Result<String> {
-    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let _ = (password, ignore_retcode, output_encoding);
     let cwd = here(cx, &cwd, user.as_ref())?;
     let mut line = words(&["init"]);
     if bare {
@@ -1044,7 +1015,8 @@ pub fn init(
     line.extend(options(&opts)?);
     line.push("--".into());
     line.push(cwd.to_string_lossy().into_owned());
-    Git { cwd: Some("/tmp".into()), user, ..Git::default() }.run(cx, line)
+    let before = options(&git_opts)?;
+    Git { cwd: Some("/tmp".into()), user, before, ..Git::default() }.run(cx, line)
 }
 
 /// Tell whether a folder is the top of a linked working copy.
@@ -1132,14 +1104,15 @@ pub fn ls_remote(
     #[default("base".to_owned())]
     saltenv: String,
 ) -> Result<Dict> {
-    let _ = (git_opts, password, ignore_retcode, output_encoding);
+    let _ = (password, ignore_retcode, output_encoding);
     let cwd = cwd.map(|cwd| here(cx, &cwd, user.as_ref())).transpose()?;
     let remote = with_auth(&remote, https_user.as_deref(), https_pass.as_deref())?;
     let mut line = words(&["ls-remote"]);
     line.extend(options(&opts)?);
     line.push(remote);
     line.extend(r#ref);
-    let git = Git { cwd, user, identity, saltenv: Some(saltenv) };
+    let before = options(&git_opts)?;
+    let git = Git { cwd, user, identity, saltenv: Some(saltenv), before };
     Ok(refs(&git.ask(cx, line)?).into_iter().collect())
 }
 
@@ -1183,8 +1156,13 @@ pub fn merge_base(
     /// The encoding of the output.
     output_encoding: Option<String>,
 ) -> Result<Value> {
-    let _ = (git_opts, password, ignore_retcode, output_encoding);
-    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
+    let _ = (password, ignore_retcode, output_encoding);
+    let git = Git {
+        before: options(&git_opts)?,
+        cwd: Some(here(cx, &cwd, user.as_ref())?),
+        user,
+        ..Git::default()
+    };
     let mut line = words(&["merge-base"]);
     line.extend(options(&opts)?);
     for (wanted, word) in
@@ -1344,7 +1322,7 @@ pub fn remote_refs(
     }
     line.push(url);
     line.extend(kwargs.kwargs.get("filter").map(|filter| filter.to_string()));
-    let git = Git { cwd: None, user, identity, saltenv: Some(saltenv) };
+    let git = Git { user, identity, saltenv: Some(saltenv), ..Git::default() };
     Ok(refs(&git.ask(cx, line)?).into_iter().collect())
 }
 
@@ -1425,6 +1403,291 @@ pub fn version(
     }
     let part = |part: &str| part.parse::<i64>().map_or_else(|_| Value::from(part), Value::Int);
     Ok(Value::list(version.split('.').map(part)))
+}
+
+/// Commit.
+///
+/// ```console
+/// $ salt myminion git.commit /path/to/repo 'The commit message'
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn commit(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The message.
+    message: String,
+    /// Further options.
+    #[default(Value::from(""))]
+    opts: Value,
+    /// Options of git itself.
+    #[default(Value::from(""))]
+    git_opts: Value,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Only this file.
+    filename: Option<String>,
+    /// Do not log a failure as an error.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<String> {
+    let _ = (password, ignore_retcode, output_encoding);
+    let before = options(&git_opts)?;
+    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, before, ..Git::default() };
+    let mut line = words(&["commit", "-m", &message]);
+    line.extend(options(&opts)?);
+    if let Some(file) = filename {
+        line.extend(["--".to_owned(), file]);
+    }
+    git.run(cx, line)
+}
+
+/// Show what differs.
+///
+/// ```console
+/// $ salt myminion git.diff /path/to/repo branch1 branch2
+/// ```
+#[function]
+#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
+pub fn diff(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// A revision.
+    item1: Option<String>,
+    /// Another one.
+    item2: Option<String>,
+    /// Further options.
+    #[default(Value::from(""))]
+    opts: Value,
+    /// Options of git itself.
+    #[default(Value::from(""))]
+    git_opts: Value,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// Compare two paths that need not be in a working copy.
+    #[default(false)]
+    no_index: bool,
+    /// What is staged.
+    #[default(false)]
+    cached: bool,
+    /// Only these paths.
+    paths: Option<halite_spec::Strings>,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<String> {
+    let _ = (password, output_encoding);
+    let before = options(&git_opts)?;
+    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, before, ..Git::default() };
+    let paths = paths.unwrap_or_default();
+    if no_index && cached {
+        return Err(Error::failed("The 'no_index' and 'cached' options cannot be used together"));
+    }
+    if no_index && paths.len() != 2 {
+        return Err(Error::failed(
+            "The 'no_index' option requires that exactly two paths be specified for 'paths'",
+        ));
+    }
+    let mut line = words(&["diff"]);
+    line.extend(options(&opts)?);
+    for (wanted, word) in [(no_index, "--no-index"), (cached, "--cached")] {
+        line.extend(wanted.then(|| word.to_owned()));
+    }
+    line.extend(item1);
+    line.extend(item2);
+    if !paths.is_empty() {
+        line.push("--".to_owned());
+        line.extend(paths.0);
+    }
+    let ran = git.ask_all(cx, line.clone())?;
+    // Without an index, 1 means that there are differences.
+    if ran.code == 0 || (no_index && ran.code == 1) {
+        return Ok(ran.stdout);
+    }
+    git.ask(cx, line)
+}
+
+/// The working copies of a repository: path → `stale`, `HEAD`, `detached`, `branch`.
+fn worktrees(cx: &Cx, git: &Git) -> Result<Vec<(String, Dict)>> {
+    let mut found: Vec<(String, Dict)> = Vec::new();
+    for line in git.ask(cx, ["worktree", "list", "--porcelain"])?.lines() {
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        if key == "worktree" {
+            let own = Dict::new();
+            own.insert("stale", !cx.host.exists(std::path::Path::new(value))?);
+            own.insert("HEAD", "");
+            own.insert("detached", false);
+            own.insert("branch", Value::Null);
+            found.push((value.to_owned(), own));
+        }
+        let Some((_, own)) = found.last() else { continue };
+        match key {
+            "HEAD" => own.insert("HEAD", value),
+            "branch" => own.insert("branch", value.strip_prefix("refs/heads/").unwrap_or(value)),
+            "detached" => own.insert("detached", true),
+            "prunable" => own.insert("stale", true),
+            _ => None,
+        };
+    }
+    Ok(found)
+}
+
+/// Return the working copies of a repository.
+///
+/// ```console
+/// $ salt myminion git.list_worktrees /path/to/repo
+/// ```
+#[function]
+pub fn list_worktrees(
+    cx: &Cx,
+    /// A working copy.
+    cwd: String,
+    /// Only those whose folder is gone.
+    #[default(false)]
+    stale: bool,
+    /// Who runs git.
+    user: Option<String>,
+    /// For Windows.
+    password: Option<String>,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+    /// `all`: those whose folder is gone, too.
+    kwargs: halite_spec::Rest,
+) -> Result<Dict> {
+    let _ = (password, output_encoding);
+    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
+    let all = kwargs.kwargs.get("all").is_some_and(|all| all.truthy());
+    if all && stale {
+        return Err(Error::failed("'all' and 'stale' cannot both be set to True"));
+    }
+    let found = worktrees(cx, &git)?.into_iter();
+    Ok(found.filter(|(_, own)| all || own.get("stale") == Some(stale.into())).collect())
+}
+
+git! {
+    /// Make another working copy of a repository.
+    ///
+    /// ```console
+    /// $ salt myminion git.worktree_add /path/to/repo/main ../hotfix ref=origin/main
+    /// ```
+    opts worktree_add(
+        /// Its folder.
+        worktree_path: String,
+        /// What to check out.
+        r#ref: Option<String>,
+        /// Its branch; by default named after the folder.
+        branch: Option<String>,
+        /// Set the branch back if it exists.
+        #[default(false)]
+        reset_branch: bool,
+        /// Even if the branch is checked out elsewhere.
+        #[default(false)]
+        force: bool,
+        /// Without a branch.
+        #[default(false)]
+        detach: bool
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["worktree", "add"]);
+        if detach {
+            if branch.is_some() {
+                return Err(Error::failed("Only one of 'branch' and 'detach' is allowed"));
+            }
+            line.push("--detach".to_owned());
+        } else {
+            let folder = worktree_path.trim_end_matches('/').rsplit('/').next();
+            let branch = branch.or_else(|| folder.map(str::to_owned)).unwrap_or_default();
+            line.extend([if reset_branch { "-B" } else { "-b" }.to_owned(), branch]);
+        }
+        line.extend(force.then(|| "--force".to_owned()));
+        line.extend(opts);
+        line.push(worktree_path);
+        line.extend(r#ref);
+        git.run_merged(cx, line)
+    };
+
+    /// Forget the working copies whose folders are gone.
+    ///
+    /// ```console
+    /// $ salt myminion git.worktree_prune /path/to/repo dry_run=True
+    /// ```
+    opts worktree_prune(
+        /// Only tell.
+        #[default(false)]
+        dry_run: bool,
+        /// Tell what goes.
+        #[default(true)]
+        verbose: bool,
+        /// Only those older than this.
+        expire: Option<String>
+    ) -> String = |cx, git, opts| {
+        let mut line = words(&["worktree", "prune"]);
+        line.extend(dry_run.then(|| "--dry-run".to_owned()));
+        line.extend(verbose.then(|| "--verbose".to_owned()));
+        if let Some(expire) = expire {
+            line.extend(["--expire".to_owned(), expire]);
+        }
+        line.extend(opts);
+        git.run_merged(cx, line)
+    };
+
+    /// Show what a merge would do.
+    ///
+    /// ```console
+    /// $ salt myminion git.merge_tree /path/to/repo HEAD upstream/dev
+    /// ```
+    plain merge_tree(
+        /// A revision.
+        ref1: String,
+        /// Another one.
+        ref2: String,
+        /// Their common ancestor; found if not given.
+        base: Option<String>
+    ) -> String = |cx, git, _opts| {
+        let base = match base {
+            Some(base) => base,
+            None => git.ask(cx, ["merge-base", &ref1, &ref2]).map_err(|_| {
+                Error::failed(format!(
+                    "Unable to determine merge base for {ref1} and {ref2}"
+                ))
+            })?,
+        };
+        git.ask(cx, ["merge-tree", &base, &ref1, &ref2])
+    };
+}
+
+/// Remove the folder of a working copy that is not the main one.
+///
+/// ```console
+/// $ salt myminion git.worktree_rm /path/to/worktree
+/// ```
+#[function]
+pub fn worktree_rm(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// Who runs git.
+    user: Option<String>,
+    /// The encoding of the output.
+    output_encoding: Option<String>,
+) -> Result<bool> {
+    let _ = output_encoding;
+    let path = here(cx, &cwd, user.as_ref())?;
+    if !cx.host.exists(&path)? {
+        return Err(Error::failed(format!("{cwd} does not exist")));
+    }
+    // Of a further working copy, `.git` is a file.
+    if !cx.host.is_file(&path.join(".git"))? {
+        return Err(Error::failed(format!("{cwd} is not a git worktree")));
+    }
+    cx.host.remove_all(&path)?;
+    Ok(true)
 }
 
 #[cfg(test)]

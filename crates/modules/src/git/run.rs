@@ -16,6 +16,8 @@ pub struct Git {
     /// Private keys to try, one after the other; `salt://` ones are fetched.
     pub identity: Vec<String>,
     pub saltenv: Option<String>,
+    /// Options of git itself, before the command.
+    pub before: Vec<String>,
 }
 
 /// What git said.
@@ -74,7 +76,8 @@ impl Git {
     }
 
     fn command(&self, words: &[String], looks: bool, merged: bool) -> Command {
-        let line = std::iter::once("git".to_owned()).chain(words.iter().cloned());
+        let line =
+            std::iter::once("git".to_owned()).chain(self.before.iter().chain(words).cloned());
         let mut command = Command::line(line).env("GIT_TERMINAL_PROMPT", "0");
         command.cwd.clone_from(&self.cwd);
         command.user.clone_from(&self.user);

@@ -22,7 +22,7 @@ module! {
     /// Start, stop and enable services.
     "service": available, disable, disabled, enable, enabled, force_reload, get_all, get_disabled,
     get_enabled, get_running, get_static, mask, masked, missing, offline, reload, restart, show,
-    start, status, stop, systemctl_reload, unmask,
+    start, status, stop, systemctl_reload, unmask, execs, firstboot,
 }
 
 /// Tells whether systemd manages this machine.
@@ -341,8 +341,15 @@ pub fn get_running(cx: &Cx) -> Result<Vec<String>> {
 /// $ salt '*' service.get_static
 /// ```
 #[function]
-pub fn get_static(cx: &Cx) -> Result<Vec<String>> {
-    provider(cx).get_static(cx)
+pub fn get_static(
+    cx: &Cx,
+    /// The root folder of another machine's file system.
+    root: Option<String>,
+) -> Result<Vec<String>> {
+    match root {
+        Some(root) => systemd::get_static(cx, Some(&root)),
+        None => provider(cx).get_static(cx),
+    }
 }
 
 /// Make it impossible to start a service (systemd).
@@ -358,8 +365,10 @@ pub fn mask(
     /// Until the next boot only.
     #[default(false)]
     runtime: bool,
+    /// The root folder of another machine's file system.
+    root: Option<String>,
 ) -> Result<bool> {
-    Systemd.mask(cx, &name, runtime)
+    systemd::mask(cx, &name, runtime, root.as_deref())
 }
 
 /// Make it possible to start a service again (systemd).
@@ -375,8 +384,10 @@ pub fn unmask(
     /// A mask that lasts until the next boot only.
     #[default(false)]
     runtime: bool,
+    /// The root folder of another machine's file system.
+    root: Option<String>,
 ) -> Result<bool> {
-    Systemd.unmask(cx, &name, runtime)
+    systemd::unmask(cx, &name, runtime, root.as_deref())
 }
 
 /// Tell whether a service cannot be started (systemd).
@@ -392,8 +403,10 @@ pub fn masked(
     /// A mask that lasts until the next boot only.
     #[default(false)]
     runtime: bool,
+    /// The root folder of another machine's file system.
+    root: Option<String>,
 ) -> Result<bool> {
-    Systemd.masked(cx, &name, runtime)
+    systemd::masked(cx, &name, runtime, root.as_deref())
 }
 
 /// Return what systemd knows of a service.
@@ -406,8 +419,70 @@ pub fn show(
     cx: &Cx,
     /// The service.
     name: String,
+    /// The root folder of another machine's file system.
+    root: Option<String>,
 ) -> Result<Dict> {
-    Systemd.show(cx, &name)
+    systemd::show(cx, &name, root.as_deref())
+}
+
+/// Return the commands that units start.
+///
+/// ```console
+/// $ salt '*' service.execs
+/// ```
+#[function]
+pub fn execs(
+    cx: &Cx,
+    /// The root folder of another machine's file system.
+    root: Option<String>,
+) -> Result<Dict> {
+    systemd::execs(cx, root.as_deref())
+}
+
+/// Set what a system asks for at its first boot.
+///
+/// ```console
+/// $ salt '*' service.firstboot keymap=jp locale=en_US.UTF-8 root=/mnt
+/// ```
+#[function]
+pub fn firstboot(
+    cx: &Cx,
+    /// The language.
+    locale: Option<String>,
+    /// The language of messages.
+    locale_message: Option<String>,
+    /// The keyboard.
+    keymap: Option<String>,
+    /// The time zone.
+    timezone: Option<String>,
+    /// The name.
+    hostname: Option<String>,
+    /// The machine id.
+    machine_id: Option<String>,
+    /// The root folder of another machine's file system.
+    root: Option<String>,
+) -> Result<bool> {
+    let mut words = vec!["systemd-firstboot".to_owned()];
+    let given = [
+        ("--locale", locale),
+        ("--locale-message", locale_message),
+        ("--keymap", keymap),
+        ("--timezone", timezone),
+        ("--hostname", hostname),
+        // differs: Salt says `--machine-ID`, which the program does not know.
+        ("--machine-id", machine_id),
+        ("--root", root),
+    ];
+    for (option, value) in given {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            words.extend([option.to_owned(), value]);
+        }
+    }
+    let ran = crate::cmd::plain(cx, words, crate::cmd::Options::default())?;
+    if !ran.ok() {
+        return Err(halite_spec::Error::failed(format!("systemd-firstboot error: {}", ran.stderr)));
+    }
+    Ok(true)
 }
 
 /// Let systemd read the unit files anew.

@@ -71,8 +71,9 @@ fn complaint(ran: &Ran) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-fn unit_files(cx: &Cx) -> Result<Vec<(String, String)>> {
-    let ran = ask(cx, &["--full", "--no-legend", "--no-pager", "list-unit-files"])?;
+fn unit_files(cx: &Cx, root: Option<&str>) -> Result<Vec<(String, String)>> {
+    let words = ["--full", "--no-legend", "--no-pager", "list-unit-files"];
+    let ran = ask(cx, &below(root, &words))?;
     let pair = |line: &str| {
         let mut words = line.split_whitespace();
         Some((words.next()?.to_owned(), words.next()?.to_owned()))
@@ -80,8 +81,8 @@ fn unit_files(cx: &Cx) -> Result<Vec<(String, String)>> {
     Ok(ran.stdout.lines().filter_map(pair).collect())
 }
 
-fn in_state(cx: &Cx, states: &[&str]) -> Result<Vec<String>> {
-    let mut names: Vec<String> = unit_files(cx)?
+fn in_state(cx: &Cx, states: &[&str], root: Option<&str>) -> Result<Vec<String>> {
+    let mut names: Vec<String> = unit_files(cx, root)?
         .iter()
         .filter(|(unit, state)| states.contains(&state.as_str()) && !unit.contains("@."))
         .filter(|(unit, _)| SUFFIXES.iter().any(|end| unit.ends_with(end)))
@@ -99,6 +100,80 @@ fn follow_changes(cx: &Cx, unit: &str) -> Result<()> {
         change(cx, &["--system", "daemon-reload"], false)?;
     }
     Ok(())
+}
+
+/// The words of a call, for the machine below another root folder if one is given.
+fn below<'a>(root: Option<&'a str>, words: &[&'a str]) -> Vec<&'a str> {
+    root.map(|root| ["--root", root]).into_iter().flatten().chain(words.iter().copied()).collect()
+}
+
+/// Masks a unit or takes its mask away.
+fn set_mask(cx: &Cx, verb: &str, name: &str, runtime: bool, root: Option<&str>) -> Result<bool> {
+    let unit = unit_name(name);
+    let mut words = vec![verb];
+    words.extend(runtime.then_some("--runtime"));
+    words.push(&unit);
+    if !change(cx, &below(root, &words), false)?.ok() {
+        return Err(Error::failed(format!("Failed to {verb} service '{name}'")));
+    }
+    Ok(true)
+}
+
+pub(super) fn mask(cx: &Cx, name: &str, runtime: bool, root: Option<&str>) -> Result<bool> {
+    set_mask(cx, "mask", name, runtime, root)
+}
+
+pub(super) fn unmask(cx: &Cx, name: &str, runtime: bool, root: Option<&str>) -> Result<bool> {
+    Ok(!masked(cx, name, runtime, root)? || set_mask(cx, "unmask", name, runtime, root)?)
+}
+
+pub(super) fn masked(cx: &Cx, name: &str, runtime: bool, root: Option<&str>) -> Result<bool> {
+    let folder = if runtime { "/run/systemd/system" } else { "/etc/systemd/system" };
+    let root = root.unwrap_or_default().trim_end_matches('/');
+    let path = format!("{root}{folder}/{}", unit_name(name));
+    // Below another root, `/dev/null` is where the link points to, not where it leads.
+    let link = cx.host.read_link(Path::new(&path));
+    let real = cx.host.real_path(Path::new(&path));
+    Ok([link, real].iter().flatten().any(|real| real == Path::new("/dev/null")))
+}
+
+pub(super) fn show(cx: &Cx, name: &str, root: Option<&str>) -> Result<Dict> {
+    let unit = unit_name(name);
+    let ran = ask(cx, &below(root, &["show", &unit]))?;
+    let ret = Dict::new();
+    for line in ran.stdout.lines() {
+        let Some((key, value)) = line.split_once('=') else { continue };
+        if let Some(inner) = value.strip_prefix('{') {
+            let fields = Dict::new();
+            for field in inner.trim_end_matches('}').split(" ; ") {
+                if let Some((name, value)) = field.trim().split_once('=') {
+                    fields.insert(name, value);
+                }
+            }
+            ret.insert(key, fields);
+        } else if matches!(key, "Before" | "After" | "Wants" | "Names") {
+            ret.insert(key, Value::list(value.split_whitespace()));
+        } else {
+            ret.insert(key, value);
+        }
+    }
+    Ok(ret)
+}
+
+pub(super) fn get_static(cx: &Cx, root: Option<&str>) -> Result<Vec<String>> {
+    in_state(cx, &["static"], root)
+}
+
+/// The commands that units start: unit → what `ExecStart` says.
+pub(super) fn execs(cx: &Cx, root: Option<&str>) -> Result<Dict> {
+    let ret = Dict::new();
+    for (unit, _) in unit_files(cx, root)? {
+        let name = short(&unit);
+        if let Some(exec) = show(cx, &name, root)?.get("ExecStart") {
+            ret.insert(name, exec);
+        }
+    }
+    Ok(ret)
 }
 
 impl Systemd {
@@ -157,15 +232,15 @@ impl Provider for Systemd {
     }
 
     fn get_enabled(&self, cx: &Cx) -> Result<Vec<String>> {
-        in_state(cx, &["enabled"])
+        in_state(cx, &["enabled"], None)
     }
 
     fn get_disabled(&self, cx: &Cx) -> Result<Vec<String>> {
-        in_state(cx, &["disabled"])
+        in_state(cx, &["disabled"], None)
     }
 
     fn get_static(&self, cx: &Cx) -> Result<Vec<String>> {
-        in_state(cx, &["static"])
+        in_state(cx, &["static"], None)
     }
 
     fn get_running(&self, cx: &Cx) -> Result<Vec<String>> {
@@ -229,58 +304,19 @@ impl Provider for Systemd {
     }
 
     fn mask(&self, cx: &Cx, name: &str, runtime: bool) -> Result<bool> {
-        let unit = unit_name(name);
-        let mut words = vec!["mask"];
-        words.extend(runtime.then_some("--runtime"));
-        words.push(&unit);
-        let ran = change(cx, &words, false)?;
-        if !ran.ok() {
-            return Err(Error::failed(format!("Failed to mask service '{name}'")));
-        }
-        Ok(true)
+        mask(cx, name, runtime, None)
     }
 
     fn unmask(&self, cx: &Cx, name: &str, runtime: bool) -> Result<bool> {
-        if !self.masked(cx, name, runtime)? {
-            return Ok(true);
-        }
-        let unit = unit_name(name);
-        let mut words = vec!["unmask"];
-        words.extend(runtime.then_some("--runtime"));
-        words.push(&unit);
-        let ran = change(cx, &words, false)?;
-        if !ran.ok() {
-            return Err(Error::failed(format!("Failed to unmask service '{name}'")));
-        }
-        Ok(true)
+        unmask(cx, name, runtime, None)
     }
 
     fn masked(&self, cx: &Cx, name: &str, runtime: bool) -> Result<bool> {
-        let folder = if runtime { "/run/systemd/system" } else { "/etc/systemd/system" };
-        let path = format!("{folder}/{}", unit_name(name));
-        Ok(cx.host.real_path(Path::new(&path)).is_ok_and(|real| real == Path::new("/dev/null")))
+        masked(cx, name, runtime, None)
     }
 
     fn show(&self, cx: &Cx, name: &str) -> Result<Dict> {
-        let ran = ask(cx, &["show", &unit_name(name)])?;
-        let ret = Dict::new();
-        for line in ran.stdout.lines() {
-            let Some((key, value)) = line.split_once('=') else { continue };
-            if let Some(inner) = value.strip_prefix('{') {
-                let fields = Dict::new();
-                for field in inner.trim_end_matches('}').split(" ; ") {
-                    if let Some((name, value)) = field.trim().split_once('=') {
-                        fields.insert(name, value);
-                    }
-                }
-                ret.insert(key, fields);
-            } else if matches!(key, "Before" | "After" | "Wants" | "Names") {
-                ret.insert(key, Value::list(value.split_whitespace()));
-            } else {
-                ret.insert(key, value);
-            }
-        }
-        Ok(ret)
+        show(cx, name, None)
     }
 
     fn reload_units(&self, cx: &Cx) -> Result<bool> {

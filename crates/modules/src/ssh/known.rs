@@ -263,9 +263,14 @@ pub enum Change {
         old: Vec<Entry>,
         new: Vec<Entry>,
     },
+    /// The host does not tell its keys; these are known of it.
+    Silent(Vec<Entry>),
     /// Salt's words for why not.
     Refused(String),
 }
+
+/// Salt's words for [`Change::Silent`].
+pub const SILENT: &str = "Unable to receive remote host keys";
 
 /// What is wanted of a host's key.
 #[derive(Clone, Debug)]
@@ -321,7 +326,7 @@ impl Store {
             wanted.timeout,
         )?;
         if new.is_empty() {
-            return Ok(Change::Refused("Unable to receive remote host keys".into()));
+            return Ok(Change::Silent(old));
         }
         let known =
             |print: &String| new.iter().any(|entry| entry.fingerprint.as_ref() == Some(print));

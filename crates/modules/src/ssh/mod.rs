@@ -13,7 +13,7 @@ use halite_value::{Dict, Value, dict, entries};
 
 pub use self::{
     keys::{Key, fingerprint, read_all, refined, removed, replaced},
-    known::{Change, Entry, Store, Wanted, described},
+    known::{Change, Entry, SILENT, Store, Wanted, described},
 };
 use crate::user;
 
@@ -668,6 +668,7 @@ pub fn set_known_host(
     let wanted = Wanted { hostname, fingerprint, key, enc, hashed: hash_known_hosts, timeout };
     Ok(match store.compare(cx, &wanted)? {
         Change::Exists(keys) => entries! { "status" => "exists", "keys" => Value::list(keys) },
+        Change::Silent(_) => known::failure(SILENT),
         Change::Refused(text) => known::failure(&text),
         Change::Update { old, new } => {
             store.update(cx, &wanted, &new)?;

@@ -13,6 +13,7 @@ use halite_modules::file::{
 use halite_spec::{
     Applied, Args, Command, Cx, Error, Plan, Result, State,
     host::{Kind, Write},
+    keywords,
 };
 use halite_value::{Dict, Value, entries, lookup};
 
@@ -288,12 +289,14 @@ impl Managed {
         origin.source_hash_name.clone_from(&self.source_hash_name);
         origin.skip_verify = self.skip_verify;
         origin.use_etag = self.use_etag;
-        origin.names = entries! {
+        // What an author wrote beside the arguments (often by indenting `context` too little).
+        origin.names = keywords::strays(&cx.low, Self::PARAMS);
+        origin.names.update(&entries! {
             "user" => self.user.as_ref().map(Value::from),
             "group" => self.group.as_ref().map(Value::from),
             "mode" => self.mode.as_ref().map(|mode| Value::str(mode.as_str())),
             "attrs" => self.attrs.clone(),
-        };
+        });
         request.contents = contents;
         request.wanted = self.wanted();
         request.keep_mode = self.mode.as_ref().is_some_and(Mode::is_keep);

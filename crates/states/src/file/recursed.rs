@@ -16,7 +16,7 @@ use halite_modules::{
         tree::make_folders,
     },
 };
-use halite_spec::{Applied, Args, Cx, Error, FromArg, Plan, Result, State};
+use halite_spec::{Applied, Args, Cx, Error, FromArg, Plan, Result, State, keywords};
 use halite_value::{Dict, Value, entries};
 
 use super::{absolute, clean, directory::Plain, linked::Link, texts, unknown_owners};
@@ -339,12 +339,13 @@ impl Recurse {
         origin.template = self.template.clone().filter(|engine| !engine.is_empty());
         origin.context = names_of(self.context.as_ref(), "Context")?;
         origin.defaults = names_of(self.defaults.as_ref(), "Defaults")?;
-        origin.names = entries! {
+        origin.names = keywords::strays(&cx.low, Self::PARAMS);
+        origin.names.update(&entries! {
             "user" => self.user.as_ref().map(Value::from),
             "group" => self.group.as_ref().map(Value::from),
             "mode" => self.file_mode.as_ref().map(|mode| Value::str(mode.as_str())),
             "attrs" => Value::Null,
-        };
+        });
         let mode = self.file_mode.clone().filter(|mode| !mode.is_keep());
         request.wanted = Wanted::new(self.user.clone(), self.group.clone(), mode);
         request.keep_mode = keep;

@@ -195,6 +195,7 @@ impl Latest {
             user: self.user.clone(),
             identity: self.identity.clone(),
             saltenv: Some(cx.saltenv()),
+            ..Git::default()
         }
     }
 

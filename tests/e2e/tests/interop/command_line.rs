@@ -7,7 +7,7 @@ use std::{
 
 use halite_e2e::{
     genuine::{self, NEWEST},
-    site::{Make, Site},
+    site::{Make, PATIENCE, Site},
 };
 use serde_json::json;
 
@@ -53,13 +53,28 @@ fn the_genuine_command_line_on_our_master() {
     let genuine = salt(NEWEST);
     let got = site.ask_as(genuine, &["*", "test.ping"]);
     assert_eq!(json!(got), json!({"one": true, "two": true}));
+    // It ends by itself when it has heard both; if it does not, it is ended for the test to fail.
+    let (told, over) = std::sync::mpsc::channel::<()>();
+    let killer = std::thread::spawn(move || {
+        if over.recv_timeout(PATIENCE).is_err() {
+            let _ = listener.kill();
+        }
+        let _ = listener.wait();
+    });
     let heard: Vec<String> = heard.map_while(Result::ok).collect();
-    let _ = listener.wait();
+    let _ = told.send(());
+    killer.join().expect("no panic");
     for wanted in ["own/tag {", "/new {", "/ret/one {", "/ret/two {"] {
         assert!(heard.iter().any(|line| line.contains(wanted)), "{wanted}: {heard:#?}");
     }
     let got = site.ask_as(genuine, &["-G", "os_family:*", "-b", "1", "test.echo", "hi"]);
     assert_eq!((&got["one"], &got["two"]), (&json!("hi"), &json!("hi")), "{got:?}");
+    // All parts of its batch are one job to us, too.
+    let jobs = site.runner(&["jobs.list_jobs", "search_function=test.echo"]);
+    let jids: Vec<_> = jobs.as_object().expect("jobs").keys().cloned().collect();
+    assert_eq!(jids.len(), 1, "{jobs}");
+    let returns = site.runner(&["jobs.lookup_jid", &jids[0]]);
+    assert_eq!(returns, json!({"one": "hi", "two": "hi"}));
     // A job that takes longer than the timeout: genuine asks with find_job.
     let ran = site.run_as(genuine, "salt", "master", &["one", "test.sleep", "4", "-t", "1"]);
     ran.code(0).says("one:\n    True");

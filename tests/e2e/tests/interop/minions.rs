@@ -22,6 +22,8 @@ fn genuine_minions_on_our_master() {
     site.minion("ours", Make::Ours, mine);
     ids.push("ours");
     let events = watch(&site);
+    // Those that wait for acceptance sign in again and again, which is heard.
+    until("the watcher hears", || site.read("events").contains("salt/auth"));
     site.accept(&ids);
     site.answer(&ids);
 

@@ -45,7 +45,11 @@ fn on_our_master(more: &str, kinds: &[(&str, &[&str])]) {
             site.read(&format!("{id}.log")).contains("READY")
                 || probe.try_wait().is_ok_and(|end| end.is_some())
         });
-        site.salt(&[id, "test.ping", "-t", "10"]);
+        // Its subscription takes effect when it does: asked again until it has been reached.
+        until("the probe has answered", || {
+            site.salt(&[id, "test.ping", "-t", "5"]);
+            probe.try_wait().is_ok_and(|end| end.is_some())
+        });
         let status = probe.wait().expect("it ends");
         assert!(status.success(), "{id}: {status}\n{}", site.read(&format!("{id}.log")));
     }

@@ -12,7 +12,7 @@ mod steps;
 
 use std::time::{Duration, Instant};
 
-use halite_e2e::site::{Make, Site, until};
+use halite_e2e::site::{Make, Site, at_most, until};
 use serde_json::{Value, json};
 
 /// Returns what minions returned for a job.
@@ -62,7 +62,7 @@ fn a_return_waits_for_a_master_that_was_killed() {
     std::thread::sleep(Duration::from_millis(500));
     site.kill("master");
     std::thread::sleep(away);
-    assert_eq!(site.read("side"), "ran\n", "the job went on without the master");
+    until("the job goes on without the master", || site.read("side") == "ran\n");
     site.start_master();
     until("the return arrives", || returns(&site, &job)["one"] == json!("ran"));
     // Anything that would be sent or run again has had its time.
@@ -84,7 +84,7 @@ fn a_job_that_a_minions_death_interrupted_is_reported() {
     let took = before.elapsed();
     let text = returns(&site, &job)["one"].to_string();
     assert!(text.contains("stopped while job"), "{text}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < at_most(5), "{took:?}");
     site.answer(&["one"]);
     assert_eq!(site.read("side"), "ran\n", "it is not run again");
 }
@@ -97,24 +97,25 @@ fn nobody_waits_for_a_minion_that_died() {
     let before = Instant::now();
     let ran = site.salt(&["*", "test.ping"]).code(1);
     let took = before.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < at_most(1), "{took:?}");
     assert_eq!(ran.out.matches("True").count(), 9, "{ran:?}");
     ran.says("m7:\n    Minion did not return. [Not connected]");
     // One that dies while it works is named when its connection ends, not at some timeout.
     let sleep = std::thread::scope(|scope| {
-        let waits = scope.spawn(|| {
-            let before = Instant::now();
-            (site.salt(&["m[12]", "test.sleep", "30", "-t", "60"]), before.elapsed())
-        });
-        std::thread::sleep(Duration::from_millis(1500));
+        let waits = scope.spawn(|| site.salt(&["m[12]", "test.sleep", "600", "-t", "600"]));
+        for id in ["m1", "m2"] {
+            let log = format!("{id}.log");
+            until("the job runs", || site.read(&log).contains("test.sleep"));
+        }
+        let before = Instant::now();
         for id in ["m1", "m2"] {
             let pid = nix::unistd::Pid::from_raw(i32::try_from(site.pid(id)).unwrap());
             nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
         }
-        waits.join().unwrap()
+        (waits.join().unwrap(), before.elapsed())
     });
     let (ran, took) = sleep;
-    assert!(took < Duration::from_secs(10), "{took:?}: {ran:?}");
+    assert!(took < at_most(10), "{took:?}: {ran:?}");
     ran.says("m1:").says("m2:").says("Minion did not return");
 }
 
@@ -122,14 +123,12 @@ fn nobody_waits_for_a_minion_that_died() {
 fn nobody_waits_for_a_minion_whose_key_is_gone() {
     let site = fleet(&["one"], "");
     let (ran, took) = std::thread::scope(|scope| {
-        let waits = scope.spawn(|| {
-            let before = Instant::now();
-            (site.salt(&["one", "test.sleep", "30", "-t", "60"]), before.elapsed())
-        });
+        let waits = scope.spawn(|| site.salt(&["one", "test.sleep", "600", "-t", "600"]));
         until("the job runs", || site.read("one.log").contains("test.sleep"));
+        let before = Instant::now();
         site.run("salt-key", &["-d", "one", "-y"]).code(0);
-        waits.join().expect("it ends")
+        (waits.join().expect("it ends"), before.elapsed())
     });
-    assert!(took < Duration::from_secs(15), "{took:?}: {ran:?}");
+    assert!(took < at_most(15), "{took:?}: {ran:?}");
     ran.code(1).says("one:\n    Minion did not return");
 }

@@ -1,0 +1,103 @@
+//! How a fleet is run: batches, the history of what the master did itself, options of minions.
+
+use halite_e2e::{
+    fleet::{Fleet, until},
+    site::{Make, Site},
+};
+use serde_json::{Value, json};
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The only job of a function in the master's history: its id, and what is told of it.
+fn only_job(fleet: &Fleet, function: &str) -> (String, Value) {
+    let search = format!("search_function={function}");
+    let jobs = json_of(&fleet.run(&["jobs.list_jobs", &search, "--out=json"]).code(0).out);
+    let jobs = jobs.as_object().expect("jobs by id").clone();
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    jobs.into_iter().next().expect("one")
+}
+
+#[test]
+fn a_batch_is_one_job() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    let ids = ["a", "b", "c"];
+    for id in ids {
+        fleet.start_minion(id, "");
+    }
+    ids.iter().for_each(|id| fleet.wait_for(id));
+    let ran = fleet.salt(&["*", "-b", "1", "test.echo", "hi", "--out=txt"]).code(0);
+    assert_eq!(ran.out.matches("Executing run on [").count(), 3, "{ran:?}");
+    let (jid, job) = only_job(&fleet, "test.echo");
+    assert_eq!(ran.out.matches(&format!("jid: {jid}")).count(), 3, "{ran:?}");
+    // As in Salt the target is that of the last part.
+    assert_eq!(job["Target"].as_array().map(Vec::len), Some(1), "{job}");
+    let all = json_of(&fleet.run(&["jobs.list_job", &jid, "--out=json"]).code(0).out);
+    assert_eq!(all["Minions"], json!(ids), "{all}");
+    for id in ids {
+        let expected = json!({"return": "hi", "retcode": 0, "success": true});
+        assert_eq!(all["Result"][id], expected, "{all}");
+    }
+    // The worst code is the program's; with --failhard nobody comes after the first.
+    fleet.salt(&["*", "-b", "2", "cmd.run", "exit 3"]).code(3);
+    let ran = fleet.salt(&["*", "-b", "1", "--failhard", "cmd.run", "exit 4"]).code(4);
+    assert_eq!(ran.out.matches("Executing run on [").count(), 1, "{ran:?}");
+    ran.complains("Batch run stopped due to failhard");
+    fleet
+        .salt(&["none", "-b", "1", "test.ping"])
+        .code(2)
+        .says("No minions matched the target.")
+        .complains("ERROR: No return received");
+    let safe = ["*", "--batch-safe-limit", "3", "--batch-safe-size", "2", "test.ping"];
+    let ran = fleet.salt(&safe).code(0).says("NOTICE: Too many minions targeted");
+    assert_eq!(ran.out.matches("True").count(), 3, "{ran:?}");
+}
+
+#[test]
+fn what_salt_run_did_is_remembered() {
+    let fleet = Fleet::new("");
+    fleet.run(&["test.arg", "a", "b=1"]).code(0);
+    let (jid, job) = only_job(&fleet, "runner.test.arg");
+    assert_eq!((&job["Target"], &job["Target-type"]), (&json!("boss_master"), &json!("list")));
+    assert_eq!(job["Arguments"], json!([]), "{job}");
+    let kept = json_of(&fleet.run(&["jobs.lookup_jid", &jid, "--out=json"]).code(0).out);
+    let event = &kept["boss_master"];
+    assert_eq!(event["fun_args"], json!(["a", {"b": 1}]), "{kept}");
+    assert_eq!(event["return"], json!({"args": ["a"], "kwargs": {"b": 1}}), "{kept}");
+    assert_eq!(event["success"], json!(true), "{kept}");
+    // One that the master does on its own is found by the id in its tag.
+    let ran = fleet.run(&["--async", "test.sleep", "0"]).code(0);
+    let tag = ran.err.rsplit("salt/run/").next().expect("a tag").trim().to_owned();
+    until("it is kept", || {
+        let ran = fleet.run(&["jobs.lookup_jid", &tag, "--out=json"]);
+        ran.out.contains("\"fun\": \"runner.test.sleep\"")
+    });
+}
+
+#[test]
+fn minions_have_what_they_are_told_to_have() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    fleet.start_minion("barred", "disable_modules: [cmdmod]");
+    fleet.start_minion("choosy", "whitelist_modules: [test]");
+    for id in ["barred", "choosy"] {
+        fleet.wait_for(id);
+    }
+    for (id, function) in [("barred", "cmd.run"), ("choosy", "cmd.run"), ("choosy", "grains.items")]
+    {
+        let ran = fleet.salt(&[id, function, "id"]).code(1);
+        assert!(ran.out.contains(&format!("'{function}' is not available.")), "{ran:?}");
+    }
+    fleet.salt(&["barred", "grains.get", "id"]).code(0).says("barred");
+}
+
+#[test]
+fn a_function_tells_the_master() {
+    let mut site = Site::new(Make::Ours, "auto_accept: True");
+    site.start_master();
+    site.write("ext/modules/whereis.py", "def master():\n    return '127.0.0.1'\n");
+    let folder = site.path("ext").display().to_string();
+    let function = format!("master_type: func\nmaster: whereis.master\nmodule_dirs: ['{folder}']");
+    site.minion("asker", Make::Ours, &function);
+    site.answer(&["asker"]);
+}
