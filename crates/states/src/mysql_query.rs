@@ -47,7 +47,7 @@ impl<'a> Output<'a> {
             }
             Self::Grain(grain, Some(key)) => {
                 let own = cx.grains.get(*grain);
-                let own = own.is_some_and(|own| own.get(*key).is_some());
+                let own = own.is_some_and(|own| own.get(key).is_some());
                 own.then(|| format!("Grain {grain}:{key}"))
             }
         })
