@@ -45,8 +45,7 @@ pub fn rsync(
     /// The shell to reach another machine with.
     rsh: Option<String>,
     /// Further options.
-    #[default(Vec::new())]
-    additional_opts: Vec<String>,
+    additional_opts: Option<Vec<String>>,
     /// The environment of `salt://` files.
     #[default("base".to_owned())]
     saltenv: String,
@@ -81,7 +80,7 @@ pub fn rsync(
     if dryrun {
         words.push("--dry-run".to_owned());
     }
-    words.extend(additional_opts);
+    words.extend(additional_opts.into_iter().flatten());
     words.extend([src, dst]);
     Ok(plain(cx, words, Options { query: dryrun, ..Options::default() })?.to_value())
 }
