@@ -20,7 +20,7 @@ export CARGO_INCREMENTAL := 0
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check units doctests e2e fuzz counts bench gen docs build install clean
+.PHONY: help demo test setup check units doctests e2e fuzz counts bench gen docs build install clean
 
 help: ## Show this list.
 	@echo "Halite. The two commands to know: make demo, make test."
@@ -32,8 +32,11 @@ help: ## Show this list.
 demo: ## Build, then show a master with three minions at work (DEMO_KEEP=1 leaves them running).
 	@$(XTASK) demo
 
-test: check units doctests e2e fuzz counts ## Everything: what continuous integration runs.
+test: setup check units doctests e2e fuzz counts ## Everything: what continuous integration runs.
 	@echo "make test: all passed."
+
+setup: ## Install what the tests call, where it is missing (servers are installed by the tests that need them).
+	@$(XTASK) setup
 
 check: ## Formatting, lints, tidy, generated lists; no test is run.
 	$(CARGO) fmt --all --check

@@ -33,8 +33,9 @@ usage: cargo xtask <command>
   tidy            fail on wrong dependency arrows, dead files, stale lists, forbidden crates …
   docs            write the reference pages from the declarations
   counts          print the number of recorded cases per case file
-  bench [render] [startup]
+  bench [render] [startup] [bridge] [local] [fleet] [events] [swarm]
                   measure side by side with genuine Salt
+  setup           install what the tests call, where it is missing (Debian)
   demo            build, and walk through the example tree
   fuzz SECONDS [TARGET…]
                   run the fuzz targets, that long each";
@@ -59,6 +60,9 @@ fn run() -> Result<()> {
         ["docs"] => docs::run(root),
         ["counts"] => counts::run(root),
         ["bench", ref names @ ..] => bench::run(root, names),
+        ["setup"] => {
+            shell::need("python3", "python3").and_then(|()| shell::need("openssl", "openssl"))
+        }
         ["demo"] => demo::run(root),
         ["fuzz", seconds, ref names @ ..] => fuzz::run(root, seconds, names),
         [] | ["help" | "-h" | "--help"] => {

@@ -54,12 +54,7 @@ fn install(venv: &Path, package: &str) {
     }
     let make = || run(Command::new("python3").args(["-m", "venv"]).arg(venv));
     if make().is_err() {
-        let apt = |args: &[&str]| {
-            run(Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive"))
-        };
-        let installed = apt(&["update", "-qq"]).and_then(|_| {
-            apt(&[&["install", "-y", "-qq", "--no-install-recommends"], &DEBIAN[..]].concat())
-        });
+        let installed = apt(&DEBIAN);
         installed.expect("Debian packages python3 and python3-venv are there or can be installed");
         let _ = fs::remove_dir_all(venv);
         make().expect("python3 makes a virtual environment");
@@ -67,6 +62,16 @@ fn install(venv: &Path, package: &str) {
     let pip = venv.join("bin/pip");
     let args = ["install", "--quiet", "--disable-pip-version-check", package];
     run(Command::new(pip).args(args)).expect("pip installs genuine Salt");
+}
+
+/// Installs Debian packages.
+pub(crate) fn apt(packages: &[&str]) -> Result<(), String> {
+    let apt = |args: &[&str]| {
+        run(Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    apt(&["update", "-qq"])?;
+    apt(&[&["install", "-y", "-qq", "--no-install-recommends"], packages].concat())?;
+    Ok(())
 }
 
 fn run(command: &mut Command) -> Result<Output, String> {

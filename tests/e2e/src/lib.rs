@@ -19,7 +19,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
-        OnceLock,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicU16, Ordering},
     },
 };
@@ -47,6 +47,26 @@ fn build() -> PathBuf {
 /// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders below the root")
+}
+
+/// Returns where a program is, after installing the Debian packages that bring it if it is missing.
+/// Fails where that cannot be done: a test that cannot test must not pass.
+pub fn need(program: &str, packages: &[&str]) -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let find = || {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+        folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+    };
+    if let Some(path) = find() {
+        return path;
+    }
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if find().is_none() {
+        eprintln!("installing {packages:?} for {program}");
+        genuine::apt(packages).unwrap_or_else(|error| panic!("{program} is needed: {error}"));
+    }
+    find().unwrap_or_else(|| panic!("{packages:?} are installed, and there is no {program}"))
 }
 
 /// Returns a port nobody listens on, below those the kernel gives to clients: no connection made

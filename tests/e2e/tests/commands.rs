@@ -40,7 +40,6 @@ const DIFFERS: &[(&str, &str)] = &[
     ("file.seek_read {root}/w/f 3 4", "bytes are told as text"),
     ("file.uncomment {root}/w/conf off", "a line that does not match is no error"),
     ("pillar.ext {}", "not built"),
-    ("pillar.raw name", "masked, as every value asked for by hand"),
     ("slsutil.renderer path=salt://nosuch.sls", "a file that is not there is an error"),
     ("slsutil.serialize toml {a: 1}", "genuine Salt lacks a library for it"),
     ("state.apply web exclude=base", "names the place"),

@@ -1,5 +1,5 @@
 //! The deployments and the self-healing that guides to Salt describe, with a real HAProxy and a
-//! real nginx. Where these are missing and this is root, they are installed; else the test ends.
+//! real nginx. Where these are missing, they are installed.
 
 use std::{
     io::{Read as _, Write as _},
@@ -9,25 +9,8 @@ use std::{
 
 use halite_e2e::{
     fleet::{Fleet, until},
-    free_port,
+    free_port, need,
 };
-
-/// Tells whether a program is there, after trying to install it.
-fn has(program: &str) -> bool {
-    let there = || {
-        Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-    };
-    if there() {
-        return true;
-    }
-    let _ = Command::new("apt-get")
-        .args(["install", "--yes", "--no-install-recommends", program])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    there()
-}
 
 /// A program that ends with the test.
 struct Running(Child);
@@ -136,9 +119,7 @@ add_to_lb:
 
 #[test]
 fn a_deployment_takes_the_server_out_of_the_balancer_and_back() {
-    if !has("haproxy") {
-        return;
-    }
+    need("haproxy", &["haproxy"]);
     let mut fleet = Fleet::new("auto_accept: True\n");
     let (web1, web2, front) = (web_server("web1"), web_server("web2"), free_port());
     let socket = fleet.machine.path("haproxy.sock").display().to_string();
@@ -206,9 +187,7 @@ fn a_deployment_takes_the_server_out_of_the_balancer_and_back() {
 
 #[test]
 fn a_web_server_that_stopped_is_started_again() {
-    if !has("nginx") {
-        return;
-    }
+    need("nginx", &["nginx"]);
     let mut fleet = Fleet::new(
         "auto_accept: True\nreactor:\n  - 'salt/minion/*/service/nginx/stopped':\n    - {root}/srv/reactor/restart_nginx.sls\n",
     );

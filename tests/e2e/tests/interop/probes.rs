@@ -37,6 +37,8 @@ fn on_our_master(more: &str, kinds: &[(&str, &[&str])]) {
     let mut site = Site::new(Make::Ours, more);
     site.write("srv/salt/hello.txt", "hello\n");
     site.start_master();
+    // A probe that is refused gives up.
+    until("the master listens", || std::net::TcpStream::connect(("127.0.0.1", site.ret)).is_ok());
     let probes: Vec<_> = kinds.iter().map(|(id, args)| (*id, minion(&site, id, args))).collect();
     let ids: Vec<&str> = kinds.iter().map(|(id, _)| *id).collect();
     site.accept(&ids);
