@@ -6,6 +6,7 @@
 //! nothing of ours reads them.
 
 use std::{
+    collections::HashMap,
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
@@ -17,6 +18,7 @@ use halite_value::{
     msgpack::{self, Dialect},
 };
 use halite_wire::{Jid, MinionId};
+use parking_lot::Mutex;
 
 /// The folder `cachedir/jobs`.
 pub(crate) struct LocalCache {
@@ -24,11 +26,30 @@ pub(crate) struct LocalCache {
     hash: Hash,
     /// Write all jobs, whoever published them (`halite: {salt_job_cache: true}`).
     pub(crate) always: bool,
+    /// Whether lately used jobs are here: most are not, and returns come by the thousand.
+    lately: Mutex<HashMap<SmolStr, bool>>,
 }
+
+/// So many jobs are remembered; then it starts anew.
+const LATELY: usize = 10_000;
 
 impl LocalCache {
     pub(crate) fn new(cachedir: &Path, hash: Hash, always: bool) -> Self {
-        Self { dir: cachedir.join("jobs"), hash, always }
+        Self { dir: cachedir.join("jobs"), hash, always, lately: Mutex::default() }
+    }
+
+    /// Tells whether a job is known not to be here.
+    pub(crate) fn lacks(&self, jid: &Jid) -> bool {
+        self.lately.lock().get(jid.as_str()) == Some(&false)
+    }
+
+    /// Remembers whether a job is here.
+    pub(crate) fn note(&self, jid: &Jid, is_here: bool) {
+        let mut lately = self.lately.lock();
+        if lately.len() >= LATELY {
+            lately.clear();
+        }
+        lately.insert(jid.as_str().into(), is_here);
     }
 
     fn folder(&self, jid: &Jid) -> PathBuf {
@@ -44,13 +65,17 @@ impl LocalCache {
         fs::write(folder.join("jid"), jid.as_bytes())?;
         write(&folder.join(".minions.p"), &Value::list(minions))?;
         // Last: Salt takes a job for complete when it has this.
-        write(&folder.join(".load.p"), &load.into())
+        write(&folder.join(".load.p"), &load.into())?;
+        self.note(jid, true);
+        Ok(())
     }
 
     /// Writes a return, if the job is here. Blocking.
     pub(crate) fn save_return(&self, jid: &Jid, id: &MinionId, load: &Dict) -> io::Result<()> {
         let folder = self.folder(jid);
-        if !folder.join("jid").exists() {
+        let is_here = folder.join("jid").exists();
+        self.note(jid, is_here);
+        if !is_here {
             return Ok(());
         }
         let own = folder.join(id.as_str());

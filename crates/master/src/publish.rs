@@ -322,6 +322,8 @@ async fn store_job(
             (master.clone(), jid.clone(), load.clone(), minions.to_vec());
         let saved = blocking(move || owner.local_cache.save_load(&jid, &load, &minions)).await?;
         saved.map_err(|source| Error::io(master.settings.cachedir.join("jobs"), source))?;
+    } else {
+        master.local_cache.note(jid, false);
     }
     match written {
         None => Ok(()),

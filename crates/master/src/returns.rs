@@ -136,6 +136,9 @@ async fn keep_for_salt(
     id: &MinionId,
     load: &Dict,
 ) -> Result<(), Error> {
+    if master.local_cache.lacks(jid) {
+        return Ok(());
+    }
     let (owner, jid, id, load) = (master.clone(), jid.clone(), id.clone(), load.clone());
     let saved = blocking(move || owner.local_cache.save_return(&jid, &id, &load)).await?;
     if let Err(error) = saved {

@@ -378,13 +378,13 @@ impl Renderers {
         }
         match self.pipe_for(text.as_str(), default) {
             Ok(pipe) => Self::run(pipe, text, cx),
-            // Salt says so in the log and goes on as if the file were empty. Trees count on it: a
-            // file for a renderer that other machines have does not stop the states beside it.
+            // A pipe that a program or an option names has to be there.
+            Err(error) if shebang(text.as_str()).is_none() => Err(error),
+            // One that a file names: Salt says so in the log and goes on as if the file were empty.
+            // Trees count on it: a file for a renderer that other machines have does not stop the
+            // states beside it.
             Err(error) => {
-                let place = match shebang(text.as_str()) {
-                    Some(_) => format!("{}:1: ", text.file()),
-                    None => String::new(),
-                };
+                let place = format!("{}:1: ", text.file());
                 let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
                 let mut empty = Rendered::new(Data::Value(Value::dict()), Vec::new());
                 empty.errors.push(format!("{place}{error}{hint}"));
@@ -537,10 +537,10 @@ mod tests {
             "yaml",
             "web.sls:1: The renderer \"\" is not available; available: double, json, text, toml, yaml",
         );
-        check(
-            "a: 1\n",
-            "jinja|yaml",
-            "The renderer \"jinja\" is not available (in \"jinja|yaml\"); available: double, json, text, toml, yaml",
+        let error = render("a: 1\n", "jinja|yaml").map(|_| ()).expect_err("an option names it");
+        assert_eq!(
+            error.to_string(),
+            "The renderer \"jinja\" is not available (in \"jinja|yaml\"); available: double, json, text, toml, yaml"
         );
     }
 

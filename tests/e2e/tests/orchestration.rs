@@ -124,7 +124,7 @@ fn batches_pillar_test_and_events() {
          batch:\n  salt.function:\n    - name: cmd.run\n    - tgt: {{ who }}\n    - batch: 50%\n    - arg: ['echo $$ >> {{ pillar['file'] }}']\n\
          subset:\n  salt.function:\n    - name: test.ping\n    - tgt: 'role:web'\n    - tgt_type: grain\n    - subset: 1\n\
          wait:\n  salt.wait_for_event:\n    - name: 'come/*'\n    - id_list: [a, b]\n    - timeout: 30\n    - parallel: True\n\
-         pause:\n  salt.runner:\n    - name: test.sleep\n    - arg: [2]\n    - parallel: True\n\
+         pause:\n  salt.runner:\n    - name: test.sleep\n    - arg: [6]\n    - parallel: True\n\
          fire:\n  salt.runner:\n    - name: event.send\n    - kwarg: {tag: come/1, data: {id: a}}\n    - parallel: True\n    - require:\n      - salt: pause\n\
          fire2:\n  salt.runner:\n    - name: event.send\n    - kwarg: {tag: come/2, data: {id: b}}\n    - parallel: True\n    - require:\n      - salt: fire\n",
         &[&format!(

@@ -1,7 +1,5 @@
 //! Events lead to reactions: what guides to Salt show, with real daemons.
 
-#![expect(clippy::print_stderr, reason = "what tests have to say is for people")]
-
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
