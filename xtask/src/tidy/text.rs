@@ -40,16 +40,9 @@ fn unfinished(line: &str) -> Option<&'static str> {
 /// Returns path prefixes that mean nothing elsewhere: where the tree, the build and cargo's own
 /// files lie, and what `TIDY_PATHS` adds (with colons between).
 fn paths_of_this_machine(root: &Path) -> Vec<String> {
-    let mut paths = vec![root.display().to_string()];
-    // A top folder that no system has, `/builds` say, betrays every path below it.
-    const USUAL: [&str; 12] =
-        ["home", "root", "tmp", "usr", "opt", "srv", "var", "mnt", "data", "run", "etc", "private"];
-    let mut parts = root.components().skip(1);
-    if let Some(top) = parts.next().and_then(|part| part.as_os_str().to_str())
-        && !USUAL.contains(&top)
-    {
-        paths.push(format!("/{top}/"));
-    }
+    // A clone right below the root, in `/src` say, has a name that means something elsewhere, too.
+    let deep = root.components().count() > 2;
+    let mut paths: Vec<String> = deep.then(|| root.display().to_string()).into_iter().collect();
     for name in ["CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_HOME", "TIDY_PATHS"] {
         let value = std::env::var(name).unwrap_or_default();
         paths.extend(value.split(':').filter(|path| path.len() > 4).map(str::to_owned));
@@ -75,6 +68,12 @@ mod tests {
         assert!(unfinished(concat!("    todo", "!()")).is_some());
         assert!(unfinished(concat!("#[", "ignore]")).is_some());
         assert!(unfinished(concat!("// never todo", "!() in code")).is_none());
+    }
+
+    #[test]
+    fn a_short_path_betrays_nothing() {
+        let found = |root: &str| paths_of_this_machine(Path::new(root)).contains(&root.to_owned());
+        assert!(found("/home/ann/halite") && !found("/src"));
     }
 
     #[test]
