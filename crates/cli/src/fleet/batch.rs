@@ -1,4 +1,4 @@
-//! `--batch`: a job on a few minions at a time; and `--static`, which is one batch of all.
+//! `--batch`: a job on a few minions at a time; and `--static`, which shows all returns at once.
 //!
 //! First `test.ping` tells who is there. Then minions are handed the job as slots become free: a slot
 //! is free when its minion has returned or is given up, and `--batch-wait` seconds have passed. All
@@ -127,6 +127,21 @@ pub fn run(
     }
     batch.tell(client, "complete", None);
     Ok(ended)
+}
+
+/// Runs the job of the command line on everybody at once, for `--static` without a size.
+// differs: to Salt this is a batch of all, with a ping before it and every minion's name in the job;
+// nobody has to be asked here, and of thousands none has to read the names of all the others.
+pub fn at_once(cx: &Context, client: &mut Client, screen: &mut dyn Screen) -> Result<(), Error> {
+    let (published, stream) = client.publish(&job(cx))?;
+    interrupt::names(&published.jid);
+    let mut gather = Gather::new(&published, stream, patience(cx));
+    while let Some(news) = gather.next(client)? {
+        if let News::Returned { id, load } = news {
+            screen.returned(&id, &load);
+        }
+    }
+    Ok(())
 }
 
 fn now() -> f64 {

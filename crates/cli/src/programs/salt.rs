@@ -344,7 +344,10 @@ fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     }
     if cx.parsed.bool("static") {
         let mut screen = batch::Silent::default();
-        batch::run(cx, client, &size.unwrap_or_else(|| "100%".into()), &mut screen)?;
+        match size {
+            Some(size) => drop(batch::run(cx, client, &size, &mut screen)?),
+            None => batch::at_once(cx, client, &mut screen)?,
+        }
         if screen.returns.is_empty() {
             return Ok(no_return());
         }
