@@ -344,9 +344,10 @@ fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     }
     if cx.parsed.bool("static") {
         let mut screen = batch::Silent::default();
-        match size {
-            Some(size) => drop(batch::run(cx, client, &size, &mut screen)?),
-            None => batch::at_once(cx, client, &mut screen)?,
+        if let Some(size) = size {
+            batch::run(cx, client, &size, &mut screen)?;
+        } else {
+            batch::at_once(cx, client, &mut screen)?;
         }
         if screen.returns.is_empty() {
             return Ok(no_return());

@@ -214,7 +214,10 @@ impl Tie {
         if let Err(error) = self.node.journal.start(&publication.jid, master, &shown, false) {
             tracing::error!("job {} runs without a record of it: {error}", publication.jid);
         }
-        self.notice(&Notice::Received(publication.jid.clone()));
+        // What is begun and done at once says that it has begun, and no more.
+        if !is_instant(&publication.fun) {
+            self.notice(&Notice::Received(publication.jid.clone()));
+        }
         match self.node.conduct {
             Conduct::Good => self.begin(publication, shown),
             Conduct::Silent => {}
@@ -245,7 +248,7 @@ impl Tie {
             tracing::error!("the journal cannot be brought to the disk: {error}");
         }
         self.notice(&Notice::Started(publication.jid.clone()));
-        let record = Record::write(self, jid, load);
+        let record = (!is_instant(&publication.fun)).then(|| Record::write(self, jid, load));
         if node.settings.fresh_grains
             && let Ok(grains) = self.sources.grains(&self.idle_cx())
         {
@@ -400,6 +403,26 @@ fn is_harmless(fun: &Value) -> bool {
         "config" => matches!(name, "get" | "option" | "items"),
         _ => false,
     }
+}
+
+/// Functions that are over before anybody could ask about them.
+fn is_instant(fun: &Value) -> bool {
+    fun.as_str().is_some_and(|fun| {
+        matches!(
+            fun,
+            "test.ping"
+                | "test.version"
+                | "test.echo"
+                | "grains.get"
+                | "grains.item"
+                | "grains.items"
+                | "grains.ls"
+                | "pillar.get"
+                | "config.get"
+                | "saltutil.find_job"
+                | "saltutil.running"
+        )
+    })
 }
 
 /// The record of a running job in `cachedir/proc`, for other processes of this machine.
