@@ -11,7 +11,7 @@ use bytes::Bytes;
 use halite_config::{Opts, Role};
 use halite_crypt::{Crypticle, EncAlgo, Nonce, PrivateKey, PublicKey, SessionKey, SigAlgo};
 use halite_master::{Master, Parts, Running, Settings, start};
-use halite_transport::{ClientOptions, Kind, Subscription, Transport, connect};
+use halite_transport::{ClientOptions, Kind, LinkError, Subscription, Transport, connect};
 use halite_value::{
     Dict, Value, dict, entries,
     msgpack::{self, Dialect, Text},
@@ -191,6 +191,17 @@ impl Minion {
         .write()
     }
 
+    /// Sends a request, again if the connection is closed under it: that of a deleted key is.
+    async fn request(&self, body: Bytes) -> Bytes {
+        for _ in 0..5 {
+            match self.link.request(body.clone(), PATIENCE).await {
+                Err(LinkError::Lost { .. }) => {}
+                answer => return answer.expect("an answer"),
+            }
+        }
+        panic!("every connection is closed");
+    }
+
     pub(crate) async fn sign_in(&mut self) -> Result<Welcome, Refusal> {
         let nonce = Nonce::generate();
         self.sign_in_with(self.auth_load(nonce.as_str()), 3, nonce.as_str()).await
@@ -203,7 +214,7 @@ impl Minion {
         nonce: &str,
     ) -> Result<Welcome, Refusal> {
         let envelope = Envelope::Clear { load, version }.encode().expect("plain data");
-        let reply = self.link.request(envelope.into(), PATIENCE).await.expect("an answer");
+        let reply = self.request(envelope.into()).await;
         let (body, sig) = AuthReply::unwrap_signed(&reply).expect("a signed reply");
         let (reply, echoed) = AuthReply::decode(&body).expect("a reply");
         assert_eq!(echoed.as_deref(), Some(nonce), "the nonce is echoed");
@@ -266,7 +277,7 @@ impl Minion {
     }
 
     pub(crate) async fn ask_raw(&self, body: Bytes, nonce: &Nonce) -> Result<Value, Value> {
-        let reply = self.link.request(body, PATIENCE).await.expect("an answer");
+        let reply = self.request(body).await;
         self.open(&reply, nonce)
     }
 
