@@ -61,7 +61,12 @@ fn install(venv: &Path, package: &str) {
     }
     let pip = venv.join("bin/pip");
     let args = ["install", "--quiet", "--disable-pip-version-check", package];
-    run(Command::new(pip).args(args)).expect("pip installs genuine Salt");
+    let fetch = || run(Command::new(&pip).args(args));
+    if fetch().is_err() {
+        // One of its dependencies is compiled: that takes Python's headers.
+        apt(&["python3-dev", "gcc", "libc6-dev"]).expect("what pip compiles with can be installed");
+        fetch().expect("pip installs genuine Salt");
+    }
 }
 
 /// Installs Debian packages.
