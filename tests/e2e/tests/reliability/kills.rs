@@ -72,7 +72,8 @@ fn random_kills_lose_nothing_and_double_nothing() {
     let mut wrong = Vec::new();
     until("everything that ran is told", || {
         wrong = check(&site, &jobs);
-        !wrong.iter().any(|text| text.contains("lost"))
+        // The last job may run while it is looked: what ran is read before what is stored.
+        !wrong.iter().any(|text| text.contains("lost") || text.contains("never ran"))
     });
     assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
 }
