@@ -4,8 +4,9 @@
 CARGO   ?= cargo
 PREFIX  ?= /usr/local
 DESTDIR ?=
-# Seconds for each fuzz target.
+# Seconds for each fuzz target, and where its inputs begin: the same every time, with 0 others.
 SECONDS ?= 10
+SEED    ?= 1
 # Where builds go; also where scripts keep virtual environments and other scratch.
 TARGET  := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 
@@ -27,7 +28,7 @@ help: ## Show this list.
 	@echo
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 	@echo
-	@echo "Variables: DESTDIR=, PREFIX=/usr/local (install); SECONDS=10 (fuzz); CARGO_TARGET_DIR (all)."
+	@echo "Variables: DESTDIR=, PREFIX=/usr/local (install); SECONDS=10 and SEED=1 (fuzz); CARGO_TARGET_DIR (all)."
 
 demo: ## Build, then show a master with three minions at work (DEMO_KEEP=1 leaves them running).
 	@$(XTASK) demo
@@ -60,8 +61,8 @@ e2e: ## End-to-end tests: real processes, genuine Salt beside ours (installed by
 	$(CARGO) test --quiet --package halite-e2e
 	@$(XTASK) demo >"$(TARGET)/demo.log" 2>&1 || { cat "$(TARGET)/demo.log"; exit 1; }
 
-fuzz: ## Fuzz every parser reachable from outside, SECONDS each.
-	$(XTASK) fuzz $(SECONDS)
+fuzz: ## Fuzz every parser reachable from outside, SECONDS each (SEED=0: other inputs every time).
+	$(XTASK) fuzz $(SECONDS) $(SEED)
 
 counts: ## Print how many recorded cases the case files hold.
 	@$(XTASK) counts

@@ -4,6 +4,10 @@
 //! counters, which stable rustc can insert; the address sanitizer is left out on purpose: what is
 //! fuzzed is safe Rust, and it would blur the time limit that the targets check. New inputs are
 //! kept in the build folder; the small committed corpus in `fuzz/corpus/` is only read.
+//!
+//! With a seed a run begins at the committed corpus and makes the same inputs as the last one did,
+//! as far as the time goes: what fails for one fails for all. Seed 0 goes on from what earlier runs
+//! found, with new inputs every time; that is how new failures are looked for.
 
 use std::{
     fs::{self, File},
@@ -27,8 +31,9 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer
                      -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Builds and runs the named targets, or all.
-pub(crate) fn run(root: &Path, seconds: &str, names: &[&str]) -> Result<()> {
+pub(crate) fn run(root: &Path, seconds: &str, seed: &str, names: &[&str]) -> Result<()> {
     let seconds: u32 = seconds.parse().context("SECONDS must be a whole number")?;
+    let seed: u32 = seed.parse().context("SEED must be a whole number")?;
     shell::need("c++", "g++")?;
     let built = build(root)?;
     let names: Vec<String> = if names.is_empty() {
@@ -43,7 +48,7 @@ pub(crate) fn run(root: &Path, seconds: &str, names: &[&str]) -> Result<()> {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match one(root, &built, name, seconds) {
+                    match one(root, &built, name, seconds, seed) {
                         Ok(line) => println!("{line}"),
                         Err(error) => {
                             println!("fuzz {name}: FAILED\n{error:#}");
@@ -92,13 +97,17 @@ fn targets(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Runs one target; returns a line for people.
-fn one(root: &Path, built: &Path, name: &str, seconds: u32) -> Result<String> {
+fn one(root: &Path, built: &Path, name: &str, seconds: u32, seed: u32) -> Result<String> {
     let scratch = shell::target_dir(root).join("fuzz/runs").join(name);
-    let found = scratch.join("corpus");
+    let found = scratch.join(if seed == 0 { "corpus" } else { "seeded" });
+    if seed != 0 && found.exists() {
+        fs::remove_dir_all(&found)?;
+    }
     fs::create_dir_all(&found)?;
     let log = scratch.join("log");
     let status = Command::new(built.join(name))
         .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-seed={seed}"))
         .arg("-max_len=4096")
         .arg("-timeout=10")
         .arg("-rss_limit_mb=2048")

@@ -37,8 +37,8 @@ usage: cargo xtask <command>
                   measure side by side with genuine Salt
   setup           install what the tests call, where it is missing (Debian)
   demo            build, and walk through the example tree
-  fuzz SECONDS [TARGET…]
-                  run the fuzz targets, that long each";
+  fuzz SECONDS SEED [TARGET…]
+                  run the fuzz targets, that long each; SEED 0 takes other inputs every time";
 
 fn main() -> ExitCode {
     match run() {
@@ -64,7 +64,7 @@ fn run() -> Result<()> {
             shell::need("python3", "python3").and_then(|()| shell::need("openssl", "openssl"))
         }
         ["demo"] => demo::run(root),
-        ["fuzz", seconds, ref names @ ..] => fuzz::run(root, seconds, names),
+        ["fuzz", seconds, seed, ref names @ ..] => fuzz::run(root, seconds, seed, names),
         [] | ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
             Ok(())

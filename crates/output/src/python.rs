@@ -1,9 +1,8 @@
 //! The small Python habits that show in output: what a line end is, what white space is, how things
 //! sort, centre and round.
 
-use std::cmp::Ordering;
-
 use halite_value::{Dict, Key, Value};
+pub(crate) use halite_value::{less, sorted};
 
 use crate::Unfit;
 
@@ -88,40 +87,6 @@ pub(crate) fn pad(out: &mut String, width: usize) {
     out.extend(std::iter::repeat_n(' ', width));
 }
 
-/// Sorts as Python's `sorted` does, stably; `None` as soon as two items have no order (`TypeError`).
-///
-/// Not the standard library's sort: an order with gaps and circles (numbers, bytes and bools by the
-/// names of their types) would make that one panic.
-pub(crate) fn sorted<T: Clone>(
-    mut items: Vec<T>,
-    less: &impl Fn(&T, &T) -> Option<bool>,
-) -> Option<Vec<T>> {
-    let sorted_pair = |pair: &[T]| matches!(pair, [a, b] if less(b, a) == Some(false));
-    if items.windows(2).all(sorted_pair) {
-        return Some(items);
-    }
-    let right = sorted(items.split_off(items.len() / 2), less)?;
-    let left = sorted(items, less)?;
-    let mut merged = Vec::with_capacity(left.len() + right.len());
-    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
-    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-        let next = if less(b, a)? { right.next() } else { left.next() };
-        merged.extend(next);
-    }
-    merged.extend(left);
-    merged.extend(right);
-    Some(merged)
-}
-
-/// Tells Python's `a < b`; `None` where that is a `TypeError`.
-pub(crate) fn less(a: &Value, b: &Value) -> Option<bool> {
-    match a.compare(b) {
-        Some(order) => Some(order == Ordering::Less),
-        // NaN has no order, and Python says so with False.
-        None => (a.as_float().is_some() && b.as_float().is_some()).then_some(false),
-    }
-}
-
 /// Returns the entries in the order of their keys; `None` when the keys have no common order.
 pub(crate) fn sorted_entries(dict: &Dict) -> Option<Vec<(Key, Value)>> {
     let mut entries = dict.entries();
@@ -202,16 +167,6 @@ mod tests {
         assert_eq!(split("\r\n\n"), ["", ""]);
         assert!(split("").is_empty());
         assert_eq!(lines_with_ends("a\r\nb").collect::<String>(), "a\r\nb");
-    }
-
-    #[test]
-    fn sorting_is_stable_and_gives_up_on_mixed_kinds() {
-        let less = |a: &(i32, char), b: &(i32, char)| Some(a.0 < b.0);
-        let items = vec![(2, 'a'), (1, 'a'), (2, 'b'), (1, 'b'), (0, 'x')];
-        let expected = [(0, 'x'), (1, 'a'), (1, 'b'), (2, 'a'), (2, 'b')];
-        assert_eq!(sorted(items, &less).as_deref(), Some(&expected[..]));
-        assert!(sorted(vec![Value::Int(1), Value::from("a")], &|a, b| super::less(a, b)).is_none());
-        assert!(sorted(vec![Value::Null], &|a, b| super::less(a, b)).is_some());
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use list::List;
 pub use num_bigint::BigInt;
 pub use object::Object;
 pub use place::Place;
-pub use py::{Key, Unhashable, float_repr, str_repr};
+pub use py::{Key, Unhashable, float_repr, less, sorted, str_repr};
 pub use smol_str::SmolStr;
 
 /// Data, with Python's semantics.

@@ -333,6 +333,40 @@ fn compare_items(a: &[Value], b: &[Value]) -> Option<Ordering> {
     }
 }
 
+/// Sorts as Python's `sorted` does, stably; `None` as soon as two items have no order (`TypeError`).
+///
+/// Not the standard library's sort: an order with gaps and circles (numbers, bytes and bools by the
+/// names of their types) would make that one panic.
+pub fn sorted<T: Clone>(
+    mut items: Vec<T>,
+    less: &impl Fn(&T, &T) -> Option<bool>,
+) -> Option<Vec<T>> {
+    let sorted_pair = |pair: &[T]| matches!(pair, [a, b] if less(b, a) == Some(false));
+    if items.windows(2).all(sorted_pair) {
+        return Some(items);
+    }
+    let right = sorted(items.split_off(items.len() / 2), less)?;
+    let left = sorted(items, less)?;
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        let next = if less(b, a)? { right.next() } else { left.next() };
+        merged.extend(next);
+    }
+    merged.extend(left);
+    merged.extend(right);
+    Some(merged)
+}
+
+/// Tells Python's `a < b`; `None` where that is a `TypeError`.
+pub fn less(a: &Value, b: &Value) -> Option<bool> {
+    match a.compare(b) {
+        Some(order) => Some(order == Ordering::Less),
+        // NaN has no order, and Python says so with False.
+        None => (a.as_float().is_some() && b.as_float().is_some()).then_some(false),
+    }
+}
+
 /// Python's `str`: what a template prints.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -590,6 +624,16 @@ impl Value {
 mod tests {
     use super::*;
     use crate::{dict, list};
+
+    #[test]
+    fn sorting_is_stable_and_gives_up_on_mixed_kinds() {
+        let first_less = |a: &(i32, char), b: &(i32, char)| Some(a.0 < b.0);
+        let items = vec![(2, 'a'), (1, 'a'), (2, 'b'), (1, 'b'), (0, 'x')];
+        let expected = [(0, 'x'), (1, 'a'), (1, 'b'), (2, 'a'), (2, 'b')];
+        assert_eq!(sorted(items, &first_less).as_deref(), Some(&expected[..]));
+        assert!(sorted(vec![Value::Int(1), Value::from("a")], &less).is_none());
+        assert!(sorted(vec![Value::Null], &less).is_some());
+    }
 
     fn repr(value: impl Into<Value>, expected: &str) {
         assert_eq!(value.into().repr(), expected);

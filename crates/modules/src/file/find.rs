@@ -3,7 +3,7 @@
 use std::{path::Path, time::UNIX_EPOCH};
 
 use halite_spec::{Command, Cx, Rest, Result, Stat, function, host::Kind};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, less, sorted};
 
 use super::{
     edit::shell_words,
@@ -381,8 +381,7 @@ pub fn find(
     for top in glob(cx, &expand_user(cx, &path))? {
         finder.find(cx, &top, &mut found)?;
     }
-    found.sort_by(|a, b| a.compare(b).unwrap_or(std::cmp::Ordering::Equal));
-    Ok(found.into())
+    Ok(sorted(found.clone(), &less).unwrap_or(found).into())
 }
 
 #[cfg(test)]

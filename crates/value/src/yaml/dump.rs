@@ -13,7 +13,7 @@ use super::{
     emit::{Emitter, Props, Scalar},
     scalar::{Tag, resolve},
 };
-use crate::{Dict, Key, Value, float_repr, set::Set};
+use crate::{Dict, Key, Value, float_repr, less, set::Set, sorted};
 
 /// Containers inside each other; beyond it the value is most likely endless.
 const MAX_DEPTH: usize = 500;
@@ -519,17 +519,9 @@ fn represent(value: &Value) -> (Tag, Cow<'_, str>) {
 }
 
 /// Sorts as Python does, and not at all when two keys cannot be compared.
-fn sort(entries: &mut [(&Key, &Value)]) {
-    let original = entries.to_vec();
-    let mut comparable = true;
-    entries.sort_by(|(a, _), (b, _)| {
-        a.compare(b).unwrap_or_else(|| {
-            comparable = false;
-            std::cmp::Ordering::Equal
-        })
-    });
-    if !comparable {
-        entries.copy_from_slice(&original);
+fn sort(entries: &mut Vec<(&Key, &Value)>) {
+    if let Some(sorted) = sorted(entries.clone(), &|(a, _), (b, _)| less(a, b)) {
+        *entries = sorted;
     }
 }
 
