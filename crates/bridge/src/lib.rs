@@ -102,7 +102,7 @@ pub struct Answer {
 pub struct Listing {
     /// `mod.fun`, sorted.
     pub functions: Vec<String>,
-    /// Names of the modules that are there: each hides what else has its name.
+    /// Names of the modules whose file has the same name: each hides what else has its name.
     pub modules: HashSet<String>,
     /// Why others are not there, by module.
     pub missing: HashMap<String, String>,
@@ -114,6 +114,11 @@ pub struct Listing {
 impl Listing {
     pub fn has(&self, function: &str) -> bool {
         self.set.contains(function)
+    }
+
+    /// Tells whether a function of that name elsewhere is out of reach.
+    pub fn hides(&self, function: &str) -> bool {
+        self.has(function) || self.modules.contains(function.split('.').next().unwrap_or(function))
     }
 
     fn read(value: &Value) -> Self {

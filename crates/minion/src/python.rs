@@ -1,7 +1,7 @@
 //! Users' own Python, as the minion sees it: execution functions, states, grains, renderers, filters.
 //!
-//! A user's module takes the place of the native one of its name as a whole, as in Salt: what it does
-//! not define is then missing. What neither the user nor the binary has is looked for in a `salt`
+//! A user's file takes the place of the native module of its name as a whole, as in Salt: what it does
+//! not define is then missing. A file of another name with that `__virtualname__` adds to it. What neither the user nor the binary has is looked for in a `salt`
 //! package of the interpreter. Nothing is started as long as there are no files to load and nothing
 //! is missing.
 
@@ -216,10 +216,9 @@ impl Python {
         }
     }
 
-    /// Tells whether a user's module takes the place of a native one.
+    /// Tells whether something of users takes the place of a native function.
     pub fn hides(&self, kind: &str, name: &str) -> bool {
-        let module = name.split('.').next().unwrap_or(name);
-        self.names(kind).is_some_and(|users| users.modules.contains(module))
+        self.names(kind).is_some_and(|users| users.hides(name))
     }
 
     /// Tells whether an installed `salt` package has what is missing.
@@ -703,8 +702,7 @@ fn params_of(spec: &Value) -> Params {
 /// Adds users' functions to native names, and takes away what their modules hide.
 pub(crate) fn with_users(native: Vec<String>, users: Option<&Listing>) -> Vec<String> {
     let Some(users) = users else { return native };
-    let hidden = |name: &String| users.modules.contains(name.split('.').next().unwrap_or(name));
-    let mut names: Vec<String> = native.into_iter().filter(|name| !hidden(name)).collect();
+    let mut names: Vec<String> = native.into_iter().filter(|name| !users.hides(name)).collect();
     names.extend(users.functions.iter().cloned());
     names.sort();
     names
