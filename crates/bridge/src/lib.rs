@@ -163,6 +163,8 @@ pub struct Bridge {
     package: Mutex<Option<bool>>,
     stale: AtomicBool,
     generation: AtomicU64,
+    /// What the folders looked like.
+    seen: AtomicU64,
     /// A start that failed is not repeated for every question.
     failed: Mutex<Option<(Instant, String)>>,
 }
@@ -177,6 +179,7 @@ impl Bridge {
     /// Makes a bridge; nothing is started. `native` holds lists of names by kind.
     pub fn new(settings: Settings, native: Dict) -> Self {
         Self {
+            seen: AtomicU64::new(settings.fingerprint()),
             settings,
             native,
             process: Mutex::default(),
@@ -223,6 +226,16 @@ impl Bridge {
         self.packaged.lock().clear();
         *self.failed.lock() = None;
         self.forget();
+    }
+
+    /// Forgets what was loaded if the files are no longer the same: other programs may have put new
+    /// ones there.
+    pub fn look_again(&self) {
+        let now = self.settings.fingerprint();
+        let before = self.seen.swap(now, Ordering::Relaxed);
+        if before != now && before != 0 {
+            self.reload();
+        }
     }
 
     /// Grains, pillar or options changed in place.

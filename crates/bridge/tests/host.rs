@@ -145,7 +145,7 @@ fn modules_are_loaded_anew() {
     let file = folder.path().join("modules/own.py");
     std::fs::write(&file, format!("{MODULE}\n\ndef later():\n    return 'now'\n")).expect("a file");
     assert!(!has("own.later"));
-    bridge.reload();
+    bridge.look_again();
     assert!(has("own.later"));
     assert_eq!(run(&bridge, "own.later", Call::default()).expect("an answer"), "now");
     std::fs::remove_file(&file).expect("it is there");

@@ -11,8 +11,10 @@ mod cancel;
 mod failing;
 pub mod fake;
 mod os;
+mod snapshot;
 
 pub use cancel::Cancel;
 pub use failing::Failing;
 pub use fake::Fake;
 pub use os::Os;
+pub use snapshot::write_snapshot;

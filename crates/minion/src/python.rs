@@ -314,6 +314,7 @@ impl Python {
         if !self.bridge.has_files("grains") {
             return Ok(merged);
         }
+        let deep = opts.get("grains_deep_merge") == Some(true.into());
         let back = cx.map(|cx| Back { cx, others: None });
         let nobody = Nobody;
         let (empty, grains) = (Dict::new(), so_far.deep_copy());
@@ -334,7 +335,7 @@ impl Python {
             if let Some(Value::Dict(given)) =
                 fragment.items_of_sequence().and_then(|pair| pair.get(1).cloned())
             {
-                merged.update(&given);
+                merge_grains(&merged, &given, deep);
             }
         }
         Ok(merged)
@@ -388,6 +389,20 @@ impl Python {
                 Arc::new(UserPillar { python, cx, name: name.to_owned() }) as Arc<dyn ExtPillar>
             })
             .collect()
+    }
+}
+
+/// Adds what one function gave; with `grains_deep_merge` maps under the same name become one.
+fn merge_grains(merged: &Dict, given: &Dict, deep: bool) {
+    use halite_value::merge::{Strategy, merge};
+    for (key, value) in given {
+        let value = match (merged.get(&key), &value) {
+            (Some(old @ Value::Dict(_)), Value::Dict(_)) if deep => {
+                merge(&old, &value, Strategy::Recurse, false).unwrap_or(value)
+            }
+            _ => value,
+        };
+        merged.insert(key, value);
     }
 }
 
@@ -733,6 +748,17 @@ mod tests {
         assert_eq!((good.result, good.comment.as_str()), (Some(true), "a\nb"));
         assert_eq!(good.warnings, ["w"]);
         assert!(good.extra.contains("pchanges") && !good.extra.contains("changes"));
+    }
+
+    #[test]
+    fn grains_of_several_functions() {
+        for (deep, expected) in [(false, dict! { "b" => 2 }), (true, dict! { "a" => 1, "b" => 2 })]
+        {
+            let merged = Dict::new();
+            merge_grains(&merged, &entries! { "x" => dict! { "a" => 1 } }, deep);
+            merge_grains(&merged, &entries! { "x" => dict! { "b" => 2 } }, deep);
+            assert_eq!(merged.get("x"), Some(expected));
+        }
     }
 
     #[test]
