@@ -43,7 +43,9 @@ fn request(what: What, test: Option<bool>, rest: &Dict) -> Result<StateRequest> 
         }
     };
     let extra = Dict::new();
-    for name in ["force", "mock", "whitelist", "orchestration_jid", "cache", "localconfig"] {
+    for name in
+        ["force", "mock", "whitelist", "orchestration_jid", "cache", "localconfig", "state_events"]
+    {
         if let Some(value) = rest.get(name) {
             extra.insert(name, value);
         }
@@ -327,7 +329,7 @@ pub fn single(
         return Ok(Value::list([format!("Specified state '{fun}' was not found")]));
     }
     let low = rest.kwargs.shallow_copy();
-    for own in ["pillar", "pillarenv", "concurrent", "localconfig"] {
+    for own in ["pillar", "pillarenv", "concurrent", "localconfig", "state_events"] {
         low.remove(own);
     }
     low.insert("state", state);
