@@ -207,15 +207,29 @@ impl Master {
         if !self.settings.opts.bool("minion_data_cache") {
             return;
         }
-        let put = |bank, value: Dict| Op::Put { bank, key: id.to_string(), value: value.into() };
-        let mut ops = vec![put("grains", grains.clone())];
-        if let Some(pillar) = &pillar {
-            ops.push(put("pillar", pillar.clone()));
+        // Most minions come back with what is known: nothing is written for them.
+        let (known_grains, known_pillar) = {
+            let index = self.index.read();
+            (index.grains(id).cloned(), index.pillar(id).cloned())
+        };
+        let is_new = |known: Option<Dict>, now: &Dict| {
+            !known.is_some_and(|known| Value::from(known).is_identical(&now.into()))
+        };
+        let grains = Some(grains).filter(|grains| is_new(known_grains, grains));
+        let pillar = pillar.filter(|pillar| is_new(known_pillar, pillar));
+        let put = |bank, value: &Dict| Op::Put { bank, key: id.to_string(), value: value.into() };
+        let mut ops = Vec::new();
+        ops.extend(grains.as_ref().map(|grains| put("grains", grains)));
+        ops.extend(pillar.as_ref().map(|pillar| put("pillar", pillar)));
+        if ops.is_empty() {
+            return;
         }
         let mut index = self.index.write();
-        index.set_grains(id, Some(grains));
-        if let Some(pillar) = pillar {
-            index.set_pillar(id, Some(pillar));
+        if grains.is_some() {
+            index.set_grains(id, grains);
+        }
+        if pillar.is_some() {
+            index.set_pillar(id, pillar);
         }
         drop(index);
         let _stored_later = self.store.write(ops);

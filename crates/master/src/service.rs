@@ -14,7 +14,7 @@ use halite_value::{
     Dict, Value,
     msgpack::{self, Text},
 };
-use halite_wire::{Envelope, MinionId, Notice, Sealed, Tag};
+use halite_wire::{Envelope, IN_SESSION, MinionId, Notice, Sealed, Tag};
 
 use crate::{
     Counters, Error, Master, auth, blocking, clients, encode,
@@ -53,6 +53,12 @@ impl Opened {
             ReplyKey::Session(session) => &session.crypticle,
             ReplyKey::Shared(shared) => &shared.crypticle,
         }
+    }
+
+    /// Tells whether the sender asked for a private answer under its session key, and has one.
+    pub(crate) fn in_session(&self) -> bool {
+        matches!(self.key, ReplyKey::Session(_))
+            && self.load.get(IN_SESSION).is_some_and(|asked| asked.truthy())
     }
 
     /// Seals an answer.

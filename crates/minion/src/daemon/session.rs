@@ -22,7 +22,7 @@ use halite_value::{
     Dict, Value, entries,
     msgpack::{self, Dialect, Text},
 };
-use halite_wire::{EXTENSION, Envelope, Sealed, SealedPublication};
+use halite_wire::{EXTENSION, Envelope, IN_SESSION, Sealed, SealedPublication};
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
@@ -262,6 +262,16 @@ impl Master {
             Some(keys) => keys,
             None => self.keys_after(None).await?,
         };
+        if keys.in_session() {
+            let load = load.shallow_copy();
+            load.insert(IN_SESSION, true);
+            match self.ask(&load).await {
+                // It may have become another master meanwhile, one that does not know the field.
+                Err(AskError::Reply(_)) => {}
+                done => return done,
+            }
+            keys = self.keys_after(None).await?;
+        }
         let mut renewed = false;
         loop {
             let (reply, nonce) = self.send(load, &keys, self.settings.request_timeout).await?;
