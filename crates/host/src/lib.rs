@@ -15,4 +15,7 @@ mod os;
 pub use cancel::Cancel;
 pub use failing::Failing;
 pub use fake::Fake;
-pub use os::{Os, memory::give_back};
+pub use os::{
+    Os,
+    memory::{give_back, share_pools},
+};

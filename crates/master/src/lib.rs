@@ -51,7 +51,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
 };
@@ -243,6 +243,34 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Error::Other(format!("a request ended in a panic: {error}")))
+}
+
+/// How much work of one kind may be under way at once.
+pub(crate) struct Few(LazyLock<tokio::sync::Semaphore>);
+
+impl Few {
+    const fn new() -> Self {
+        Self(LazyLock::new(|| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            tokio::sync::Semaphore::new(2 * cores.max(2))
+        }))
+    }
+}
+
+/// Sign-ins: two RSA operations each.
+pub(crate) static SIGNING_IN: Few = Few::new();
+/// Other requests of minions that need a disk, or are large.
+pub(crate) static SERVING: Few = Few::new();
+
+/// As [`blocking`], for work that waits for nobody: a crowd of minions must not become a crowd of
+/// threads, which cost memory and time.
+pub(crate) async fn brief<T: Send + 'static>(
+    few: &'static Few,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    // Nobody closes it: without a permit it would only be less orderly.
+    let _one = few.0.acquire().await;
+    blocking(work).await
 }
 
 /// Writes a value as it goes over the network.

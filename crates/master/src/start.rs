@@ -114,6 +114,7 @@ pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
     // What has no mode of its own is for the master's user alone.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     raise_descriptors(&settings);
+    halite_host::share_pools();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("master")

@@ -4,12 +4,25 @@
 //! its neighbours, and counts them as the process's own. Afterwards a few of them are enough. Those
 //! that hold nothing but the file's content can be let go: what is needed again comes back from the
 //! file, without a copy as long as the kernel still has it. Freed heap goes back, too.
-#![expect(unsafe_code, reason = "madvise and malloc_trim")]
+#![expect(unsafe_code, reason = "madvise, malloc_trim and mallopt")]
+
+#[cfg(target_env = "gnu")]
+const POOLS: libc::c_int = 2;
+
+/// Lets threads share what the allocator keeps: a pool of its own for each costs more memory than it
+/// saves time. To be called before there are threads.
+pub fn share_pools() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: changes a setting of the allocator; nothing is pointed to.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, POOLS);
+    }
+}
 
 /// Lets go of mapped file pages and freed heap. For a process that is going to wait.
 pub fn give_back() {
-    // SAFETY: takes no pointer; it only returns memory that nobody holds.
     #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointer; it only returns memory that nobody holds.
     unsafe {
         libc::malloc_trim(0);
     }
