@@ -32,6 +32,11 @@ MODULES = {}
 TAGS = {"modules": "module", "renderers": "render", "runners": "runners", "output": "output"}
 SUFFIXES = (".py", ".pyc", ".so")
 
+# Execution modules that Salt has in files of other names (`aptpkg`, `cmdmod` …).
+VIRTUAL = frozenset(
+    "acl cmd group ip locale lowpkg lvm pkg random service shadow sys sysctl user virtualenv".split()
+)
+
 
 def settle(settings):
     SETTINGS.update(settings)
@@ -167,7 +172,7 @@ class Functions(Mapping):
         own = kind(self._kind)
         if name in own.functions:
             return own.functions[name]
-        if not dot or module in own.modules:
+        if not dot or module in own.hiding:
             return None
         if name in NATIVE.get(self._kind, ()):
             return Native(self._kind, name)
@@ -191,7 +196,7 @@ class Functions(Mapping):
     def _names(self):
         own = kind(self._kind)
         native = NATIVE.get(self._kind, ())
-        names = {name for name in native if name.partition(".")[0] not in own.modules}
+        names = {name for name in native if name.partition(".")[0] not in own.hiding}
         return sorted(names.union(own.functions))
 
     def __iter__(self):
@@ -327,6 +332,8 @@ class Kind:
         # "mod.fun" → function; names of modules; why a module is not there.
         self.functions = {}
         self.modules = {}
+        # Modules of users in whose place nothing else is looked for.
+        self.hiding = set()
         self.missing = {}
         self.order = []
         self.files = {}
@@ -420,12 +427,27 @@ class Kind:
         for alias in getattr(module, "__virtual_aliases__", ()) or ():
             names.append(alias)
         for one in names:
-            if one in self.modules:
-                continue
-            self.modules[one] = module
+            hides = one == base
+            if hides:
+                self.hiding.add(one)
+            if hides or one not in self.modules:
+                self.modules[one] = module
             self.order.append((one, module))
             for function_name, function in functions_of(module):
-                self.functions[one + "." + function_name] = function
+                full = one + "." + function_name
+                if hides or not (full in self.functions or self.yields(base, one, full)):
+                    self.functions[full] = function
+
+    def yields(self, base, name, full):
+        """Tells whether the binary's function is taken rather than that of a file of another name.
+
+        Salt looks for `pkg.version` in a file called `pkg`, then in files with `pkg` in their names,
+        users' first, then in all others, and takes the first that has it.
+        """
+        if full not in NATIVE.get(self.name, ()):
+            return False
+        in_its_file = self.name != "modules" or name not in VIRTUAL
+        return in_its_file or name not in base
 
     def executed(self, base, path, full, given):
         if path.endswith(".zip"):
@@ -551,7 +573,7 @@ def listing(kind_name):
             outputters[name + "." + function] = outputter
     return {
         "functions": sorted(own.functions),
-        "modules": [name for name, _ in own.order],
+        "modules": sorted(own.hiding),
         "missing": dict(own.missing),
         "outputters": outputters,
         # Not while it loads: a `__virtual__` may ask.
@@ -606,7 +628,7 @@ def describe(kind_name, names):
 def lookup(kind_name, name):
     own = kind(kind_name)
     found = own.functions.get(name)
-    if found is None and name.partition(".")[0] not in own.modules:
+    if found is None and name.partition(".")[0] not in own.hiding:
         import halite_package
 
         found = halite_package.function(kind_name, name)

@@ -129,7 +129,7 @@ impl Drop for Chain {
 pub struct Listing {
     /// `mod.fun`, sorted.
     pub functions: Vec<String>,
-    /// Names of the modules that are there: each hides what else has its name.
+    /// Names of the modules whose file has the same name: each hides what else has its name.
     pub modules: HashSet<String>,
     /// Why others are not there, by module.
     pub missing: HashMap<String, String>,
@@ -141,6 +141,11 @@ pub struct Listing {
 impl Listing {
     pub fn has(&self, function: &str) -> bool {
         self.set.contains(function)
+    }
+
+    /// Tells whether a function of that name elsewhere is out of reach.
+    pub fn hides(&self, function: &str) -> bool {
+        self.has(function) || self.modules.contains(function.split('.').next().unwrap_or(function))
     }
 
     fn read(value: &Value) -> Self {
@@ -185,6 +190,8 @@ pub struct Bridge {
     package: Mutex<Option<bool>>,
     stale: Mutex<bool>,
     generation: AtomicU64,
+    /// What the folders looked like.
+    seen: AtomicU64,
     /// A start that failed is not repeated for every question.
     failed: Mutex<Option<(Instant, String)>>,
 }
@@ -199,6 +206,7 @@ impl Bridge {
     /// Makes a bridge; nothing is started. `native` holds lists of names by kind.
     pub fn new(settings: Settings, native: Dict) -> Self {
         Self {
+            seen: AtomicU64::new(settings.fingerprint()),
             settings,
             native,
             process: Mutex::default(),
@@ -245,6 +253,16 @@ impl Bridge {
         self.packaged.lock().clear();
         *self.failed.lock() = None;
         self.forget();
+    }
+
+    /// Forgets what was loaded if the files are no longer the same: other programs may have put new
+    /// ones there.
+    pub fn look_again(&self) {
+        let now = self.settings.fingerprint();
+        let before = self.seen.swap(now, Ordering::Relaxed);
+        if before != now && before != 0 {
+            self.reload();
+        }
     }
 
     /// Grains, pillar or options changed in place.

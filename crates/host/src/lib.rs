@@ -11,6 +11,7 @@ mod cancel;
 mod failing;
 pub mod fake;
 mod os;
+mod snapshot;
 
 pub use cancel::Cancel;
 pub use failing::Failing;
@@ -19,3 +20,4 @@ pub use os::{
     Os,
     memory::{give_back, share_pools},
 };
+pub use snapshot::write_snapshot;

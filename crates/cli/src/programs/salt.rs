@@ -316,6 +316,15 @@ fn is_too_many(cx: &Context, client: &mut Client) -> bool {
     limit > 1 && targeted(cx, client).is_ok_and(|ids| ids.len() >= limit)
 }
 
+/// Says that the target means nobody, and shows the returns there are: none.
+fn nobody(cx: &Context) -> u8 {
+    terminal::out(fleet::NOBODY);
+    match shown(cx, &Value::Dict(Dict::new()), None, 0, false) {
+        0 => no_return(),
+        code => code,
+    }
+}
+
 fn no_return() -> u8 {
     terminal::err("ERROR: No return received\n");
     2
@@ -375,8 +384,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     if let Some(count) = cx.parsed.int("subset").filter(|count| *count > 0) {
         let chosen = subset(cx, client, &job, count)?;
         if chosen.is_empty() {
-            terminal::out(fleet::NOBODY);
-            return Ok(no_return());
+            return Ok(nobody(cx));
         }
         job.tgt = Value::list(&chosen);
         job.tgt_type = "list".into();
@@ -384,8 +392,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     let (published, stream) = client.publish(&job)?;
     if published.jid.is_empty() || (published.minions.is_empty() && !cx.opts.bool("order_masters"))
     {
-        terminal::out(fleet::NOBODY);
-        return Ok(no_return());
+        return Ok(nobody(cx));
     }
     interrupt::names(&published.jid);
     if cx.parsed.bool("verbose") {

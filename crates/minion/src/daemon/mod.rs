@@ -312,8 +312,10 @@ impl Signals {
             tokio::select! {
                 _ = self.term.recv() => return "SIGTERM",
                 _ = self.int.recv() => return "SIGINT",
-                // Genuine Salt dumps its stack; there is nothing to dump, but nothing to die of.
-                _ = self.usr1.recv() => tracing::info!("received SIGUSR1"),
+                _ = self.usr1.recv() => match halite_host::write_snapshot("SIGUSR1: salt-minion") {
+                    Ok(path) => tracing::warn!("SIGUSR1: see {}", path.display()),
+                    Err(error) => tracing::warn!("SIGUSR1: {error}"),
+                },
             }
         }
     }
