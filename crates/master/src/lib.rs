@@ -9,6 +9,7 @@
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
 //! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `offline.rs`: jobs that wait
 //!   for minions, `arriving.rs`: for those that are about to be there; `returns.rs`: answers;
+//!   `job_cache.rs`: jobs kept in databases as well;
 //! - `bus.rs`: events; `reactor/`, `engines/`: what they lead to, and what brings them in;
 //!   `orchestration.rs`, `queues.rs`: what runners keep here;
 //! - `upkeep.rs`: what has to be done now and then.
@@ -25,6 +26,7 @@ mod clients;
 mod control;
 pub mod eauth;
 pub mod engines;
+pub mod job_cache;
 mod jobs;
 mod keys;
 mod local_cache;
@@ -128,6 +130,8 @@ pub struct Master {
     pub(crate) tokens: tokens::Tokens,
     pub(crate) authenticators: eauth::Systems,
     pub(crate) local_cache: local_cache::LocalCache,
+    /// Where jobs are kept beside the store.
+    pub(crate) mirrors: Vec<Arc<job_cache::Mirror>>,
     /// Held while a publication gets its serial and its place in the order.
     pub(crate) publishing: Mutex<()>,
     /// Renderings at a time: more only fight for the processors.

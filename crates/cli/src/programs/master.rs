@@ -61,6 +61,7 @@ pub fn run(cx: &mut Context) -> u8 {
         runners: Some(works.clone()),
         wheel: Some(wheel),
         event_returner: returns_events.then(|| works.clone() as _),
+        job_cache: Some(works.clone() as _),
         authenticators: workshop::authenticators(&works, cx.opts.values()),
         engines: Some(Arc::new(workshop::PythonEngines(works.clone()))),
         rendering: Some(works),
