@@ -98,16 +98,20 @@ impl Signature {
                 self.backend
             )));
         }
+        let cached = |address: &str| match cx.files.cache(address, saltenv)? {
+            Some(path) => Ok(path.display().to_string()),
+            None => Err(Error::failed(format!("Detached signature file {address} not found"))),
+        };
         let signature = match &self.signature {
-            Value::Str(address) => match cx.files.cache(address, saltenv)? {
-                Some(path) => Value::from(path.display().to_string()),
-                None => {
-                    return Err(Error::failed(format!(
-                        "Detached signature file {address} not found"
-                    )));
+            Value::Str(address) => Value::from(cached(address)?),
+            other => match other.items_of_sequence() {
+                Some(addresses) => {
+                    let paths = addresses.iter().map(|address| cached(&address.to_str()));
+                    paths.collect::<Result<Vec<String>>>()?.into()
                 }
+                // The file carries its signature itself.
+                None => Value::Null,
             },
-            _ => Value::Null,
         };
         let call = Call::default()
             .with("filename", file.display().to_string())
