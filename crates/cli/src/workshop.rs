@@ -213,6 +213,10 @@ impl MasterWorks {
     }
 
     fn cx(&self, master: &Arc<Master>, jid: &str, fun: &str, user: &str) -> Cx {
+        // `salt-run saltutil.sync_modules` is another process, and people copy files there.
+        if let Some(python) = self.workshop.python() {
+            python.bridge().look_again();
+        }
         let link = InMaster {
             alone: self.workshop.alone(),
             master: Arc::clone(master),

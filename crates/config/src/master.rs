@@ -12,7 +12,7 @@ pub static OPTS: &[Opt] = &[
     opt("allow_minion_key_revoke", BOOL, P::Bool(true), "Let a minion ask for its own key to be revoked.").acts(),
     opt("archive_jobs", BOOL, P::Bool(false), "Keep expired jobs in an archive instead of deleting them."),
     opt("auth_events", BOOL, P::Bool(true), "Fire an event for every sign-in request of a minion.").acts(),
-    opt("auth_events_autosign_grains", LIST, P::Absent, "Grains used for autosigning that are repeated in the sign-in event.").acts(),
+    opt("auth_events_autosign_grains", LIST, P::Absent, "Kinds of sign-in events (pend, accept …) that repeat the grains sent for autosigning.").acts(),
     opt("auth_events_pend_autosign_grains", BOOL, P::Bool(false), "Also repeat autosign grains in the events of keys that are still pending.").unchecked().acts(),
     opt("auth_mode", INT, P::Int(1), "Which revision of the sign-in procedure the master offers."),
     opt("autoreject_file", STR, P::Absent, "File with the ids of minions that are rejected at once.").unchecked().acts(),

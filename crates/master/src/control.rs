@@ -582,7 +582,8 @@ fn jobs(master: &Master, limit: Option<u64>, filter: &Dict) -> Result<Value, Err
 }
 
 fn job(master: &Master, jid: &str) -> Result<Value, Error> {
-    let jid = Jid::new(jid)?;
+    // Salt looks for whatever it is given, and finds nothing under what cannot be a job's number.
+    let Ok(jid) = Jid::new(jid) else { return Ok(Value::Null) };
     let stored = master.store.job(&jid)?;
     let returns: Dict = master.store.returns(&jid)?.into_iter().collect();
     if stored.is_none() && returns.is_empty() {

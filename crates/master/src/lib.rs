@@ -55,7 +55,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
 };
@@ -214,15 +214,29 @@ impl Master {
         if !self.settings.opts.bool("minion_data_cache") {
             return;
         }
-        let put = |bank, value: Dict| Op::Put { bank, key: id.to_string(), value: value.into() };
-        let mut ops = vec![put("grains", grains.clone())];
-        if let Some(pillar) = &pillar {
-            ops.push(put("pillar", pillar.clone()));
+        // Most minions come back with what is known: nothing is written for them.
+        let (known_grains, known_pillar) = {
+            let index = self.index.read();
+            (index.grains(id).cloned(), index.pillar(id).cloned())
+        };
+        let is_new = |known: Option<Dict>, now: &Dict| {
+            !known.is_some_and(|known| Value::from(known).is_identical(&now.into()))
+        };
+        let grains = Some(grains).filter(|grains| is_new(known_grains, grains));
+        let pillar = pillar.filter(|pillar| is_new(known_pillar, pillar));
+        let put = |bank, value: &Dict| Op::Put { bank, key: id.to_string(), value: value.into() };
+        let mut ops = Vec::new();
+        ops.extend(grains.as_ref().map(|grains| put("grains", grains)));
+        ops.extend(pillar.as_ref().map(|pillar| put("pillar", pillar)));
+        if ops.is_empty() {
+            return;
         }
         let mut index = self.index.write();
-        index.set_grains(id, Some(grains));
-        if let Some(pillar) = pillar {
-            index.set_pillar(id, Some(pillar));
+        if grains.is_some() {
+            index.set_grains(id, grains);
+        }
+        if pillar.is_some() {
+            index.set_pillar(id, pillar);
         }
         drop(index);
         let _stored_later = self.store.write(ops);
@@ -236,6 +250,34 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Error::Other(format!("a request ended in a panic: {error}")))
+}
+
+/// How much work of one kind may be under way at once.
+pub(crate) struct Few(LazyLock<tokio::sync::Semaphore>);
+
+impl Few {
+    const fn new() -> Self {
+        Self(LazyLock::new(|| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            tokio::sync::Semaphore::new(2 * cores.max(2))
+        }))
+    }
+}
+
+/// Sign-ins: two RSA operations each.
+pub(crate) static SIGNING_IN: Few = Few::new();
+/// Other requests of minions that need a disk, or are large.
+pub(crate) static SERVING: Few = Few::new();
+
+/// As [`blocking`], for work that waits for nobody: a crowd of minions must not become a crowd of
+/// threads, which cost memory and time.
+pub(crate) async fn brief<T: Send + 'static>(
+    few: &'static Few,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    // Nobody closes it: without a permit it would only be less orderly.
+    let _one = few.0.acquire().await;
+    blocking(work).await
 }
 
 /// Writes a value as it goes over the network.

@@ -110,13 +110,14 @@ pub struct Told<'a> {
 }
 
 /// Runs a master until it is told to end (SIGTERM, SIGINT). SIGHUP is passed on, SIGUSR1 writes the
-/// counters to the log.
+/// counters to the log and to a file.
 pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
     use tokio::signal::unix::{SignalKind, signal};
     let settings = Settings::from_opts(opts)?;
     // What has no mode of its own is for the master's user alone.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     raise_descriptors(&settings);
+    halite_host::share_pools();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("master")
@@ -142,6 +143,10 @@ pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
                 _ = usr1.recv() => {
                     let counters = control::statistics(&running.master);
                     tracing::warn!("SIGUSR1: {}", counters.repr());
+                    let about = format!("SIGUSR1: salt-master\n{}", counters.repr());
+                    if let Err(error) = halite_host::write_snapshot(&about) {
+                        tracing::warn!("SIGUSR1: {error}");
+                    }
                 }
             }
         }

@@ -503,7 +503,31 @@ pub fn last_run(
 /// ```
 #[function(name = "master")]
 pub fn on_master(cx: &Cx) -> Result<Value> {
-    Ok(Value::list(cx.runtime.running()))
+    let own = format!("runner.{}", cx.job.fun);
+    let mut running = cx.runtime.running();
+    if !running.iter().any(|job| job.get_str("jid").is_some_and(|jid| *jid == *cx.job.jid)) {
+        let user = if cx.job.user.is_empty() { "root" } else { cx.job.user.as_str() };
+        running.push(halite_value::dict! {
+            "fun" => own, "jid" => &cx.job.jid, "user" => user, "fun_args" => Vec::<Value>::new(),
+            "_stamp" => stamp(&cx.job.jid), "pid" => std::process::id(),
+        });
+    }
+    Ok(Value::list(running))
+}
+
+/// `20240131120000123456` → `2024-01-31T12:00:00.123456+00:00`
+fn stamp(jid: &str) -> String {
+    let part = |from: usize, to: usize| jid.get(from..to).unwrap_or_default();
+    format!(
+        "{}-{}-{}T{}:{}:{}.{}+00:00",
+        part(0, 4),
+        part(4, 6),
+        part(6, 8),
+        part(8, 10),
+        part(10, 12),
+        part(12, 14),
+        part(14, 20)
+    )
 }
 
 /// Reads a time people write, and returns the job id of that moment.

@@ -18,7 +18,7 @@ use halite_modules::{
         hashes::{Sum, sum_for},
         paths::{expand_user, is_abs, joined},
         perms::{Mode, Owner},
-        source::{Signature, choose, parse_salt},
+        source::{Signature, Trust, choose, parse_salt},
         tree::{make_folders, walk},
     },
 };
@@ -198,7 +198,7 @@ impl Extracted {
     fn fetch(&self, cx: &Cx, source: &str, sum: Option<&Sum>) -> Result<String> {
         let saltenv = cx.saltenv();
         let path = if is_remote(source) {
-            if sum.is_none() && !self.skip_verify && !source.starts_with("salt://") {
+            if sum.is_none() && !self.skip_verify && !self.use_etag && !source.starts_with("salt://") {
                 return Err(Error::failed(format!(
                     "Unable to verify upstream hash of source file {source}, please set \
                      source_hash or set skip_verify to True"
@@ -263,13 +263,11 @@ impl Extracted {
             return Ok(None);
         }
         let (hash, saltenv) = (hash.to_str(), cx.saltenv());
-        if let Some(signature) = self.source_hash_sig.clone().filter(Value::truthy) {
-            let missing = || Error::failed(format!("Source hash file {hash} not found"));
-            let list = cx.files.cache(&hash, &saltenv)?.ok_or_else(missing)?;
-            self.signed(signature).verify(cx, &list, &saltenv)?;
-        }
+        let signature = self.source_hash_sig.clone().filter(Value::truthy);
+        let digests = signature.map(|signature| self.signed(signature));
+        let trust = Trust { digests, ..Trust::default() };
         let hash_name = self.source_hash_name.as_deref();
-        sum_for(cx, name, source, &hash, hash_name, &saltenv).map(Some)
+        sum_for(cx, name, source, &hash, hash_name, &saltenv, &trust).map(Some)
     }
 
     /// What the record of an archive's hash says, and what it should say.
@@ -285,7 +283,7 @@ impl Extracted {
 
     fn check_top(&self, name: &str, contents: &Contents) -> Result<()> {
         let others = Contents::top(&contents.files).len() + Contents::top(&contents.links).len();
-        if !self.enforce_toplevel || (Contents::top(&contents.dirs).len() == 1 && others == 0) {
+        if !self.enforce_toplevel || (contents.top_dirs().len() == 1 && others == 0) {
             return Ok(());
         }
         let word = if contents.all().is_empty() { "any" } else { "a single" };
@@ -475,8 +473,11 @@ impl State for Extracted {
             if self.clean_parent && !work.is_new {
                 work.remove = vec![work.name.clone()];
             } else if self.clean {
-                let tops = [&work.contents.dirs[..], &work.contents.files, &work.contents.links];
-                for path in tops.iter().flat_map(|names| Contents::top(names)) {
+                let mut tops = work.contents.top_dirs();
+                tops.extend(Contents::top(&work.contents.files));
+                tops.extend(Contents::top(&work.contents.links));
+                // `./` is the folder itself, which may hold what others put there.
+                for path in tops.into_iter().filter(|path| path != "./") {
                     let path = joined(&work.name, &path);
                     if cx.host.is_there(Path::new(path.trim_end_matches('/')))? {
                         work.remove.push(path);

@@ -39,12 +39,15 @@ fn unreachable(cx: &Context, error: &Error) -> u8 {
     })
 }
 
-/// Shows why the master did not do it, in Salt's way: its words on standard output.
+/// Shows why the master did not do it, in Salt's way: its words as if they were the return.
 pub fn refused(cx: &Context, error: &Error) -> u8 {
     match error {
         Error::Refused { message, .. } => {
-            terminal::out(&format!("{message}\n"));
-            0
+            let text = message.as_str().into();
+            match crate::display::show(cx, &text, "", None, 0) {
+                Ok(()) => 0,
+                Err(error) => cx.report(&Report::error(error.to_string()).exit(1)),
+            }
         }
         other => cx.report(&Report::error(other.to_string()).exit(2)),
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use halite_spec::{Call, Cx, Error, Result, function};
+use halite_spec::{Call, Cx, Error, Fetch, Result, function};
 use halite_value::{Dict, Value};
 
 use super::paths::is_abs;
@@ -55,7 +55,30 @@ pub fn redacted(address: &str) -> String {
     address.to_owned()
 }
 
+/// What a source from elsewhere must show before it is believed.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    /// Check the certificate of the server.
+    pub verify_ssl: bool,
+    /// The signature of the file of digests, where `source_hash` names one.
+    pub digests: Option<Signature>,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { verify_ssl: true, digests: None }
+    }
+}
+
+impl Trust {
+    /// How files are fetched that must show this.
+    pub fn fetch(&self) -> Fetch {
+        Fetch { verify_ssl: self.verify_ssl, ..Fetch::default() }
+    }
+}
+
 /// Checks a signature with the module that can (`gpg.verify` …).
+#[derive(Clone, Debug)]
 pub struct Signature {
     pub signature: Value,
     pub signed_by_any: Option<Value>,
