@@ -198,7 +198,11 @@ impl Extracted {
     fn fetch(&self, cx: &Cx, source: &str, sum: Option<&Sum>) -> Result<String> {
         let saltenv = cx.saltenv();
         let path = if is_remote(source) {
-            if sum.is_none() && !self.skip_verify && !self.use_etag && !source.starts_with("salt://") {
+            if sum.is_none()
+                && !self.skip_verify
+                && !self.use_etag
+                && !source.starts_with("salt://")
+            {
                 return Err(Error::failed(format!(
                     "Unable to verify upstream hash of source file {source}, please set \
                      source_hash or set skip_verify to True"
