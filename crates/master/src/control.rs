@@ -16,7 +16,7 @@ use std::{
 };
 
 use halite_client::{
-    Answer, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
+    Answer, BATCH, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
 };
 use halite_store::StoredJob;
 use halite_target::{Search, fnmatch::fnmatch};
@@ -30,7 +30,7 @@ use tokio::{
 };
 
 use crate::{
-    Error, Master, acl, blocking,
+    Error, Master, acl, batch, blocking,
     bus::Item,
     clients::{self, Caller},
     publish::{self, Refusal, Rights, Wish},
@@ -354,6 +354,7 @@ async fn publish_job(
         Rights::All if !job.user.is_empty() => job.user.clone(),
         _ => caller.name.clone(),
     };
+    let batch = job.kwargs.remove(BATCH).and_then(|spec| spec.as_dict().cloned());
     let wish = Wish {
         tgt: job.tgt,
         tgt_type: job.tgt_type,
@@ -367,6 +368,10 @@ async fn publish_job(
         id: None,
         on_disk: false,
     };
+    if let Some(spec) = batch {
+        let published = batch::start(master, caller, wish, spec).await?;
+        return Ok(Answer::End(published.write().into()));
+    }
     let (done, queue) = publish::publish(master, wish, caller.rights.clone(), job.follow).await?;
     let published = done.published.write();
     let Some(queue) = queue else {
@@ -507,6 +512,10 @@ async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refu
             done.map(|()| true.into()).map_err(|error| Refusal::invocation(error.to_string()))
         }
         "orchestration" => off(master, move |master| master.orchestration(&load)).await,
+        "batch" => {
+            let owner = master.clone();
+            blocking(move || owner.batch(&load)).await.and_then(|done| done).map_err(internal)
+        }
         // Who reads jobs from a database wants to find there what was shown already.
         "flush_jobs" => {
             off(master, |master| {

@@ -8,7 +8,8 @@
 //! - `service.rs`: opening and sealing; `requests/`: what minions ask; `clients.rs`: what local
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
 //! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `offline.rs`: jobs that wait
-//!   for minions, `arriving.rs`: for those that are about to be there; `returns.rs`: answers;
+//!   for minions, `arriving.rs`: for those that are about to be there; `batch.rs`: jobs on a few
+//!   minions at a time; `returns.rs`: answers;
 //!   `job_cache.rs`: jobs kept in databases as well;
 //! - `bus.rs`: events; `reactor/`, `engines/`: what they lead to, and what brings them in;
 //!   `orchestration.rs`, `queues.rs`: what runners keep here;
@@ -21,6 +22,7 @@ pub mod acl;
 mod admission;
 mod arriving;
 mod auth;
+mod batch;
 pub mod bus;
 mod clients;
 mod control;
@@ -121,6 +123,7 @@ pub struct Master {
     pub(crate) index: RwLock<Index>,
     pub(crate) presence: presence::Presence,
     pub jobs: Jobs,
+    pub(crate) batches: batch::Batches,
     pub(crate) offline: offline::Offline,
     pub(crate) arriving: arriving::Arriving,
     pub(crate) files: Arc<FileServer>,

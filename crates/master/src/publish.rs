@@ -212,7 +212,7 @@ pub(crate) async fn publish(
 }
 
 /// Resolves and authorises. Blocking.
-fn check(master: &Master, wish: &Wish, rights: &Rights) -> Result<Resolved, Refusal> {
+pub(crate) fn check(master: &Master, wish: &Wish, rights: &Rights) -> Result<Resolved, Refusal> {
     let functions = wish.functions();
     let names: Vec<SmolStr> = functions.iter().map(|(name, _)| name.clone()).collect();
     let blacklist = master.settings.opts.dict("publisher_acl_blacklist");

@@ -232,6 +232,7 @@ pub async fn start(settings: Settings, mut parts: Parts) -> Result<Running, Erro
     }
     tasks.extend(event_returner.map(|returner| engines::return_events(&master, returner)));
     tasks.push(tokio::spawn(orchestration::resume(master.clone())));
+    tasks.push(tokio::spawn(crate::batch::resume(master.clone())));
     Ok(Running { master, server, tasks, files })
 }
 
@@ -336,6 +337,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Resul
         quota: Quota::new(&settings_quota),
         index: index.into(),
         jobs: Jobs::default(),
+        batches: crate::batch::Batches::default(),
         offline: Offline::load(&*store)?,
         arriving: crate::arriving::Arriving::default(),
         publishing: parking_lot::Mutex::default(),

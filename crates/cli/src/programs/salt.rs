@@ -349,6 +349,13 @@ fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
         );
         return Ok(cx.report(&Report::error(why).exit(1)));
     }
+    if let Some(size) = size.as_deref().filter(|_| cx.opts.bool("async")) {
+        let mut screen = batch::Printed(cx);
+        if let Some(jid) = batch::hand_over(cx, client, size, &mut screen)? {
+            terminal::out(&format!("Executed batch command with job ID: {jid}\n"));
+        }
+        return Ok(0);
+    }
     if cx.parsed.bool("static") {
         let mut screen = batch::Silent::default();
         if let Some(size) = size {
