@@ -338,6 +338,7 @@ class Kind:
         self.order = []
         self.files = {}
         self.loaded = threading.Event()
+        # The chain of calls that loads it.
         self.loading_for = None
 
     def folders(self):
@@ -518,21 +519,21 @@ def kind(name):
     if found is not None and found.loaded.is_set():
         return found
     frame = host.frame()
-    jid = frame.jid if frame is not None else ""
+    chain = frame.chain if frame is not None else None
     with LOCK:
         found = KINDS.get(name)
         is_ours = found is None
         if is_ours:
             # Visible while it loads: a `__virtual__` may look into `__salt__`.
             found = KINDS[name] = Kind(name)
-            found.loading_for = jid
+            found.loading_for = chain
     if is_ours:
         try:
             found.load()
         finally:
             found.loaded.set()
-    elif jid and found.loading_for != jid:
-        # Another job loads them. Our own must not wait for itself.
+    elif chain is not None and chain != found.loading_for:
+        # Another call loads them. Our own must not wait for itself.
         found.loaded.wait(120)
     return found
 
@@ -575,6 +576,8 @@ def listing(kind_name):
         "modules": sorted(own.hiding),
         "missing": dict(own.missing),
         "outputters": outputters,
+        # Not while it loads: a `__virtual__` may ask.
+        "whole": own.loaded.is_set(),
     }
 
 

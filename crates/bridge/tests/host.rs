@@ -154,6 +154,26 @@ fn modules_are_loaded_anew() {
 }
 
 #[test]
+fn who_asks_while_modules_load_waits_for_all_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bridge = bridge(&folder);
+    // `a` comes first and takes its time; one that asks meanwhile without a job has to hear of both.
+    let slow = "import time\ntime.sleep(0.5)\n\n\ndef one():\n    return 1\n";
+    std::fs::write(folder.path().join("modules/a.py"), slow).expect("a module");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let bridge = &bridge;
+            scope.spawn(move || {
+                let back = Back { bridge, asked: AtomicUsize::new(0) };
+                let listing = within(&back, |session| bridge.listing(session, "modules"));
+                let listing = listing.expect("a listing");
+                assert!(listing.has("a.one") && listing.has("own.echo"), "{listing:?}");
+            });
+        }
+    });
+}
+
+#[test]
 fn a_file_of_another_name_adds_to_a_module() {
     let folder = tempfile::tempdir().expect("a folder");
     let bridge = bridge(&folder);

@@ -180,7 +180,7 @@ impl Engine {
         for word in ["include", "exclude", "extends"] {
             if high.contains(word) {
                 gathered.problems.push(Problem::new(format!(
-                    "The '{word}' declaration found on '<template>' is invalid when rendering \
+                    "The '{word}' declaration found on '<template-str>' is invalid when rendering \
                      single templates"
                 )));
             }

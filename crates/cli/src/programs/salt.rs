@@ -6,7 +6,7 @@ use std::{
 };
 
 use halite_client::{Client, Error, Gather, Job, News, Request, Silence, Waited};
-use halite_value::{Dict, SmolStr, Value, dict, yaml};
+use halite_value::{Dict, SmolStr, Value, dict, entries, yaml};
 
 use crate::{
     args::{Args, share_out},
@@ -294,12 +294,10 @@ pub fn run(cx: &mut Context) -> u8 {
 /// Returns the minions a target means, as the master sees it.
 fn targeted(cx: &Context, client: &mut Client) -> Result<Vec<SmolStr>, Error> {
     let tgt = cx.opts.get("tgt").unwrap_or_default();
-    let request = Request::MinionData { tgt, tgt_type: fleet::target_type(cx) };
-    let data = client.call(&request)?;
-    let mut ids: Vec<SmolStr> = data
-        .as_dict()
-        .map(|data| data.keys().iter().map(|id| id.to_str()).collect())
-        .unwrap_or_default();
+    let load = entries! { "tgt" => tgt, "tgt_type" => fleet::target_type(cx) };
+    let found = client.call(&Request::Ask { what: "resolve".into(), load })?;
+    let ids = found.get("minions").and_then(|ids| ids.items_of_sequence()).unwrap_or_default();
+    let mut ids: Vec<SmolStr> = ids.iter().map(Value::to_str).collect();
     ids.sort();
     Ok(ids)
 }
@@ -350,6 +348,13 @@ fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
             "Invalid batch specification '{size}': must be an integer or percentage string like '10' or '25%'."
         );
         return Ok(cx.report(&Report::error(why).exit(1)));
+    }
+    if let Some(size) = size.as_deref().filter(|_| cx.opts.bool("async")) {
+        let mut screen = batch::Printed(cx);
+        if let Some(jid) = batch::hand_over(cx, client, size, &mut screen)? {
+            terminal::out(&format!("Executed batch command with job ID: {jid}\n"));
+        }
+        return Ok(0);
     }
     if cx.parsed.bool("static") {
         let mut screen = batch::Silent::default();
