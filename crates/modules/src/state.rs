@@ -64,6 +64,14 @@ fn request(what: What, test: Option<bool>, rest: &Dict) -> Result<StateRequest> 
     })
 }
 
+/// Puts `state_events`, which three functions declare, where the others have it.
+fn with_events(rest: Rest, state_events: Option<bool>) -> Rest {
+    if let Some(wanted) = state_events {
+        rest.kwargs.insert("state_events", wanted);
+    }
+    rest
+}
+
 /// Takes `mods` in the forms users give it: a list, or one text with commas.
 fn names(mods: &Value) -> Vec<String> {
     match mods {
@@ -236,7 +244,7 @@ pub fn sls(
     if let Some(exclude) = exclude {
         rest.kwargs.insert("exclude", exclude);
     }
-    let _ = state_events;
+    let rest = with_events(rest, state_events);
     for kind in names(&sync_mods.unwrap_or_default()) {
         cx.call(&format!("saltutil.sync_{kind}"), Call::default())?;
     }
@@ -261,7 +269,7 @@ pub fn highstate(
     /// `saltenv`, `pillarenv`, `pillar`, `exclude`, `whitelist` …
     rest: Rest,
 ) -> Result<Value> {
-    let _ = state_events;
+    let rest = with_events(rest, state_events);
     if cx.opt("disable_saltenv_mapping").is_some_and(|off| off.truthy()) {
         tracing::debug!("disable_saltenv_mapping is set");
     }
@@ -290,7 +298,7 @@ pub fn sls_id(
     /// As for `state.sls`.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = state_events;
+    let rest = with_events(rest, state_events);
     let what = What::SlsId { ids: names(&id), mods: names(&mods) };
     let ret = run(cx, queue, &request(what, test, &rest.kwargs)?)?;
     match ret.as_list().and_then(|errors| errors.get(0)) {
