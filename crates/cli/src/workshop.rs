@@ -25,7 +25,8 @@ use halite_minion::{
     registry::Native,
 };
 use halite_spec::{
-    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn, Template,
+    Aggregate, Call, Cx, Error, Event, Function, Host, Job, Outcome, Refresh, Result, StateFn,
+    Template,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, entries};
@@ -64,13 +65,28 @@ impl Workshop {
     /// Runs a runner: the user's if there is one, else ours, else that of an installed package;
     /// `None` if nobody has it.
     pub fn runner(&self, cx: &Cx, name: &str, call: Call) -> Option<Result<Value>> {
-        let native = halite_runners::runner(name);
+        self.function(cx, "runners", halite_runners::runner(name), name, call)
+    }
+
+    /// As [`Workshop::runner`], for a wheel function.
+    pub fn wheel(&self, cx: &Cx, name: &str, call: Call) -> Option<Result<Value>> {
+        self.function(cx, "wheel", halite_runners::wheel_function(name), name, call)
+    }
+
+    fn function(
+        &self,
+        cx: &Cx,
+        kind: &str,
+        native: Option<&Function>,
+        name: &str,
+        call: Call,
+    ) -> Option<Result<Value>> {
         let Some(python) = &self.python else {
             return native.map(|native| (native.call)(cx, call));
         };
         python.remember(cx);
-        match python.find(cx, "runners", name) {
-            Found::Function => return Some(python.call(cx, "runners", name, call)),
+        match python.find(cx, kind, name) {
+            Found::Function => return Some(python.call(cx, kind, name, call)),
             Found::Missing(reason) if !reason.is_empty() => {
                 return Some(Err(Error::Unavailable { function: name.into(), reason }));
             }
@@ -79,9 +95,7 @@ impl Workshop {
         }
         match native {
             Some(native) => Some((native.call)(cx, call)),
-            None if python.package_has(cx, "runners", name) => {
-                Some(python.call(cx, "runners", name, call))
-            }
+            None if python.package_has(cx, kind, name) => Some(python.call(cx, kind, name, call)),
             None => None,
         }
     }
@@ -232,6 +246,16 @@ impl MasterWorks {
         let doc = halite_runners::runner(&call.function).map_or("", |function| function.doc);
         let ran = self.workshop.runner(&cx, &call.function, arguments)?;
         Some(outcome("runner", &call.function, &cx, doc, ran))
+    }
+}
+
+impl MasterWorks {
+    /// Runs a wheel function that the binary lacks: the user's, or that of an installed package.
+    pub fn users_wheel(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
+        let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
+        let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+        let ran = self.workshop.wheel(&cx, &call.function, arguments)?;
+        Some(outcome("wheel", &call.function, &cx, "", ran))
     }
 }
 

@@ -163,7 +163,7 @@ pub fn refused_keywords(unknown: &[String]) -> Error {
     Error::invalid(format!("The following keyword arguments are not valid: {}", unknown.join(", ")))
 }
 
-fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError) -> String {
+pub fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError) -> String {
     let short = function.map_or_else(
         || name.rsplit('.').next().unwrap_or(name).to_owned(),
         |function| function.name.to_owned(),

@@ -537,6 +537,13 @@ impl AllStates {
 
     /// Runs a state function of Python's, and checks what it returns.
     fn run_python(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        // A `prereq` is tried out in an ordinary run: `__opts__` and states called from there show it.
+        let tried = (cx.opt_bool("test") != test).then(|| {
+            let opts = cx.opts.shallow_copy();
+            opts.insert("test", test);
+            Cx { opts, ..cx.clone() }
+        });
+        let cx = tried.as_ref().unwrap_or(cx);
         let extra = entries! { "test" => test };
         match self.python.call_in(cx, "states", state, call, extra) {
             Ok(value) => Ok(outcome(&value)),

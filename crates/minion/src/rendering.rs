@@ -450,6 +450,13 @@ impl Files for ImportFiles {
             Self::Served { cx, saltenv } => {
                 cx.files.cache(&format!("salt://{path}"), saltenv).and_then(|file| match file {
                     Some(file) => Ok(Some((file.clone(), cx.host.read_text(&file)?))),
+                    // Without a master the files are here, and a path may be a whole one.
+                    None if path.starts_with('/')
+                        && cx.opt_str("file_client").as_deref() == Some("local") =>
+                    {
+                        let file = std::path::PathBuf::from(path);
+                        Ok(cx.host.read_text_if_there(&file)?.map(|text| (file, text)))
+                    }
                     None => Ok(None),
                 })
             }

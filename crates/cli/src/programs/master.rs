@@ -54,7 +54,7 @@ pub fn run(cx: &mut Context) -> u8 {
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
     let works = Arc::new(MasterWorks::new(cx.opts.values()));
-    let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values()));
+    let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values(), works.clone()));
     let returns_events = cx.opts.get("event_return").is_some_and(|names| names.truthy());
     let parts = Parts {
         pillar: Some(pillar),
