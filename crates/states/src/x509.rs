@@ -6,9 +6,14 @@
 
 use std::path::Path;
 
-use halite_modules::x509::{Key, Shown, Wanted, ends_within, pem_entry};
-use halite_spec::{Applied, Args, Binder, Call, Cx, Error, Plan, Rest, Result, State, states};
-use halite_value::{Dict, Value};
+use halite_modules::x509::{
+    Key, Shown, Wanted, appended, ends_within, key_in_form, opened_certificates, opened_key,
+    opened_request, pem_entry, request_in_form, serial_is,
+};
+use halite_spec::{
+    Applied, Args, Binder, Call, Cx, Error, Outcome, Plan, Rest, Result, State, states,
+};
+use halite_value::{Dict, Value, entries};
 
 use crate::file::Managed;
 
@@ -33,15 +38,25 @@ fn file_arguments(given: &Dict) -> Dict {
 }
 
 /// `file.managed` with this content; without one it keeps what is there and sees to the rest.
-fn managed(name: &str, content: Option<&str>, given: &Dict, mode: Option<&str>) -> Result<Managed> {
+fn managed(
+    name: &str,
+    content: Option<&[u8]>,
+    given: &Dict,
+    mode: Option<&str>,
+) -> Result<Managed> {
     let kwargs = file_arguments(given);
     kwargs.insert("name", name);
     if let Some(mode) = mode {
-        kwargs.get_or_insert_with("mode", || mode.into());
+        if kwargs.get("mode").is_none_or(|given| given.is_null()) {
+            kwargs.insert("mode", mode);
+        }
     }
     match content {
         Some(content) => {
-            kwargs.insert("contents", content);
+            kwargs.insert("contents", match std::str::from_utf8(content) {
+                Ok(text) => Value::str(text),
+                Err(_) => Value::bytes(content.to_vec()),
+            });
             kwargs.insert("show_changes", false);
         }
         None => {
@@ -56,18 +71,60 @@ fn managed(name: &str, content: Option<&str>, given: &Dict, mode: Option<&str>) 
 fn written(
     cx: &Cx,
     name: &str,
-    content: &str,
+    content: &[u8],
     given: &Dict,
     mode: Option<&str>,
 ) -> Result<Applied> {
-    let outcome = halite_spec::run(&managed(name, Some(content), given, mode)?, cx, false)?;
+    let file = managed(name, Some(content), given, mode)?;
+    let outcome = halite_spec::run(&file, cx, false).unwrap_or_else(|error| Outcome::failed(error.to_string()));
+    let extra = part(name, &outcome);
     if outcome.result == Some(false) {
-        return Err(Error::failed(format!(
-            "Could not create file, see file.managed output: {}",
-            outcome.comment
-        )));
+        let text = "Could not create file, see file.managed output";
+        return Ok(Applied { extra, ..Applied::failed(Dict::new(), text) });
     }
-    Ok(Applied::as_planned())
+    // `create: false` leaves a file alone that is not there.
+    let changes = (outcome.changes.is_empty() && !cx.host.exists(Path::new(name))?).then(Dict::new);
+    let comment = changes.is_some().then(|| outcome.comment.clone());
+    Ok(Applied { extra, changes, comment, ..Applied::default() })
+}
+
+/// What `file.managed` said, as a part of the state's return.
+fn part(name: &str, outcome: &Outcome) -> Dict {
+    let low = entries! { "name" => name, "state" => "file", "fun" => "managed", "__id__" => name };
+    let part = outcome.to_value(&Value::str(name));
+    part.insert("low", low);
+    entries! { "sub_state_run" => Value::list([Value::from(part)]) }
+}
+
+/// The file itself where nothing has to be made.
+fn kept(cx: &Cx, name: &str, what: &str, file: &Managed) -> Result<Applied> {
+    let outcome = halite_spec::run(file, cx, false)?;
+    let extra = part(name, &outcome);
+    let right = format!("The {what} is in the correct state");
+    Ok(Applied { changes: Some(Dict::new()), comment: Some(right), result: outcome.result, extra })
+}
+
+/// `test=True`, with what it means for the file.
+fn rehearsed<S: State<Seen = Seen>>(
+    state: &S,
+    cx: &Cx,
+    name: &str,
+    what: &str,
+    file: &Managed,
+) -> Result<Option<Outcome>> {
+    let seen = state.observe(&cx.looking_only())?;
+    let plan = state.plan(&seen)?;
+    let sub = halite_spec::run(file, cx, true)?;
+    let extra = part(name, &sub);
+    Ok(Some(match seen {
+        Seen::Make { .. } => {
+            Outcome { extra, ..Outcome::new(plan.test_result, plan.changes, plan.pending) }
+        }
+        Seen::Right(_) => {
+            let right = format!("The {what} is in the correct state");
+            Outcome { extra, ..Outcome::new(sub.result, Dict::new(), right) }
+        }
+    }))
 }
 
 /// What was found: nothing to make (and what the file itself lacks), or what to make and why.
@@ -85,7 +142,7 @@ fn plan_of(what: &str, seen: &Seen, file: &Managed) -> Result<Plan> {
             if plan.is_empty() {
                 return Ok(Plan::nothing(right));
             }
-            Ok(plan)
+            Ok(Plan::unknown().pending(right))
         }
         Seen::Make { changes, new, .. } => {
             let verb = if *new { "created" } else { "recreated" };
@@ -94,6 +151,11 @@ fn plan_of(what: &str, seen: &Seen, file: &Managed) -> Result<Plan> {
                 .done(format!("The {what} has been {verb}")))
         }
     }
+}
+
+/// Nothing but the form in the file changes.
+fn only_form(changes: &Dict, words: &[&str]) -> bool {
+    changes.keys().iter().all(|key| words.contains(&key.to_str().as_str()))
 }
 
 fn one(key: &str, value: impl Into<Value>) -> Dict {
@@ -114,9 +176,12 @@ pub struct PrivateKeyManaged {
     keysize: Option<i64>,
     /// Its passphrase.
     passphrase: Option<String>,
-    /// `pem`.
+    /// `pem`, `der` or `pkcs12`.
     #[default("pem".into())]
     encoding: String,
+    /// Encrypt a PKCS12 container so that old programs can read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
     /// Make a new key each time.
     #[default(false)]
     new: bool,
@@ -143,35 +208,57 @@ impl State for PrivateKeyManaged {
     type Seen = Seen;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
-        if self.encoding != "pem" {
-            let encoding = &self.encoding;
-            return Err(Error::failed(format!(
-                "x509: the encoding '{encoding}' is not supported yet"
-            )));
-        }
         let name = self.name.as_str();
         let Some(own) = cx.host.read_if_there(Path::new(name))? else {
             return Ok(Seen::Make { changes: one("created", name), made: None, new: true });
         };
         let wanted = self.wanted();
-        let changes = match Key::of(cx, &own, self.passphrase.as_deref()) {
-            Err(_) if self.overwrite => one("created", name),
-            Err(_) => {
+        let refused = |text: &str| {
+            Error::failed(format!("{text}. Pass overwrite: true to force regeneration"))
+        };
+        let passphrase = self.passphrase.as_deref();
+        let opened = opened_key(cx, &own, passphrase);
+        let is_pem = opened.as_ref().is_some_and(|(form, _)| *form == "pem");
+        let encrypted = is_pem && opened.as_ref().is_some_and(|(_, pem)| pem.contains("ENCRYPTED"));
+        let key = opened.as_ref().and_then(|(form, pem)| {
+            let passphrase = passphrase.filter(|_| *form == "pem");
+            Key::of(cx, pem.as_bytes(), passphrase).ok()
+        });
+        let kept = opened.as_ref().map(|(_, pem)| pem.clone());
+        let readable = key.is_some();
+        let changes = match (key, opened) {
+            (None, _) if encrypted && self.overwrite => one("passphrase", true),
+            (None, _) if encrypted && passphrase.is_none() => {
                 return Err(Error::failed(
-                    "The existing file does not seem to be a private key formatted as DER, PEM or \
-                     embedded in PKCS12. Pass overwrite: true to force regeneration",
+                    "The existing file is encrypted. Pass overwrite: true to force regeneration \
+                     without passphrase",
                 ));
             }
-            Ok(_) if self.new => one("replaced", name),
-            Ok(own) => {
+            (None, _) if encrypted => {
+                return Err(refused("The provided passphrase cannot decrypt the private key"));
+            }
+            (None, _) | (_, None) if self.overwrite => one("created", name),
+            (None, _) | (_, None) => {
+                return Err(refused(
+                    "The existing file does not seem to be a private key formatted as DER, PEM or \
+                     embedded in PKCS12",
+                ));
+            }
+            (Some(_), Some(_)) if self.new => one("replaced", name),
+            (Some(own), Some((form, _))) => {
                 let changes = Dict::new();
                 if own.algo != wanted.algo {
                     changes.insert("algo", wanted.algo.as_str());
-                }
-                if own.size != wanted.size
+                } else if own.size != wanted.size
                     && let Some(size) = wanted.size
                 {
                     changes.insert("keysize", size);
+                }
+                if form != self.encoding {
+                    changes.insert("encoding", self.encoding.as_str());
+                }
+                if is_pem && passphrase.is_some() && !encrypted {
+                    changes.insert("passphrase", true);
                 }
                 changes
             }
@@ -179,7 +266,8 @@ impl State for PrivateKeyManaged {
         if changes.is_empty() {
             return Ok(Seen::Right(Box::new(self.file()?.observe(cx)?)));
         }
-        Ok(Seen::Make { changes, made: None, new: false })
+        let made = kept.filter(|_| readable && only_form(&changes, &["encoding", "passphrase"]));
+        Ok(Seen::Make { changes, made, new: false })
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
@@ -188,12 +276,27 @@ impl State for PrivateKeyManaged {
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         match seen {
-            Seen::Right(found) => self.file()?.apply(cx, *found),
-            Seen::Make { .. } => {
-                let key = self.wanted().make(cx, self.passphrase.as_deref())?;
+            Seen::Right(_) => kept(cx, &self.name, "private key", &self.file()?),
+            Seen::Make { made, .. } => {
+                let passphrase = self.passphrase.as_deref();
+                let compatible = self.pkcs12_encryption_compat;
+                let form = self.encoding.as_str();
+                let key = match made {
+                    // Only its form changes: it stays the same key.
+                    Some(pem) => key_in_form(cx, &pem, form, passphrase, passphrase, compatible)?,
+                    None if form == "pem" => self.wanted().make(cx, passphrase)?.into_bytes(),
+                    None => {
+                        let pem = self.wanted().make(cx, None)?;
+                        key_in_form(cx, &pem, form, passphrase, None, compatible)?
+                    }
+                };
                 written(cx, &self.name, &key, &self.rest.kwargs, Some("0400"))
             }
         }
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        rehearsed(self, cx, &self.name, "private key", &self.file()?)
     }
 }
 
@@ -217,23 +320,8 @@ impl CertificateManaged {
         managed(&self.name, None, &self.rest.kwargs, None)
     }
 
-    /// The certificates that follow.
-    fn appended(&self, cx: &Cx) -> Result<String> {
-        let sources = match self.append_certs.items_of_sequence() {
-            Some(items) => items,
-            None if self.append_certs.truthy() => vec![self.append_certs.clone()],
-            None => Vec::new(),
-        };
-        let mut all = String::new();
-        for source in sources {
-            let source = source.to_string();
-            let text = match source.contains("-----BEGIN ") {
-                true => source,
-                false => cx.host.read_text(Path::new(&source))?,
-            };
-            all.push_str(&pem_entry(&text, Some("CERTIFICATE"))?);
-        }
-        Ok(all)
+    fn wanted(&self, cx: &Cx) -> Result<Wanted> {
+        Wanted { given: self.rest.kwargs.clone() }.policed(cx)
     }
 }
 
@@ -242,13 +330,18 @@ impl State for CertificateManaged {
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let name = self.name.as_str();
-        let fresh = Wanted { given: self.rest.kwargs.clone() }.certificate(cx)?;
-        let appended = self.appended(cx)?;
-        let made = Some(format!("{fresh}{appended}"));
-        let Some(own) = cx.host.read_text_if_there(Path::new(name))? else {
+        let asked = self.wanted(cx)?;
+        let fresh = asked.certificate(cx)?;
+        let appended = appended(cx, &self.append_certs)?;
+        let made = Some(fresh.clone());
+        let Some(own) = cx.host.read_if_there(Path::new(name))? else {
             return Ok(Seen::Make { changes: one("created", name), made, new: true });
         };
-        let Ok(first) = pem_entry(&own, Some("CERTIFICATE")) else {
+        let passphrase = asked.text("pkcs12_passphrase");
+        let opened = opened_certificates(cx, &own, passphrase.as_deref());
+        let Some((form, first, own)) = opened.and_then(|(form, own)| {
+            pem_entry(&own, Some("CERTIFICATE")).ok().map(|first| (form, first, own))
+        }) else {
             return Ok(Seen::Make { changes: one("replaced", name), made, new: false });
         };
         let wanted = Shown::of(cx, "x509", fresh.as_bytes())?;
@@ -257,11 +350,22 @@ impl State for CertificateManaged {
             changes.insert("expiration", true);
         }
         let rest = own.split_once("-----END CERTIFICATE-----").map_or("", |(_, rest)| rest);
-        let plain =
-            |text: &str| text.chars().filter(|one| !one.is_whitespace()).collect::<String>();
-        if plain(rest) != plain(&appended) {
+        if bodies(rest) != bodies(&appended) {
             changes.insert("additional_certs", true);
         }
+        let encoding = asked.text("encoding").unwrap_or_else(|| "pem".into());
+        if form != encoding {
+            changes.insert("encoding", encoding);
+        }
+        if let Some(serial) = asked.text("serial_number")
+            && !serial_is(cx, &first, &serial)?
+        {
+            changes.insert("serial_number", serial);
+        }
+        let made = match only_form(&changes, &["encoding", "additional_certs"]) {
+            true => Some(first.clone()),
+            false => made,
+        };
         if changes.is_empty() {
             return Ok(Seen::Right(Box::new(self.file()?.observe(cx)?)));
         }
@@ -274,13 +378,27 @@ impl State for CertificateManaged {
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         match seen {
-            Seen::Right(found) => self.file()?.apply(cx, *found),
+            Seen::Right(_) => kept(cx, &self.name, "certificate", &self.file()?),
             Seen::Make { made, .. } => {
-                let made = made.unwrap_or_default();
-                written(cx, &self.name, &made, &self.rest.kwargs, None)
+                let asked = self.wanted(cx)?;
+                let pem = made.unwrap_or_default();
+                let content = asked.in_form(cx, &pem, &appended(cx, &self.append_certs)?)?;
+                asked.keep_copy(cx, &pem)?;
+                written(cx, &self.name, &content, &self.rest.kwargs, None)
             }
         }
     }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        rehearsed(self, cx, &self.name, "certificate", &self.file()?)
+    }
+}
+
+/// The pieces of PEM in a text, without what stands around them.
+fn bodies(text: &str) -> Vec<String> {
+    let pieces = text.split("-----BEGIN CERTIFICATE-----").skip(1);
+    let bodies = pieces.filter_map(|piece| piece.split("-----END").next());
+    bodies.map(|body| body.chars().filter(|one| !one.is_whitespace()).collect()).collect()
 }
 
 /// Make sure that a file holds a certificate request that is as asked.
@@ -288,8 +406,11 @@ impl State for CertificateManaged {
 pub struct CsrManaged {
     /// The file.
     name: String,
-    /// The file of the key it is for.
+    /// The key it is for: a file or a PEM text.
     private_key: String,
+    /// `pem` or `der`.
+    #[default("pem".into())]
+    encoding: String,
     /// Subject (`CN`, `O` …), extensions (`subjectAltName` …), `digest`,
     /// `private_key_passphrase`, and arguments of `file.managed`.
     rest: Rest,
@@ -314,9 +435,15 @@ impl State for CsrManaged {
             return Ok(Seen::Make { changes: one("created", name), made, new: true });
         };
         let wanted = Shown::of(cx, "req", fresh.as_bytes())?;
-        let changes = match Shown::of(cx, "req", &own) {
-            Ok(own) => own.differences(&wanted),
-            Err(_) => one("replaced", name),
+        let changes = match opened_request(cx, &own) {
+            Some((form, own)) => {
+                let changes = Shown::of(cx, "req", own.as_bytes())?.differences(&wanted);
+                if form != self.encoding {
+                    changes.insert("encoding", self.encoding.as_str());
+                }
+                changes
+            }
+            None => one("replaced", name),
         };
         if changes.is_empty() {
             return Ok(Seen::Right(Box::new(self.file()?.observe(cx)?)));
@@ -330,12 +457,17 @@ impl State for CsrManaged {
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         match seen {
-            Seen::Right(found) => self.file()?.apply(cx, *found),
+            Seen::Right(_) => kept(cx, &self.name, "certificate signing request", &self.file()?),
             Seen::Make { made, .. } => {
                 let made = made.unwrap_or_default();
-                written(cx, &self.name, &made, &self.rest.kwargs, None)
+                let content = request_in_form(cx, &made, Some(&self.encoding))?;
+                written(cx, &self.name, &content, &self.rest.kwargs, None)
             }
         }
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        rehearsed(self, cx, &self.name, "certificate signing request", &self.file()?)
     }
 }
 
@@ -353,7 +485,7 @@ pub struct PemManaged {
 impl PemManaged {
     fn file(&self) -> Result<Managed> {
         let text = pem_entry(&self.text, None)?;
-        managed(&self.name, Some(&text), &self.rest.kwargs, None)
+        managed(&self.name, Some(text.as_bytes()), &self.rest.kwargs, None)
     }
 }
 
