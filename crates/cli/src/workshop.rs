@@ -16,6 +16,7 @@ use halite_master::{
     Master, Settings,
     eauth::{Authenticator, Systems},
     engines::{Engines, EventReturner},
+    job_cache::{JobCache, Record, Trouble},
     reactor::{RenderError, Rendering},
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
@@ -212,6 +213,10 @@ impl MasterWorks {
     }
 
     fn cx(&self, master: &Arc<Master>, jid: &str, fun: &str, user: &str) -> Cx {
+        // `salt-run saltutil.sync_modules` is another process, and people copy files there.
+        if let Some(python) = self.workshop.python() {
+            python.bridge().look_again();
+        }
         let link = InMaster {
             alone: self.workshop.alone(),
             master: Arc::clone(master),
@@ -342,6 +347,34 @@ impl EventReturner for MasterWorks {
             }
         }
         if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+    }
+}
+
+impl JobCache for MasterWorks {
+    fn save(
+        &self,
+        master: &Arc<Master>,
+        returner: &str,
+        records: &[Record],
+    ) -> std::result::Result<(), Trouble> {
+        use halite_returners::cache;
+        let cx = self.cx(master, "", "save_load", "root");
+        let own = |record: &Record| match record.clone() {
+            Record::Load { jid, load } => cache::Record::Load { jid, load },
+            Record::Return(ret) => cache::Record::Return(ret),
+        };
+        let records: Vec<_> = records.iter().map(own).collect();
+        match cache::save(&cx, returner, &records) {
+            Ok(refused) if refused.is_empty() => Ok(()),
+            Ok(refused) => Err(Trouble::Rejected(refused)),
+            Err(cache::Refused::Unreachable(why)) => Err(Trouble::Unreachable(why)),
+            Err(cache::Refused::Rejected(why)) => Err(Trouble::Rejected(vec![(0, why)])),
+        }
+    }
+
+    fn clean(&self, master: &Arc<Master>, returner: &str) -> std::result::Result<(), String> {
+        let cx = self.cx(master, "", "clean_old_jobs", "root");
+        halite_returners::cache::clean(&cx, returner).map_err(|error| error.to_string())
     }
 }
 

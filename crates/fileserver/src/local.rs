@@ -291,7 +291,7 @@ impl Files for Local {
     }
 
     fn forget(&self, cached: &Path) -> Result<()> {
-        if cached.starts_with(&self.cachedir(&Fetch::default())) && self.host.is_file(cached)? {
+        if cached.starts_with(self.cachedir(&Fetch::default())) && self.host.is_file(cached)? {
             self.host.remove_file(cached)?;
         }
         Ok(())

@@ -124,7 +124,7 @@ fn failed_states(master: &Master, jid: &Jid, id: &MinionId, load: &Dict) {
 fn own_job(load: &Dict, jid: &Jid) -> Dict {
     entries! {
         "cmd" => "_return", "jid" => jid, "fun" => load.get("fun"),
-        "arg" => load.get("fun_args"), "tgt" => load.get("id"), "tgt_type" => "list",
+        "arg" => load.get("fun_args"), "tgt" => load.get("id"), "tgt_type" => "glob",
         "id" => load.get("id"), "user" => load.get("user"), "schedule" => load.get("schedule"),
         "minions" => Value::list([load.get("id").unwrap_or_default()]),
     }

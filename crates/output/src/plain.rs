@@ -17,10 +17,8 @@ pub(crate) fn words(ret: &Value) -> Cow<'_, Value> {
     match ret {
         // Minion → return.
         Value::Dict(minions) if minions.read().values().any(has_pointers) => {
-            let plain: Dict = minions
-                .into_iter()
-                .map(|(minion, ret)| (minion, without_pointers(&ret)))
-                .collect();
+            let plain: Dict =
+                minions.into_iter().map(|(minion, ret)| (minion, without_pointers(&ret))).collect();
             Cow::Owned(plain.into())
         }
         other if has_pointers(other) => Cow::Owned(without_pointers(other)),
@@ -31,9 +29,10 @@ pub(crate) fn words(ret: &Value) -> Cow<'_, Value> {
 fn has_pointers(ret: &Value) -> bool {
     match ret {
         Value::List(list) => list.read().iter().any(is_pointed),
-        Value::Dict(states) => {
-            states.read().values().any(|state| state.get("comment").is_some_and(|it| is_pointed(&it)))
-        }
+        Value::Dict(states) => states
+            .read()
+            .values()
+            .any(|state| state.get("comment").is_some_and(|it| is_pointed(&it))),
         _ => false,
     }
 }
@@ -102,7 +101,8 @@ mod tests {
         let pointed = "No list\n  --> a.sls:4:7\n   = help: did you mean `b`?";
         let errors = dict! { "m" => list![pointed, "plain"] };
         assert_eq!(*words(&errors), dict! { "m" => list!["No list", "plain"] });
-        let state = dict! { "m" => dict! { "t" => dict! { "comment" => pointed, "changes" => pointed } } };
+        let state =
+            dict! { "m" => dict! { "t" => dict! { "comment" => pointed, "changes" => pointed } } };
         let expected = dict! { "m" => dict! { "t" => dict! { "comment" => "No list", "changes" => pointed } } };
         assert_eq!(*words(&state), expected);
         let local = list!["Bad\n  --> a.sls:4"];

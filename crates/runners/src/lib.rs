@@ -8,6 +8,7 @@ use halite_spec::{Function, Module};
 
 // gen:begin
 pub mod auth;
+pub mod batch;
 pub mod cache;
 pub mod config;
 pub mod doc;
@@ -41,6 +42,7 @@ mod work;
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &auth::MODULE,
+    &batch::MODULE,
     &cache::MODULE,
     &config::MODULE,
     &doc::MODULE,

@@ -151,7 +151,8 @@ pub trait Runtime: Send + Sync {
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value>;
 
     /// Calls a function of a user's own beacon or returner (`app_latency.beacon` of the kind
-    /// `beacons`); `None` if there is none of that name.
+    /// `beacons`), or of a returner of ours (`mysql.get_jid` of the kind `returners`); `None` if
+    /// there is none of that name.
     fn call_extension(
         &self,
         cx: &Cx,

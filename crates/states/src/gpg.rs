@@ -233,7 +233,8 @@ impl Present {
         let mut extended = Vec::new();
         for subkey in &new {
             let name = text(subkey, "keyid");
-            let ended = old.iter().find(|key| text(key, "keyid") == name).map(|key| text(key, "expires"));
+            let ended =
+                old.iter().find(|key| text(key, "keyid") == name).map(|key| text(key, "expires"));
             if !known.contains(&name) {
                 added.push(name);
             } else if ended.is_some_and(|ended| ended != text(subkey, "expires"))
@@ -327,16 +328,16 @@ impl State for Present {
                     own.insert("added", true);
                 }
                 Need::Renew => {
-                    lines.push(format!(
-                        "Would have attempted to update {id} because it is expired"
-                    ));
+                    lines
+                        .push(format!("Would have attempted to update {id} because it is expired"));
                     own.insert("refresh", true);
                 }
                 Need::RenewSubkeys(ended) => {
                     lines.push(format!(
                         "Would have attempted to update {id} because it has expired subkeys:"
                     ));
-                    let ended = ended.iter().map(|(id, day)| format!("  - {id} (expired on {day})"));
+                    let ended =
+                        ended.iter().map(|(id, day)| format!("  - {id} (expired on {day})"));
                     lines.extend(ended);
                     own.insert("refresh", true);
                 }
@@ -387,8 +388,7 @@ impl State for Present {
                         .map(|key| text(&key, "fingerprint"));
                     let ring = self.keyring.clone();
                     let level_given = Some(level.clone());
-                    let ret =
-                        gpg::trust_key(cx, None, fingerprint, level_given, user, home, ring)?;
+                    let ret = gpg::trust_key(cx, None, fingerprint, level_given, user, home, ring)?;
                     if ret.get("res") == Some(Value::Bool(true)) {
                         lines.push(format!("Set trust level for {id} to {level}"));
                         match changes.get(id.as_str()) {
@@ -467,9 +467,10 @@ impl State for Absent {
     fn observe(&self, cx: &Cx) -> Result<Gone> {
         let file = self.file(cx)?;
         // GnuPG makes the file it is told to look into.
-        let looks = self.keyring.as_ref().is_none_or(|path| {
-            cx.host.is_there(Path::new(path)).unwrap_or(true)
-        });
+        let looks = self
+            .keyring
+            .as_ref()
+            .is_none_or(|path| cx.host.is_there(Path::new(path)).unwrap_or(true));
         let keys = if looks { self.ring().keys(cx, false)? } else { Vec::new() };
         let ids = self.keys.as_ref().map_or_else(|| vec![self.name.clone()], |keys| keys.0.clone());
         let (there, missing) = ids.into_iter().partition(|id| find(&keys, id).is_some());
@@ -540,7 +541,8 @@ mod tests {
 
     #[test]
     fn keys_are_found_by_ids_of_every_length() {
-        let key = entries! { "keyid" => "50A683663A37CA7A", "fingerprint" => "9FEB50A683663A37CA7A" };
+        let key =
+            entries! { "keyid" => "50A683663A37CA7A", "fingerprint" => "9FEB50A683663A37CA7A" };
         let keys = [key];
         for id in ["3A37CA7A", "50a683663a37ca7a", "9FEB50A683663A37CA7A", "0x3A37CA7A"] {
             assert!(find(&keys, id).is_some(), "{id}");

@@ -54,6 +54,68 @@ fn a_batch_is_one_job() {
     assert_eq!(ran.out.matches("True").count(), 3, "{ran:?}");
 }
 
+/// Starts a batch the master drives; returns its id.
+fn start_batch(fleet: &Fleet, args: &[&str]) -> String {
+    let ran = fleet.salt(&[&["*", "--async"], args].concat()).code(0);
+    let jid = ran.out.trim().strip_prefix("Executed batch command with job ID: ");
+    jid.unwrap_or_else(|| panic!("{ran:?}")).to_owned()
+}
+
+fn batch_status(fleet: &Fleet, jid: &str) -> Value {
+    let ran = fleet.run(&["batch.status", jid, "--out=json"]).code(0);
+    json_of(&ran.out)
+}
+
+#[test]
+fn a_batch_in_the_master_survives_it() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    let ids = ["a", "b", "c", "d"];
+    for id in ids {
+        fleet.start_minion(id, "master_alive_interval: 1\nrecon_max: 500");
+    }
+    ids.iter().for_each(|id| fleet.wait_for(id));
+    let events = fleet.follow();
+    let jid = start_batch(&fleet, &["-b", "1", "test.echo", "hi"]);
+    let tag = |what: &str| format!("salt/batch/{jid}/{what}");
+    until("it is told to be complete", || events.text().contains(&tag("complete")));
+    let tags = events.tags(&format!("salt/batch/{jid}/"));
+    assert_eq!(tags.iter().filter(|own| **own == tag("new")).count(), 1, "{tags:?}");
+    assert_eq!(tags.iter().filter(|own| **own == tag("progress")).count(), 4, "{tags:?}");
+    assert_eq!(tags.len(), 6, "{tags:?}");
+    let status = batch_status(&fleet, &jid);
+    let counts = (&status["completed"], &status["total"], &status["driver"], &status["halted"]);
+    assert_eq!(counts, (&json!(4), &json!(4), &json!("master"), &json!(false)), "{status}");
+    assert_eq!(fleet.run(&["batch.list_active", "--out=json"]).code(0).out.trim(), "[]");
+
+    // Nobody is left out and nobody gets it twice when the master dies in the middle.
+    let file = fleet.machine.path("done");
+    let line = format!("echo done >> {}; sleep 0.7", file.display());
+    let jid = start_batch(&fleet, &["-b", "1", "cmd.run", &line]);
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    until("the second one has it", || lines() >= 2);
+    assert!(fleet.run(&["batch.list_active", "--out=json"]).code(0).out.contains(&jid));
+    fleet.kill_master();
+    fleet.start_master();
+    until("it goes on to its end", || batch_status(&fleet, &jid)["completed"] == json!(4));
+    assert_eq!(lines(), 4);
+    let found = json_of(&fleet.run(&["jobs.lookup_jid", &jid, "--out=json"]).code(0).out);
+    assert_eq!(found.as_object().map(serde_json::Map::len), Some(4), "{found}");
+
+    // It can be stopped; who has the job is named.
+    let jid = start_batch(&fleet, &["-b", "1", "test.sleep", "60"]);
+    until("somebody has it", || batch_status(&fleet, &jid)["active"] == json!(1));
+    fleet.run(&["batch.stop", &jid, "kill=True", "--out=json"]).code(0).says("true");
+    let status = batch_status(&fleet, &jid);
+    let counts = (&status["halted"], &status["halted_reason"], &status["pending"]);
+    assert_eq!(counts, (&json!(true), &json!("stop"), &json!(3)), "{status}");
+    fleet.run(&["batch.stop", &jid, "--out=json"]).code(0).says("false");
+    assert_eq!(batch_status(&fleet, "20200101000000000000"), Value::Null);
+
+    let failing = start_batch(&fleet, &["-b", "1", "--failhard", "cmd.run", "exit 3"]);
+    until("it halts", || batch_status(&fleet, &failing)["halted_reason"] == json!("failhard"));
+    assert_eq!(batch_status(&fleet, &failing)["completed"], json!(1));
+}
+
 #[test]
 fn what_salt_run_did_is_remembered() {
     let fleet = Fleet::new("");

@@ -296,7 +296,7 @@ fn documentation(cx: &Context) -> u8 {
     if let Some(python) = python {
         python.remember(&own);
         if let Some(users) = python.names("runners") {
-            docs.retain(|(name, _)| !users.modules.contains(name.split('.').next().unwrap_or("")));
+            docs.retain(|(name, _)| !users.hides(name));
             let names: Vec<String> =
                 users.functions.iter().filter(|name| is_wanted(name)).cloned().collect();
             for (name, about) in &python.describe("runners", &names) {

@@ -51,6 +51,9 @@ pub const EX_NOPERM: u8 = 77;
 /// The master's fingerprint is not the configured one.
 pub const EX_FINGER: u8 = 42;
 const EX_GENERIC: u8 = 1;
+/// How long starting takes, at most times; how often a daemon looks for memory to give back.
+const STARTED: Duration = Duration::from_secs(4);
+const AT_REST: Duration = Duration::from_secs(600);
 
 /// What the daemon is started with.
 pub struct Start {
@@ -163,12 +166,23 @@ async fn daemon(
         tokio::spawn(masters::keep(Arc::clone(&node)));
     }
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
+    tokio::spawn(rest());
     tokio::select! {
         name = signals.next() => tracing::warn!("Minion received a {name}. Exiting."),
         () = node.exiting.notified() => {}
         () = stop => {}
     }
     Ok(end(&node, &mut signals).await)
+}
+
+/// Gives back what starting needed, and now and then what jobs did.
+async fn rest() {
+    let mut pause = STARTED;
+    loop {
+        tokio::time::sleep(pause).await;
+        halite_host::give_back();
+        pause = AT_REST;
+    }
 }
 
 /// `master_type: func`: the option `master` names an execution function that tells the master, or
@@ -298,8 +312,10 @@ impl Signals {
             tokio::select! {
                 _ = self.term.recv() => return "SIGTERM",
                 _ = self.int.recv() => return "SIGINT",
-                // Genuine Salt dumps its stack; there is nothing to dump, but nothing to die of.
-                _ = self.usr1.recv() => tracing::info!("received SIGUSR1"),
+                _ = self.usr1.recv() => match halite_host::write_snapshot("SIGUSR1: salt-minion") {
+                    Ok(path) => tracing::warn!("SIGUSR1: see {}", path.display()),
+                    Err(error) => tracing::warn!("SIGUSR1: {error}"),
+                },
             }
         }
     }

@@ -16,7 +16,9 @@ use super::{
     diff,
     hashes::{Sum, sum_for},
     paths::parent,
-    source::{REMOTE_PROTOCOLS, Trust, VALID_PROTOCOLS, local_path, parse_salt, redacted, scheme_of},
+    source::{
+        REMOTE_PROTOCOLS, Trust, VALID_PROTOCOLS, local_path, parse_salt, redacted, scheme_of,
+    },
     text::{decode, is_binary, lines_at_newline},
 };
 use crate::{cp, hashutil::Kind};

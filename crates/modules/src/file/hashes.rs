@@ -156,9 +156,10 @@ pub fn sum_for(
     let list = if is_abs(source_hash) {
         Some(Path::new(source_hash).to_owned())
     } else if VALID_PROTOCOLS.contains(&scheme.as_str()) {
-        let cached = cx.files.cache_with(source_hash, saltenv, &trust.fetch())?.ok_or_else(|| {
-            Error::failed(format!("Source hash file {} not found", redacted(source_hash)))
-        })?;
+        let cached =
+            cx.files.cache_with(source_hash, saltenv, &trust.fetch())?.ok_or_else(|| {
+                Error::failed(format!("Source hash file {} not found", redacted(source_hash)))
+            })?;
         Some(cached)
     } else if scheme.is_empty() {
         None

@@ -128,9 +128,10 @@ pub(super) fn keys_in(text: &str, now: i64) -> Vec<Dict> {
             }
             "fpr" => {
                 if let Some(key) = keys.last_mut() {
-                    let owner = key.subkeys.last_mut().map_or(&mut key.fingerprint, |sub| {
-                        &mut sub.fingerprint
-                    });
+                    let owner = key
+                        .subkeys
+                        .last_mut()
+                        .map_or(&mut key.fingerprint, |sub| &mut sub.fingerprint);
                     owner.get_or_insert_with(|| field(9).to_owned());
                 }
             }

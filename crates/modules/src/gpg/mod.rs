@@ -620,8 +620,7 @@ pub fn read_key(
     }
     let content = given(cx, text.as_ref(), path.as_ref())?;
     let ring = Ring::new(user, gnupghome, None);
-    let words =
-        ["--with-colons", "--fixed-list-mode", "--import-options", "show-only", "--import"];
+    let words = ["--with-colons", "--fixed-list-mode", "--import-options", "show-only", "--import"];
     let output = ring.ask(cx, &words, Some(&content))?;
     let now = cx.host.now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let keys = keys_in(&output.stdout_text(), now.as_secs().cast_signed());
@@ -635,7 +634,11 @@ pub fn read_key(
             }
         }
     }
-    Ok(keys.into_iter().filter(|key| wanted.is_none() || wanted.fits(key)).map(Value::from).collect())
+    Ok(keys
+        .into_iter()
+        .filter(|key| wanted.is_none() || wanted.fits(key))
+        .map(Value::from)
+        .collect())
 }
 
 /// Say how far a key is trusted.
@@ -833,7 +836,11 @@ fn worked(cx: &Cx, made: Output, to: Option<String>, bare: bool, did: &str) -> R
         });
     }
     let data = Value::bytes(made.stdout);
-    Ok(if bare { data } else { dict! { "res" => true, "comment" => data } })
+    Ok(if bare {
+        data
+    } else {
+        dict! { "res" => true, "comment" => data }
+    })
 }
 
 /// Encrypt a text or a file.

@@ -254,9 +254,11 @@ fn allows_no_value(options: &Dict) -> bool {
 /// What every section has unless it says otherwise: the option `defaults`.
 fn defaults_of(options: &Dict) -> Dict {
     match options.get("defaults") {
-        Some(Value::Dict(given)) => {
-            given.entries().into_iter().map(|(key, value)| (key.to_str().to_lowercase(), value)).collect()
-        }
+        Some(Value::Dict(given)) => given
+            .entries()
+            .into_iter()
+            .map(|(key, value)| (key.to_str().to_lowercase(), value))
+            .collect(),
         _ => Dict::new(),
     }
 }
@@ -468,7 +470,9 @@ mod tests {
     #[test]
     fn ini_values_refer_to_each_other() {
         let read = |text: &str, options: &Dict| {
-            Serializer::ConfigParser.read(text.as_bytes(), options).map_err(|error| error.to_string())
+            Serializer::ConfigParser
+                .read(text.as_bytes(), options)
+                .map_err(|error| error.to_string())
         };
         let given = entries! { "defaults" => dict! { "Z" => "5" } };
         let text = "[s]\nb = %(z)s%%\n";
