@@ -115,7 +115,9 @@ impl Signature {
         };
         let signatures: Vec<String> = match &signature {
             Value::Str(path) => vec![path.to_string()],
-            other => other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect(),
+            other => {
+                other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+            }
         };
         let call = Call::default()
             .with("filename", file.display().to_string())
