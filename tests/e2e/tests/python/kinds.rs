@@ -266,7 +266,7 @@ fn what_a_master_and_its_minions_call() {
         site.write(&format!("srv/pillar/{name}.sls"), format!("{name}: yes\n"));
     }
     site.salt(&["*", "saltutil.refresh_pillar", "wait=True"]).code(0);
-    let shown = site.ask(&["*", "pillar.keys", ""]);
+    let shown = site.ask(&["*", "pillar.ls"]);
     assert_eq!(shown["m1"], json!(["dark", "all"]), "{shown:?}");
     assert_eq!(shown["m2"], json!(["all"]), "{shown:?}");
     // A matcher of the user's decides about publications, too: m2 does not feel meant.
