@@ -89,6 +89,9 @@ fn events(root: &Path, folder: &Path, python: &Path) -> Result<()> {
         let mut command = Command::new(python);
         command.arg(root.join("bench/events/events.py")).args(["--name", make]);
         command.arg("--bin").arg(programs).arg("--scratch").arg(folder.join("events"));
+        if let Some(more) = std::env::var_os("EVENTS_ARGS") {
+            command.args(more.to_string_lossy().split_whitespace());
+        }
         let text = shell::output(&mut command)?;
         let result: Value = serde_json::from_str(&text).context(text)?;
         println!("{make}: {result}");
