@@ -322,6 +322,10 @@ pub fn single(
         cx.job.set_retcode(COMPILE_ERROR);
         return Ok("Invalid function passed".into());
     };
+    if !is_state(cx, &fun) {
+        cx.job.set_retcode(COMPILE_ERROR);
+        return Ok(Value::list([format!("Specified state '{fun}' was not found")]));
+    }
     let low = rest.kwargs.shallow_copy();
     for own in ["pillar", "pillarenv", "concurrent", "localconfig"] {
         low.remove(own);
@@ -332,6 +336,13 @@ pub fn single(
     low.insert("name", name);
     let what = What::Low(Value::list([Value::Dict(low)]));
     run(cx, queue, &request(what, test, &rest.kwargs)?)
+}
+
+/// Tells whether anybody has a state of that name: the binary, the user, or an installed package.
+fn is_state(cx: &Cx, name: &str) -> bool {
+    cx.runtime.state(name).is_some()
+        || cx.runtime.state_names().iter().any(|known| known == name)
+        || !cx.runtime.described("states", &[name.to_owned()]).is_empty()
 }
 
 /// Apply high data given as a dict.

@@ -1,20 +1,34 @@
-//! `x509`: private keys, requests and certificates kept in files.
+//! `x509`: private keys, requests, certificates and revocation lists kept in files.
 //!
 //! What has to be made is decided here; the file is `file.managed`'s business, which gets all
-//! arguments this module does not know (`user`, `mode`, `makedirs`, `backup` …). A certificate is
-//! compared with a fresh one made from the same arguments, so every extension counts.
+//! arguments this module does not know (`user`, `mode`, `makedirs`, `backup` …). What is there is
+//! compared with what the arguments would make, before it is signed, so every extension counts.
+//! A file that is not there is not made for a test: its key may be another state's, still to come.
 
 use std::path::Path;
 
-use halite_modules::x509::{Key, Shown, Wanted, ends_within, pem_entry};
-use halite_spec::{Applied, Args, Binder, Call, Cx, Error, Plan, Rest, Result, State, states};
-use halite_value::{Dict, Value};
+use halite_modules::x509::{
+    self, CERTIFICATE_ENCODINGS, KEY_ENCODINGS, PLAIN_ENCODINGS, Packing, appended,
+    certificate::{Built, Certificate},
+    extension_changes,
+    keys::{Private, default_size, public_of},
+    remote,
+    request::{self, Request},
+    revocation::{self, List, Revoked, Wanted},
+    source::{self, Encoding},
+    stamp,
+};
+use halite_spec::{
+    Applied, Args, Binder, Call, Cx, Error, Plan, Rest, Result, State, host::Write, states,
+};
+use halite_value::{Dict, Value, dict, entries};
 
 use crate::file::Managed;
 
 states! {
-    /// Keep private keys, requests and certificates in files.
+    /// Keep private keys, requests, certificates and revocation lists in files.
     "x509": "certificate_managed" => CertificateManaged,
+    "crl_managed" => CrlManaged,
     "csr_managed" => CsrManaged,
     "pem_managed" => PemManaged,
     "private_key_managed" => PrivateKeyManaged,
@@ -52,28 +66,58 @@ fn managed(name: &str, content: Option<&str>, given: &Dict, mode: Option<&str>) 
     Managed::bind(&mut binder)
 }
 
-/// Writes what was made.
-fn written(
-    cx: &Cx,
-    name: &str,
-    content: &str,
-    given: &Dict,
-    mode: Option<&str>,
-) -> Result<Applied> {
-    let outcome = halite_spec::run(&managed(name, Some(content), given, mode)?, cx, false)?;
-    if outcome.result == Some(false) {
-        return Err(Error::failed(format!(
-            "Could not create file, see file.managed output: {}",
-            outcome.comment
-        )));
+/// A file that holds something made, and the arguments for it.
+struct Target<'a> {
+    name: &'a str,
+    given: &'a Dict,
+    mode: Option<&'a str>,
+}
+
+impl Target<'_> {
+    /// Looks after everything but the content.
+    fn kept(&self) -> Result<Managed> {
+        managed(self.name, None, self.given, self.mode)
     }
-    Ok(Applied::as_planned())
+
+    /// Writes what was made; the return tells of the file as a part of the state, as Salt's does.
+    fn write(&self, cx: &Cx, made: &[u8], encoding: Encoding) -> Result<Applied> {
+        let text = encoding.is_text().then(|| String::from_utf8_lossy(made).into_owned());
+        let file = managed(self.name, text.as_deref(), self.given, self.mode)?;
+        let outcome = halite_spec::run(&file, cx, false)?;
+        if outcome.result == Some(false) {
+            return Err(Error::failed(format!(
+                "Could not create file, see file.managed output: {}",
+                outcome.comment
+            )));
+        }
+        if text.is_none() {
+            cx.host.write(Path::new(self.name), made, &Write::default())?;
+        }
+        let low = dict! {
+            "name" => self.name, "state" => "file", "fun" => "managed",
+            "__id__" => cx.low.get("__id__").unwrap_or_else(|| self.name.into()),
+        };
+        let part = dict! {
+            "low" => low, "changes" => outcome.changes, "result" => outcome.result,
+            "comment" => outcome.comment,
+        };
+        let extra = entries! { "sub_state_run" => Value::list([part]) };
+        Ok(Applied { extra, ..Applied::as_planned() })
+    }
 }
 
 /// What was found: nothing to make (and what the file itself lacks), or what to make and why.
 pub enum Seen {
     Right(Box<<Managed as State>::Seen>),
-    Make { changes: Dict, made: Option<String>, new: bool },
+    Make { changes: Dict, new: bool },
+}
+
+/// Decides by what differs.
+fn seen(cx: &Cx, changes: Dict, new: bool, target: &Target) -> Result<Seen> {
+    if changes.is_empty() {
+        return Ok(Seen::Right(Box::new(target.kept()?.observe(cx)?)));
+    }
+    Ok(Seen::Make { changes, new })
 }
 
 /// The rest of a state, the same for all that is made.
@@ -87,7 +131,7 @@ fn plan_of(what: &str, seen: &Seen, file: &Managed) -> Result<Plan> {
             }
             Ok(plan)
         }
-        Seen::Make { changes, new, .. } => {
+        Seen::Make { changes, new } => {
             let verb = if *new { "created" } else { "recreated" };
             Ok(Plan::changes(changes.clone())
                 .pending(format!("The {what} would have been {verb}"))
@@ -96,10 +140,12 @@ fn plan_of(what: &str, seen: &Seen, file: &Managed) -> Result<Plan> {
     }
 }
 
-fn one(key: &str, value: impl Into<Value>) -> Dict {
-    let changes = Dict::new();
-    changes.insert(key, value);
-    changes
+/// What is in a file that may not be there.
+fn content(cx: &Cx, name: &str) -> Result<Option<Vec<u8>>> {
+    if !Path::new(name).is_absolute() || cx.host.is_dir(Path::new(name))? {
+        return Err(Error::failed("Problem while testing file.managed changes, see its output"));
+    }
+    Ok(cx.host.read_if_there(Path::new(name))?)
 }
 
 /// Make sure that a file holds a private key.
@@ -111,15 +157,19 @@ pub struct PrivateKeyManaged {
     #[default("rsa".into())]
     algo: String,
     /// Its size in bits; 2048 for RSA and 256 for EC unless said.
-    keysize: Option<i64>,
+    #[default(Value::Null)]
+    keysize: Value,
     /// Its passphrase.
     passphrase: Option<String>,
-    /// `pem`.
+    /// `pem`, `der` or `pkcs12`.
     #[default("pem".into())]
     encoding: String,
     /// Make a new key each time.
     #[default(false)]
     new: bool,
+    /// Encrypt a PKCS 12 so that old programs can read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
     /// Write over a file that holds no key, or one whose passphrase differs.
     #[default(false)]
     overwrite: bool,
@@ -128,14 +178,42 @@ pub struct PrivateKeyManaged {
 }
 
 impl PrivateKeyManaged {
-    fn wanted(&self) -> Key {
-        let bits = self.rest.kwargs.get("bits").and_then(|bits| bits.to_int());
-        let size = self.keysize.or(bits).or_else(|| Key::default_size(&self.algo));
-        Key { algo: self.algo.clone(), size }
+    fn size(&self) -> Value {
+        let size = self.rest.kwargs.get("bits").unwrap_or_else(|| self.keysize.clone());
+        if size.is_null() { default_size(&self.algo).into() } else { size }
     }
 
-    fn file(&self) -> Result<Managed> {
-        managed(&self.name, None, &self.rest.kwargs, Some("0400"))
+    fn target(&self) -> Target<'_> {
+        Target { name: &self.name, given: &self.rest.kwargs, mode: Some("0400") }
+    }
+
+    /// Why a key cannot be opened, and what is done about it.
+    fn unopened(&self, error: &Error, changes: &Dict) -> Result<()> {
+        let (passphrase, text) = match error.class() {
+            "MissingPassword" => (
+                true,
+                "The existing file is encrypted. Pass overwrite: true to force regeneration \
+                 without passphrase",
+            ),
+            "InvalidPassword" => (
+                true,
+                "The provided passphrase cannot decrypt the private key. Pass overwrite: true to \
+                 force regeneration",
+            ),
+            _ => (
+                false,
+                "The existing file does not seem to be a private key formatted as DER, PEM or \
+                 embedded in PKCS12. Pass overwrite: true to force regeneration",
+            ),
+        };
+        if !self.overwrite {
+            return Err(Error::failed(text));
+        }
+        if passphrase {
+            changes.insert("passphrase", true);
+        }
+        changes.insert("created", self.name.as_str());
+        Ok(())
     }
 }
 
@@ -143,57 +221,57 @@ impl State for PrivateKeyManaged {
     type Seen = Seen;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
-        if self.encoding != "pem" {
-            let encoding = &self.encoding;
-            return Err(Error::failed(format!(
-                "x509: the encoding '{encoding}' is not supported yet"
-            )));
-        }
         let name = self.name.as_str();
-        let Some(own) = cx.host.read_if_there(Path::new(name))? else {
-            return Ok(Seen::Make { changes: one("created", name), made: None, new: true });
+        let changes = Dict::new();
+        let Some(own) = content(cx, name)? else {
+            changes.insert("created", name);
+            return seen(cx, changes, true, &self.target());
         };
-        let wanted = self.wanted();
-        let changes = match Key::of(cx, &own, self.passphrase.as_deref()) {
-            Err(_) if self.overwrite => one("created", name),
-            Err(_) => {
-                return Err(Error::failed(
-                    "The existing file does not seem to be a private key formatted as DER, PEM or \
-                     embedded in PKCS12. Pass overwrite: true to force regeneration",
-                ));
-            }
-            Ok(_) if self.new => one("replaced", name),
-            Ok(own) => {
-                let changes = Dict::new();
-                if own.algo != wanted.algo {
-                    changes.insert("algo", wanted.algo.as_str());
-                }
-                if own.size != wanted.size
-                    && let Some(size) = wanted.size
-                {
-                    changes.insert("keysize", size);
-                }
-                changes
-            }
-        };
-        if changes.is_empty() {
-            return Ok(Seen::Right(Box::new(self.file()?.observe(cx)?)));
+        let mut opened = Private::open(cx, &own, self.passphrase.as_deref());
+        if matches!(&opened, Err(error) if error.class() == "SuperfluousPassword") {
+            changes.insert("passphrase", true);
+            opened = Private::open(cx, &own, None);
         }
-        Ok(Seen::Make { changes, made: None, new: false })
+        match opened {
+            Err(error @ Error::Raised { .. }) => self.unopened(&error, &changes)?,
+            Err(error) => return Err(error),
+            Ok(_) if self.new => {
+                changes.insert("replaced", name);
+            }
+            Ok(own) => {
+                if own.public.algo() != self.algo {
+                    changes.insert("algo", self.algo.as_str());
+                } else if own.public.size().map(Value::from).unwrap_or_default() != self.size() {
+                    changes.insert("keysize", self.size());
+                }
+                if own.encoding.name() != self.encoding {
+                    changes.insert("encoding", self.encoding.as_str());
+                }
+            }
+        }
+        seen(cx, changes, false, &self.target())
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        plan_of("private key", seen, &self.file()?)
+        plan_of("private key", seen, &self.target().kept()?)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
-        match seen {
-            Seen::Right(found) => self.file()?.apply(cx, *found),
-            Seen::Make { .. } => {
-                let key = self.wanted().make(cx, self.passphrase.as_deref())?;
-                written(cx, &self.name, &key, &self.rest.kwargs, Some("0400"))
-            }
-        }
+        let target = self.target();
+        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
+        let key = Private::make(cx, &self.algo, Some(&self.size()))?;
+        let encoding = Encoding::of(&self.encoding, &KEY_ENCODINGS)?;
+        let passphrase = self.passphrase.as_deref();
+        let made = key.encode(cx, encoding, passphrase, self.pkcs12_encryption_compat)?;
+        target.write(cx, &made, encoding)
+    }
+}
+
+/// Sees to a file whose content is right.
+fn apply_kept(cx: &Cx, target: &Target, seen: Seen) -> Result<Applied> {
+    match seen {
+        Seen::Right(found) => target.kept()?.apply(cx, *found),
+        Seen::Make { .. } => Ok(Applied::as_planned()),
     }
 }
 
@@ -204,36 +282,182 @@ pub struct CertificateManaged {
     name: String,
     /// Make a new one when the old one ends within these days; 90 unless said.
     days_remaining: Option<i64>,
-    /// Certificates that follow in the file: files or PEM texts.
+    /// The minion that signs; it is asked through the master.
+    ca_server: Option<String>,
+    /// The name of a set of arguments in `x509_signing_policies`, which win over those given.
+    signing_policy: Option<String>,
+    /// `pem`, `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`.
+    #[default("pem".into())]
+    encoding: String,
+    /// Certificates that follow in the file: files or texts.
     #[default(Value::Null)]
     append_certs: Value,
-    /// Keys (`private_key`, `signing_private_key`), `signing_cert`, `csr`, subject (`CN` …),
-    /// extensions (`basicConstraints` …), `days_valid`, `digest`, and arguments of `file.managed`.
+    /// The digest of the signature.
+    #[default("sha256".into())]
+    digest: Value,
+    /// The key that signs: a file or a text.
+    #[default(Value::Null)]
+    signing_private_key: Value,
+    /// That key's passphrase.
+    #[default(Value::Null)]
+    signing_private_key_passphrase: Value,
+    /// The certificate that signs; none for one that signs itself.
+    #[default(Value::Null)]
+    signing_cert: Value,
+    /// The key to certify.
+    #[default(Value::Null)]
+    public_key: Value,
+    /// The key to certify, as private key.
+    #[default(Value::Null)]
+    private_key: Value,
+    /// That key's passphrase.
+    #[default(Value::Null)]
+    private_key_passphrase: Value,
+    /// The request: its key and extensions count.
+    #[default(Value::Null)]
+    csr: Value,
+    /// Who it is for: a dictionary, a list or a text; or single arguments (`CN` …).
+    #[default(Value::Null)]
+    subject: Value,
+    /// Its number.
+    #[default(Value::Null)]
+    serial_number: Value,
+    /// From when it counts: `2024-01-31 12:00:00`.
+    #[default(Value::Null)]
+    not_before: Value,
+    /// Until when it counts.
+    #[default(Value::Null)]
+    not_after: Value,
+    /// How many days it counts; 365 unless said.
+    #[default(Value::Null)]
+    days_valid: Value,
+    /// The passphrase of a PKCS 12.
+    pkcs12_passphrase: Option<String>,
+    /// Encrypt a PKCS 12 so that old programs can read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
+    /// The name a PKCS 12 gives the certificate.
+    pkcs12_friendlyname: Option<String>,
+    /// Subject (`CN` …), extensions (`basicConstraints` …), and arguments of `file.managed`.
     rest: Rest,
 }
 
 impl CertificateManaged {
-    fn file(&self) -> Result<Managed> {
-        managed(&self.name, None, &self.rest.kwargs, None)
+    fn target(&self) -> Target<'_> {
+        Target { name: &self.name, given: &self.rest.kwargs, mode: None }
     }
 
-    /// The certificates that follow.
-    fn appended(&self, cx: &Cx) -> Result<String> {
-        let sources = match self.append_certs.items_of_sequence() {
-            Some(items) => items,
-            None if self.append_certs.truthy() => vec![self.append_certs.clone()],
-            None => Vec::new(),
-        };
-        let mut all = String::new();
-        for source in sources {
-            let source = source.to_string();
-            let text = match source.contains("-----BEGIN ") {
-                true => source,
-                false => cx.host.read_text(Path::new(&source))?,
-            };
-            all.push_str(&pem_entry(&text, Some("CERTIFICATE"))?);
+    /// What the certificate is made from.
+    fn given(&self) -> Dict {
+        let given = self.rest.kwargs.shallow_copy();
+        for (name, value) in [
+            ("digest", &self.digest),
+            ("signing_private_key", &self.signing_private_key),
+            ("signing_private_key_passphrase", &self.signing_private_key_passphrase),
+            ("signing_cert", &self.signing_cert),
+            ("public_key", &self.public_key),
+            ("private_key", &self.private_key),
+            ("private_key_passphrase", &self.private_key_passphrase),
+            ("csr", &self.csr),
+            ("subject", &self.subject),
+            ("serial_number", &self.serial_number),
+            ("not_before", &self.not_before),
+            ("not_after", &self.not_after),
+            ("days_valid", &self.days_valid),
+        ] {
+            if !value.is_null() {
+                given.insert(name, value);
+            }
         }
-        Ok(all)
+        given
+    }
+
+    fn built(&self, cx: &Cx) -> Result<Built> {
+        let given = self.given();
+        if given.get("signing_private_key").is_none() && self.signing_policy.is_none() {
+            return Err(Error::failed(source::NO_SOURCE));
+        }
+        remote::under_policy(cx, self.signing_policy.as_deref(), &given)?.build(cx)
+    }
+
+    fn signed(&self, cx: &Cx) -> Result<Certificate> {
+        match (&self.ca_server, &self.signing_policy) {
+            (Some(server), Some(policy)) => remote::request(cx, server, policy, &self.given()),
+            (Some(_), None) => Err(Error::failed(
+                "signing_policy must be specified to request a certificate from a remote ca_server",
+            )),
+            (None, _) => self.built(cx)?.sign(cx),
+        }
+    }
+
+    /// What differs between the certificate there and the one wanted.
+    fn differences(&self, cx: &Cx, own: &Certificate, changes: &Dict) -> Result<()> {
+        if own.ends_within(stamp::now(cx), self.days_remaining.unwrap_or(90))? {
+            changes.insert("expiration", true);
+        }
+        let (Some(server), Some(policy)) = (&self.ca_server, &self.signing_policy) else {
+            let wanted = self.built(cx)?;
+            compare(own, &wanted.certificate, &self.given(), changes);
+            return Ok(());
+        };
+        // Another minion has the key: what its policy says is compared, not what it would sign.
+        let given = self.given();
+        let key = given.get("private_key").or_else(|| given.get("public_key"));
+        if let Some(key) = key.or_else(|| given.get("csr")) {
+            let passphrase = given.get("private_key_passphrase").map(|text| text.to_str());
+            if public_of(cx, &key, passphrase.as_deref())? != own.key {
+                changes.insert("private_key", true);
+            }
+        }
+        let merged = remote::expected(cx, server, policy, &given)?.given;
+        let subject = x509::Name::given(&merged)?;
+        if subject != own.subject {
+            changes.insert("subject_name", subject.shown());
+        }
+        let signing = merged.get("signing_cert").filter(|source| !source.is_null());
+        let signing = signing.map(|source| Certificate::load(cx, &source)).transpose()?;
+        if let Some(signing) = &signing {
+            if signing.subject != own.issuer {
+                changes.insert("issuer_name", signing.subject.shown());
+            }
+            let about = x509::extensions::About {
+                key: &own.key.der,
+                signing_key: &signing.key.der,
+                signing: Some(signing),
+            };
+            let allowed = x509::extensions::CERTIFICATE;
+            let wanted = x509::extensions::given(&merged, &allowed, &about)?;
+            if let Some(differ) = extension_changes(&own.extensions, &wanted) {
+                changes.insert("extensions", differ);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells what has to change for one certificate to become the other.
+fn compare(own: &Certificate, wanted: &Certificate, given: &Dict, changes: &Dict) {
+    if own.key != wanted.key {
+        changes.insert("private_key", true);
+    }
+    if own.digest() != wanted.digest()
+        && let Some(digest) = wanted.digest()
+    {
+        changes.insert("digest", digest);
+    }
+    if let Some(serial) = given.get("serial_number").filter(|serial| !serial.is_null())
+        && own.serial != wanted.serial
+    {
+        changes.insert("serial_number", serial);
+    }
+    if own.subject != wanted.subject {
+        changes.insert("subject_name", wanted.subject.shown());
+    }
+    if own.issuer != wanted.issuer {
+        changes.insert("issuer_name", wanted.issuer.shown());
+    }
+    if let Some(differ) = extension_changes(&own.extensions, &wanted.extensions) {
+        changes.insert("extensions", differ);
     }
 }
 
@@ -242,44 +466,247 @@ impl State for CertificateManaged {
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let name = self.name.as_str();
-        let fresh = Wanted { given: self.rest.kwargs.clone() }.certificate(cx)?;
-        let appended = self.appended(cx)?;
-        let made = Some(format!("{fresh}{appended}"));
-        let Some(own) = cx.host.read_text_if_there(Path::new(name))? else {
-            return Ok(Seen::Make { changes: one("created", name), made, new: true });
+        let changes = Dict::new();
+        let Some(own) = content(cx, name)? else {
+            changes.insert("created", name);
+            return seen(cx, changes, true, &self.target());
         };
-        let Ok(first) = pem_entry(&own, Some("CERTIFICATE")) else {
-            return Ok(Seen::Make { changes: one("replaced", name), made, new: false });
-        };
-        let wanted = Shown::of(cx, "x509", fresh.as_bytes())?;
-        let changes = Shown::of(cx, "x509", first.as_bytes())?.differences(&wanted);
-        if ends_within(cx, first.as_bytes(), self.days_remaining.unwrap_or(90))? {
-            changes.insert("expiration", true);
+        let mut new = false;
+        match source::certificates(cx, &own, self.pkcs12_passphrase.as_deref()) {
+            Err(Error::Raised { class, .. }) => {
+                new = true;
+                match class.as_str() {
+                    "InvalidPassword" => changes.insert("pkcs12_passphrase", true),
+                    _ => changes.insert("replaced", name),
+                };
+            }
+            Err(error) => return Err(error),
+            Ok(found) => {
+                let first = found.certificates.first().and_then(|der| Certificate::read(der));
+                if found.encoding.name() != self.encoding {
+                    changes.insert("encoding", self.encoding.as_str());
+                } else if found.encoding == Encoding::Pkcs12 {
+                    if found.friendly_name != self.pkcs12_friendlyname {
+                        changes.insert("pkcs12_friendlyname", self.pkcs12_friendlyname.clone());
+                    }
+                    if found.key.is_none() && !self.private_key.is_null() {
+                        changes.insert("private_key", true);
+                    }
+                }
+                match first {
+                    Some(own) => self.differences(cx, &own, &changes)?,
+                    None => {
+                        changes.insert("replaced", name);
+                    }
+                }
+                let mut there: Vec<_> = found.certificates.into_iter().skip(1).collect();
+                let mut wanted = appended(cx, &self.append_certs)?;
+                // Only a text keeps the order.
+                if found.encoding != Encoding::Pem {
+                    there.sort();
+                    wanted.sort();
+                }
+                if there != wanted {
+                    changes.insert("additional_certs", true);
+                }
+            }
         }
-        let rest = own.split_once("-----END CERTIFICATE-----").map_or("", |(_, rest)| rest);
-        let plain =
-            |text: &str| text.chars().filter(|one| !one.is_whitespace()).collect::<String>();
-        if plain(rest) != plain(&appended) {
-            changes.insert("additional_certs", true);
-        }
-        if changes.is_empty() {
-            return Ok(Seen::Right(Box::new(self.file()?.observe(cx)?)));
-        }
-        Ok(Seen::Make { changes, made, new: false })
+        seen(cx, changes, new, &self.target())
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        plan_of("certificate", seen, &self.file()?)
+        plan_of("certificate", seen, &self.target().kept()?)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
-        match seen {
-            Seen::Right(found) => self.file()?.apply(cx, *found),
-            Seen::Make { made, .. } => {
-                let made = made.unwrap_or_default();
-                written(cx, &self.name, &made, &self.rest.kwargs, None)
+        let target = self.target();
+        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
+        let encoding = Encoding::of(&self.encoding, &CERTIFICATE_ENCODINGS)?;
+        let certificate = self.signed(cx)?;
+        let packing = Packing {
+            passphrase: self.pkcs12_passphrase.clone(),
+            compatible: self.pkcs12_encryption_compat,
+            friendly_name: self.pkcs12_friendlyname.clone(),
+            key: x509::embedded_key(cx, encoding, &self.given())?,
+        };
+        let others = appended(cx, &self.append_certs)?;
+        let made = x509::pack(cx, encoding, &certificate.der, &others, &packing)?;
+        target.write(cx, &made, encoding)
+    }
+}
+
+/// Make sure that a file holds a revocation list that is as asked and does not end soon.
+#[derive(Args)]
+pub struct CrlManaged {
+    /// The file.
+    name: String,
+    /// The key that signs: a file or a text.
+    signing_private_key: Value,
+    /// What is revoked: `serial_number` or `certificate`, `revocation_date`, `not_after`,
+    /// `extensions`.
+    revoked: Vec<Value>,
+    /// Make a new one when the old one ends within these days; 30 unless said.
+    days_remaining: Option<i64>,
+    /// The certificate that signs.
+    #[default(Value::Null)]
+    signing_cert: Value,
+    /// The key's passphrase.
+    signing_private_key_passphrase: Option<String>,
+    /// List certificates that have ended, too.
+    #[default(false)]
+    include_expired: bool,
+    /// How many days it counts; 100 unless said.
+    days_valid: Option<i64>,
+    /// The digest of the signature.
+    #[default("sha256".into())]
+    digest: String,
+    /// `pem` or `der`.
+    #[default("pem".into())]
+    encoding: String,
+    /// Extensions. `cRLNumber: auto` counts up.
+    extensions: Option<Dict>,
+    /// Arguments of `file.managed`.
+    rest: Rest,
+}
+
+impl CrlManaged {
+    fn target(&self) -> Target<'_> {
+        Target { name: &self.name, given: &self.rest.kwargs, mode: None }
+    }
+
+    /// The list wanted, with the number after this one where it counts by itself.
+    fn built(&self, cx: &Cx, number: u64) -> Result<(List, Private)> {
+        let passphrase = self.signing_private_key_passphrase.as_deref();
+        let key = Private::load(cx, &self.signing_private_key, passphrase)?;
+        let signing = match &self.signing_cert {
+            Value::Null => None,
+            source => Some(Certificate::load(cx, source)?),
+        };
+        let extensions = self.extensions.as_ref().map(Dict::shallow_copy).unwrap_or_default();
+        if self.counts() {
+            extensions.insert("cRLNumber", number);
+        }
+        let wanted = Wanted {
+            revoked: &self.revoked,
+            include_expired: self.include_expired,
+            days_valid: self.days_valid.unwrap_or(100),
+            digest: &self.digest,
+            extensions: &extensions,
+        };
+        Ok((List::build(cx, &wanted, &key, signing.as_ref())?, key))
+    }
+
+    fn counts(&self) -> bool {
+        let number = self.extensions.as_ref().and_then(|all| all.get("cRLNumber"));
+        number.is_some_and(|number| number.to_str() == "auto")
+    }
+
+    /// The number of a list.
+    fn number_of(list: &List) -> u64 {
+        let shown =
+            list.shown().get("extensions").and_then(|all| all.get("cRLNumber")?.get("value"));
+        shown.and_then(|number| u64::try_from(number.to_int()?).ok()).unwrap_or_default()
+    }
+
+    fn differences(&self, cx: &Cx, own: &List, changes: &Dict) -> Result<()> {
+        let (wanted, _) = self.built(cx, Self::number_of(own))?;
+        if own.digest() != wanted.digest()
+            && let Some(digest) = wanted.digest()
+        {
+            changes.insert("digest", digest);
+        }
+        let soon = stamp::after_days(stamp::now(cx), self.days_remaining.unwrap_or(30))?;
+        if own.next_update.is_none_or(|end| end <= soon) {
+            changes.insert("expiration", true);
+        }
+        if own.issuer != wanted.issuer {
+            changes.insert("issuer_name", wanted.issuer.shown());
+        }
+        let signed_by = match &self.signing_cert {
+            Value::Null => true,
+            source => own.verify(cx, &Certificate::load(cx, source)?)?,
+        };
+        if !signed_by {
+            changes.insert("public_key", true);
+        }
+        if let Some(differ) = revocation_changes(&own.revoked, &wanted.revoked) {
+            changes.insert("revocations", differ);
+        }
+        if let Some(differ) = extension_changes(&own.extensions, &wanted.extensions) {
+            changes.insert("extensions", differ);
+        }
+        Ok(())
+    }
+}
+
+/// Tells what differs between two lists of certificates: `added`, `changed`, `removed`.
+fn revocation_changes(own: &[Revoked], wanted: &[Revoked]) -> Option<Dict> {
+    let find =
+        |all: &[Revoked], serial: &[u8]| all.iter().find(|entry| entry.serial == serial).cloned();
+    let (mut added, mut changed, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in wanted {
+        match find(own, &entry.serial) {
+            None => added.push(entry.number()),
+            Some(old) => {
+                let dated = entry.dated && old.date != entry.date;
+                if dated || old.extensions != entry.extensions {
+                    changed.push(entry.number());
+                }
             }
         }
+    }
+    removed.extend(
+        own.iter().filter(|entry| find(wanted, &entry.serial).is_none()).map(Revoked::number),
+    );
+    if added.is_empty() && changed.is_empty() && removed.is_empty() {
+        return None;
+    }
+    Some(entries! {
+        "added" => Value::list(added), "changed" => Value::list(changed),
+        "removed" => Value::list(removed),
+    })
+}
+
+impl State for CrlManaged {
+    type Seen = Seen;
+
+    fn observe(&self, cx: &Cx) -> Result<Seen> {
+        let name = self.name.as_str();
+        let changes = Dict::new();
+        let Some(own) = content(cx, name)? else {
+            changes.insert("created", name);
+            return seen(cx, changes, true, &self.target());
+        };
+        let mut new = true;
+        match revocation::load(&own) {
+            Err(_) => {
+                changes.insert("replaced", name);
+            }
+            Ok((own, encoding)) => {
+                // Salt calls an empty list none.
+                new = own.revoked.is_empty();
+                self.differences(cx, &own, &changes)?;
+                if encoding.name() != self.encoding {
+                    changes.insert("encoding", self.encoding.as_str());
+                }
+            }
+        }
+        seen(cx, changes, new, &self.target())
+    }
+
+    fn plan(&self, seen: &Seen) -> Result<Plan> {
+        plan_of("certificate revocation list", seen, &self.target().kept()?)
+    }
+
+    fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
+        let target = self.target();
+        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
+        let encoding = Encoding::of(&self.encoding, &PLAIN_ENCODINGS)?;
+        let own = content(cx, &self.name)?.and_then(|own| revocation::load(&own).ok());
+        let number = own.map_or(0, |(own, _)| Self::number_of(&own)) + 1;
+        let (list, key) = self.built(cx, number)?;
+        let made = list.sign(cx, &key, &self.digest)?.encode(encoding);
+        target.write(cx, &made, encoding)
     }
 }
 
@@ -288,16 +715,33 @@ impl State for CertificateManaged {
 pub struct CsrManaged {
     /// The file.
     name: String,
-    /// The file of the key it is for.
-    private_key: String,
-    /// Subject (`CN`, `O` …), extensions (`subjectAltName` …), `digest`,
-    /// `private_key_passphrase`, and arguments of `file.managed`.
+    /// The key it is for: a file or a text.
+    private_key: Value,
+    /// The key's passphrase.
+    private_key_passphrase: Option<String>,
+    /// The digest of the signature.
+    #[default("sha256".into())]
+    digest: String,
+    /// `pem` or `der`.
+    #[default("pem".into())]
+    encoding: String,
+    /// Who it is for: a dictionary, a list or a text; or single arguments (`CN` …).
+    #[default(Value::Null)]
+    subject: Value,
+    /// Subject (`CN`, `O` …), extensions (`subjectAltName` …), and arguments of `file.managed`.
     rest: Rest,
 }
 
 impl CsrManaged {
-    fn file(&self) -> Result<Managed> {
-        managed(&self.name, None, &self.rest.kwargs, None)
+    fn target(&self) -> Target<'_> {
+        Target { name: &self.name, given: &self.rest.kwargs, mode: None }
+    }
+
+    fn built(&self, cx: &Cx) -> Result<(Request, Private)> {
+        let given = self.rest.kwargs.shallow_copy();
+        given.insert("subject", &self.subject);
+        let key = Private::load(cx, &self.private_key, self.private_key_passphrase.as_deref())?;
+        Ok((Request::build(&given, &key, &self.digest)?, key))
     }
 }
 
@@ -306,36 +750,48 @@ impl State for CsrManaged {
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let name = self.name.as_str();
-        let given = self.rest.kwargs.shallow_copy();
-        given.insert("private_key", self.private_key.as_str());
-        let fresh = Wanted { given }.request(cx)?;
-        let made = Some(fresh.clone());
-        let Some(own) = cx.host.read_if_there(Path::new(name))? else {
-            return Ok(Seen::Make { changes: one("created", name), made, new: true });
+        let changes = Dict::new();
+        let Some(own) = content(cx, name)? else {
+            changes.insert("created", name);
+            return seen(cx, changes, true, &self.target());
         };
-        let wanted = Shown::of(cx, "req", fresh.as_bytes())?;
-        let changes = match Shown::of(cx, "req", &own) {
-            Ok(own) => own.differences(&wanted),
-            Err(_) => one("replaced", name),
+        let read = request::load(&own).ok();
+        let read = read.and_then(|(der, encoding)| Some((Request::read(&der)?, encoding)));
+        let Some((own, encoding)) = read else {
+            changes.insert("replaced", name);
+            return seen(cx, changes, true, &self.target());
         };
-        if changes.is_empty() {
-            return Ok(Seen::Right(Box::new(self.file()?.observe(cx)?)));
+        let (wanted, _) = self.built(cx)?;
+        if own.subject != wanted.subject {
+            changes.insert("subject_name", wanted.subject.shown());
         }
-        Ok(Seen::Make { changes, made, new: false })
+        if own.key != wanted.key {
+            changes.insert("private_key", true);
+        } else if own.digest() != wanted.digest()
+            && let Some(digest) = wanted.digest()
+        {
+            changes.insert("digest", digest);
+        }
+        if encoding.name() != self.encoding {
+            changes.insert("encoding", self.encoding.as_str());
+        }
+        if let Some(differ) = extension_changes(&own.extensions, &wanted.extensions) {
+            changes.insert("extensions", differ);
+        }
+        seen(cx, changes, false, &self.target())
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        plan_of("certificate signing request", seen, &self.file()?)
+        plan_of("certificate signing request", seen, &self.target().kept()?)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
-        match seen {
-            Seen::Right(found) => self.file()?.apply(cx, *found),
-            Seen::Make { made, .. } => {
-                let made = made.unwrap_or_default();
-                written(cx, &self.name, &made, &self.rest.kwargs, None)
-            }
-        }
+        let target = self.target();
+        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
+        let encoding = Encoding::of(&self.encoding, &PLAIN_ENCODINGS)?;
+        let (wanted, key) = self.built(cx)?;
+        let made = wanted.sign(cx, &key, &self.digest)?.encode(encoding);
+        target.write(cx, &made, encoding)
     }
 }
 
@@ -344,31 +800,33 @@ impl State for CsrManaged {
 pub struct PemManaged {
     /// The file.
     name: String,
-    /// The text.
-    text: String,
+    /// The text, or a file that holds it.
+    text: Value,
     /// Arguments of `file.managed`.
     rest: Rest,
 }
 
-impl PemManaged {
-    fn file(&self) -> Result<Managed> {
-        let text = pem_entry(&self.text, None)?;
-        managed(&self.name, Some(&text), &self.rest.kwargs, None)
-    }
+/// What the file shall be, and how it is.
+pub struct SeenPem {
+    file: Managed,
+    seen: <Managed as State>::Seen,
 }
 
 impl State for PemManaged {
-    type Seen = <Managed as State>::Seen;
+    type Seen = SeenPem;
 
-    fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
-        self.file()?.observe(cx)
+    fn observe(&self, cx: &Cx) -> Result<SeenPem> {
+        let text = x509::pem_of(cx, &self.text, None)?;
+        let file = managed(&self.name, Some(&text), &self.rest.kwargs, None)?;
+        let seen = file.observe(cx)?;
+        Ok(SeenPem { file, seen })
     }
 
-    fn plan(&self, seen: &Self::Seen) -> Result<Plan> {
-        self.file()?.plan(seen)
+    fn plan(&self, seen: &SeenPem) -> Result<Plan> {
+        seen.file.plan(&seen.seen)
     }
 
-    fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
-        self.file()?.apply(cx, seen)
+    fn apply(&self, cx: &Cx, seen: SeenPem) -> Result<Applied> {
+        seen.file.apply(cx, seen.seen)
     }
 }

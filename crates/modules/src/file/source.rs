@@ -98,16 +98,20 @@ impl Signature {
                 self.backend
             )));
         }
+        let cached = |address: &str| match cx.files.cache(address, saltenv)? {
+            Some(path) => Ok(path.display().to_string()),
+            None => Err(Error::failed(format!("Detached signature file {address} not found"))),
+        };
         let signature = match &self.signature {
-            Value::Str(address) => match cx.files.cache(address, saltenv)? {
-                Some(path) => Value::from(path.display().to_string()),
-                None => {
-                    return Err(Error::failed(format!(
-                        "Detached signature file {address} not found"
-                    )));
+            Value::Str(address) => Value::from(cached(address)?),
+            other => match other.items_of_sequence() {
+                Some(addresses) => {
+                    let paths = addresses.iter().map(|address| cached(&address.to_str()));
+                    paths.collect::<Result<Vec<String>>>()?.into()
                 }
+                // The file carries its signature itself.
+                None => Value::Null,
             },
-            _ => Value::Null,
         };
         let call = Call::default()
             .with("filename", file.display().to_string())
@@ -120,6 +124,8 @@ impl Signature {
         if ret.get("res") == Some(Value::Bool(true)) {
             return Ok(());
         }
+        // What nobody vouches for does not stay in the cache for the next to find.
+        cx.files.forget(file)?;
         let message = ret.get("message").unwrap_or_default();
         Err(Error::failed(format!("The file's signature could not be verified: {message}")))
     }

@@ -1,0 +1,439 @@
+//! Private keys and what is done with them: made, opened, signed with.
+//!
+//! All of it is the program `openssl`'s work. A key is held as unencrypted PKCS 8 in memory, never
+//! in a scratch file; for signing it goes to the program through a pipe, with the data behind it.
+
+use halite_spec::{Command, Cx, Error, Result};
+use halite_value::Value;
+
+use super::{
+    certificate::Certificate,
+    der::{self, Item},
+    openssl, reason_of,
+    source::{self, Encoding, Piece, raised},
+};
+use crate::hashutil;
+
+/// A public key, as `SubjectPublicKeyInfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Public {
+    pub der: Vec<u8>,
+}
+
+const CURVES: [(&str, i64); 4] = [
+    ("1.2.840.10045.3.1.7", 256),
+    ("1.3.132.0.34", 384),
+    ("1.3.132.0.35", 521),
+    ("1.3.132.0.33", 224),
+];
+
+impl Public {
+    pub fn read(der: &[u8]) -> Option<Self> {
+        let mut parts = der::only(der, der::SEQUENCE)?.items();
+        parts.tagged(der::SEQUENCE)?.items().next()?.oid()?;
+        parts.tagged(der::BITS)?;
+        Some(Self { der: der.to_vec() })
+    }
+
+    fn algorithm(&self) -> Option<(String, Option<Item<'_>>)> {
+        let mut algorithm = der::only(&self.der, der::SEQUENCE)?.items().next()?.items();
+        Some((algorithm.next()?.oid()?, algorithm.next()))
+    }
+
+    /// `rsa`, `ec`, `ed25519` or `ed448`.
+    pub fn algo(&self) -> &'static str {
+        match self.algorithm().map(|(number, _)| number).as_deref() {
+            Some("1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10") => "rsa",
+            Some("1.2.840.10045.2.1") => "ec",
+            Some("1.3.101.112") => "ed25519",
+            Some("1.3.101.113") => "ed448",
+            _ => "unknown",
+        }
+    }
+
+    /// In bits; `None` where the algorithm has but one size.
+    pub fn size(&self) -> Option<i64> {
+        match self.algo() {
+            "rsa" => {
+                let bits = der::only(&self.der, der::SEQUENCE)?.items().nth(1)?;
+                let key = der::only(bits.content.get(1..)?, der::SEQUENCE)?;
+                let modulus = key.items().next()?.number();
+                let top = modulus.first().map_or(0, |byte| byte.leading_zeros());
+                i64::try_from(modulus.len() * 8).ok().map(|bits| bits - i64::from(top))
+            }
+            "ec" => {
+                let curve = self.algorithm()?.1?.oid()?;
+                CURVES.iter().find(|(own, _)| *own == curve).map(|(_, bits)| *bits)
+            }
+            _ => None,
+        }
+    }
+
+    pub fn pem(&self) -> String {
+        source::pem("PUBLIC KEY", &self.der)
+    }
+}
+
+/// The size a new key has unless told otherwise.
+pub fn default_size(algo: &str) -> Option<i64> {
+    match algo {
+        "rsa" => Some(2048),
+        "ec" => Some(256),
+        _ => None,
+    }
+}
+
+/// A private key, opened.
+#[derive(Clone, Debug)]
+pub struct Private {
+    /// PKCS 8, not encrypted.
+    pub der: Vec<u8>,
+    pub public: Public,
+    /// How it was written where it came from.
+    pub encoding: Encoding,
+}
+
+impl Private {
+    /// Makes a new one.
+    pub fn make(cx: &Cx, algo: &str, size: Option<&Value>) -> Result<Self> {
+        let wanted = size.filter(|size| !size.is_null());
+        let size = match wanted {
+            Some(size) => size.to_int(),
+            None => default_size(algo),
+        };
+        let option;
+        let mut words = vec!["genpkey", "-outform", "DER", "-algorithm"];
+        match (algo, size) {
+            ("rsa", Some(size @ (2048 | 3072 | 4096))) => {
+                option = format!("rsa_keygen_bits:{size}");
+                words.extend(["RSA", "-pkeyopt", &option]);
+            }
+            ("ec", Some(size @ (256 | 384 | 521))) => {
+                option = format!("ec_paramgen_curve:P-{size}");
+                words.extend(["EC", "-pkeyopt", &option, "-pkeyopt", "ec_param_enc:named_curve"]);
+            }
+            ("ed25519", _) => words.push("ED25519"),
+            ("ed448", _) => words.push("ED448"),
+            ("rsa", _) => {
+                return Err(Error::invalid("RSA key size must be either 2048, 3072 or 4096 bits."));
+            }
+            ("ec", _) => {
+                return Err(Error::invalid("EC key size must be either 256, 384, 521 bits."));
+            }
+            (other, _) => {
+                return Err(Error::invalid(format!(
+                    "Invalid algorithm specified for generating private key: {other}. Valid: rsa, \
+                     ec, ed25519, ed448"
+                )));
+            }
+        }
+        let made = openssl(cx, &words, b"", &[])?;
+        Self::open(cx, &made, None)
+    }
+
+    /// Opens a key given as a file, text or bytes.
+    pub fn load(cx: &Cx, source: &Value, passphrase: Option<&str>) -> Result<Self> {
+        Self::open(cx, &source::load(cx, source)?, passphrase)
+    }
+
+    pub fn open(cx: &Cx, bytes: &[u8], passphrase: Option<&str>) -> Result<Self> {
+        let class = "PrivDeserializationError";
+        let passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
+        let text = String::from_utf8_lossy(bytes);
+        let piece = Piece::all(&text).into_iter().find(|piece| piece.kind.ends_with("PRIVATE KEY"));
+        let (encoding, form, encrypted) = match (&piece, text.contains("-----BEGIN ")) {
+            (Some(piece), _) => {
+                let encrypted =
+                    piece.kind.starts_with("ENCRYPTED") || piece.head.contains("ENCRYPTED");
+                (Encoding::Pem, "PEM", encrypted)
+            }
+            (None, true) => return Err(raised(class, "Could not load PEM-encoded private key")),
+            (None, false) if source::is_pkcs12(bytes) => {
+                let found = source::pkcs12(cx, bytes, passphrase)?;
+                let key = found.key.ok_or_else(|| {
+                    raised(class, "PKCS#12-encoded blob does not contain a private key")
+                })?;
+                return Ok(Self { encoding: Encoding::Pkcs12, ..Self::open(cx, &key, None)? });
+            }
+            (None, false) => {
+                let first = der::only(bytes, der::SEQUENCE).and_then(|key| key.items().next());
+                let encrypted = match first.map(|first| first.tag) {
+                    Some(der::SEQUENCE) => true,
+                    Some(der::INTEGER) => false,
+                    _ => {
+                        return Err(raised(
+                            class,
+                            "Could not deserialize binary data, neither as DER nor PKCS#12.",
+                        ));
+                    }
+                };
+                (Encoding::Der, "DER", encrypted)
+            }
+        };
+        match (encrypted, passphrase) {
+            (true, None) => {
+                return Err(raised(
+                    "MissingPassword",
+                    "Private key is encrypted. Please provide a password.",
+                ));
+            }
+            (false, Some(_)) => {
+                return Err(raised(
+                    "SuperfluousPassword",
+                    "Private key is unencrypted. Please remove the password.",
+                ));
+            }
+            _ => {}
+        }
+        let written = piece.map(|piece| piece.written().into_bytes());
+        let input = written.as_deref().unwrap_or(bytes);
+        // Without the option an encrypted key would ask the terminal.
+        let secrets = [("HALITE_PASSPHRASE", passphrase.unwrap_or_default())];
+        let words =
+            ["pkey", "-inform", form, "-outform", "DER", "-passin", "env:HALITE_PASSPHRASE"];
+        let der = match openssl(cx, &words, input, &secrets) {
+            Ok(der) => der,
+            Err(Error::Failed(_)) if encrypted => {
+                return Err(raised("InvalidPassword", source::BAD_PASSPHRASE));
+            }
+            Err(Error::Failed(_)) if encoding == Encoding::Pem => {
+                return Err(raised(class, "Could not load PEM-encoded private key"));
+            }
+            Err(Error::Failed(_)) => {
+                return Err(raised(
+                    class,
+                    "Could not deserialize binary data, neither as DER nor PKCS#12.",
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        let words = ["pkey", "-inform", "DER", "-pubout", "-outform", "DER"];
+        let public = Public::read(&openssl(cx, &words, &der, &[])?);
+        let public =
+            public.ok_or_else(|| raised(class, "Could not load PEM-encoded private key"))?;
+        Ok(Self { der, public, encoding })
+    }
+
+    /// Writes it, encrypted if there is a passphrase.
+    pub fn encode(
+        &self,
+        cx: &Cx,
+        encoding: Encoding,
+        passphrase: Option<&str>,
+        compatible: bool,
+    ) -> Result<Vec<u8>> {
+        let passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
+        if encoding == Encoding::Pkcs12 {
+            return source::to_pkcs12(cx, Some(&self.der), &[], passphrase, None, compatible);
+        }
+        let Some(passphrase) = passphrase else {
+            return Ok(match encoding {
+                Encoding::Der => self.der.clone(),
+                _ => source::pem("PRIVATE KEY", &self.der).into_bytes(),
+            });
+        };
+        let form = if encoding == Encoding::Der { "DER" } else { "PEM" };
+        // `pkey` writes encrypted keys as PEM only.
+        let words = [
+            "pkcs8",
+            "-topk8",
+            "-inform",
+            "DER",
+            "-outform",
+            form,
+            "-v2",
+            "aes-256-cbc",
+            "-passout",
+            "env:HALITE_PASSPHRASE",
+        ];
+        openssl(cx, &words, &self.der, &[("HALITE_PASSPHRASE", passphrase)])
+    }
+
+    /// The algorithm a signature with this key has, as a certificate names it.
+    pub fn signature_algorithm(&self, digest: &str) -> Result<Vec<u8>> {
+        let digest = digest.to_lowercase();
+        let row = DIGESTS.iter().find(|(name, ..)| *name == digest).ok_or_else(|| {
+            let names: Vec<&str> = DIGESTS.iter().map(|(name, ..)| *name).collect();
+            Error::failed(format!(
+                "Invalid value '{digest}' for digest. Valid: {}",
+                names.join(", ")
+            ))
+        })?;
+        let number = match self.public.algo() {
+            "rsa" => row.1,
+            "ec" => row.2,
+            "ed25519" => "1.3.101.112",
+            _ => "1.3.101.113",
+        };
+        if number.is_empty() {
+            return Err(raised(
+                "UnsupportedAlgorithm",
+                &format!(
+                    "Hash algorithm \"{}\" not supported for signatures",
+                    digest.replace('_', "-")
+                ),
+            ));
+        }
+        let null: &[u8] = if self.public.algo() == "rsa" { &[5, 0] } else { &[] };
+        Ok(der::sequence(&[&der::known(number), null]))
+    }
+
+    /// Signs data.
+    pub fn sign(&self, cx: &Cx, digest: &str, data: &[u8]) -> Result<Vec<u8>> {
+        let key = source::pem("PRIVATE KEY", &self.der);
+        let option = format!("-{}", digest.to_lowercase().replace('_', "-"));
+        // The key stands before the data, so that neither is an argument or in a file. Ed25519
+        // wants to know the length of its data beforehand, hence the file, which holds no secret.
+        let script = match self.public.algo() {
+            "rsa" | "ec" => {
+                r#"exec 3<&0; key=$(dd bs=1 count="$1" 2>/dev/null)
+                printf '%s\n' "$key" | openssl dgst "$2" -sign /dev/stdin -binary /dev/fd/3"#
+            }
+            _ => {
+                r#"key=$(dd bs=1 count="$1" 2>/dev/null); data=$(mktemp) || exit 1
+                trap 'rm -f "$data"' EXIT; cat >"$data"
+                printf '%s\n' "$key" | openssl pkeyutl -sign -rawin -inkey /dev/stdin -in "$data""#
+            }
+        };
+        let length = key.len().to_string();
+        let words = ["sh", "-c", script, "sh", &length, &option];
+        let mut command = Command::line(words).query();
+        command.stdin = Some([key.as_bytes(), data].concat());
+        let output = cx.host.run(&command)?;
+        if output.ok() && !output.stdout.is_empty() {
+            return Ok(output.stdout);
+        }
+        Err(Error::failed(reason_of(&output.stderr_text())))
+    }
+}
+
+/// Digests with the algorithm's number for RSA and for EC; none where it cannot sign.
+const DIGESTS: [(&str, &str, &str); 11] = [
+    ("sha1", "", ""),
+    ("sha224", "1.2.840.113549.1.1.14", "1.2.840.10045.4.3.1"),
+    ("sha256", "1.2.840.113549.1.1.11", "1.2.840.10045.4.3.2"),
+    ("sha384", "1.2.840.113549.1.1.12", "1.2.840.10045.4.3.3"),
+    ("sha512", "1.2.840.113549.1.1.13", "1.2.840.10045.4.3.4"),
+    ("sha512_224", "", ""),
+    ("sha512_256", "", ""),
+    ("sha3_224", "2.16.840.1.101.3.4.3.13", "2.16.840.1.101.3.4.3.9"),
+    ("sha3_256", "2.16.840.1.101.3.4.3.14", "2.16.840.1.101.3.4.3.10"),
+    ("sha3_384", "2.16.840.1.101.3.4.3.15", "2.16.840.1.101.3.4.3.11"),
+    ("sha3_512", "2.16.840.1.101.3.4.3.16", "2.16.840.1.101.3.4.3.12"),
+];
+
+const PSS: &str = "1.2.840.113549.1.1.10";
+
+/// The digest of a signature's algorithm; none for Ed25519 and its like.
+pub fn digest_of(algorithm: &[u8]) -> Option<&'static str> {
+    let number = der::only(algorithm, der::SEQUENCE)?.items().next()?.oid()?;
+    let old = [
+        ("1.2.840.113549.1.1.5", "sha1"),
+        ("1.2.840.10045.4.1", "sha1"),
+        ("1.2.840.113549.1.1.4", "md5"),
+    ];
+    let row = DIGESTS.iter().find(|(_, rsa, ec)| *rsa == number || *ec == number);
+    let old = || old.iter().find(|(own, _)| *own == number).map(|(_, digest)| *digest);
+    row.map(|(name, ..)| *name).or_else(old)
+}
+
+/// The name users see.
+pub fn algorithm_shown(algorithm: &[u8]) -> String {
+    let number = der::only(algorithm, der::SEQUENCE).and_then(|all| all.items().next()?.oid());
+    let name = match number.as_deref().unwrap_or_default() {
+        "1.2.840.113549.1.1.4" => "md5WithRSAEncryption",
+        "1.2.840.113549.1.1.5" => "sha1WithRSAEncryption",
+        "1.2.840.113549.1.1.11" => "sha256WithRSAEncryption",
+        "1.2.840.113549.1.1.12" => "sha384WithRSAEncryption",
+        "1.2.840.113549.1.1.13" => "sha512WithRSAEncryption",
+        "1.2.840.113549.1.1.14" => "sha224WithRSAEncryption",
+        PSS => "rsassaPss",
+        "1.2.840.10045.4.1" => "ecdsa-with-SHA1",
+        "1.2.840.10045.4.3.1" => "ecdsa-with-SHA224",
+        "1.2.840.10045.4.3.2" => "ecdsa-with-SHA256",
+        "1.2.840.10045.4.3.3" => "ecdsa-with-SHA384",
+        "1.2.840.10045.4.3.4" => "ecdsa-with-SHA512",
+        "1.3.101.112" => "ed25519",
+        "1.3.101.113" => "ed448",
+        _ => "Unknown OID",
+    };
+    name.to_owned()
+}
+
+/// Tells whether a signature is right.
+pub fn verify(
+    cx: &Cx,
+    public: &Public,
+    algorithm: &[u8],
+    signature: &[u8],
+    data: &[u8],
+) -> Result<bool> {
+    let number = der::only(algorithm, der::SEQUENCE).and_then(|all| all.items().next()?.oid());
+    let pss = number.as_deref() == Some(PSS);
+    // Nothing here is secret: the program wants three inputs, so two of them become files.
+    let script = r#"dir=$(mktemp -d) || exit 3; trap 'rm -rf "$dir"' EXIT
+        printf '%s' "$1" >"$dir/key"; printf '%s' "$2" | openssl base64 -d -A >"$dir/signature"
+        cat >"$dir/data"; shift 2
+        case $1 in
+        pkeyutl) openssl pkeyutl -verify -rawin -pubin -inkey "$dir/key" \
+            -sigfile "$dir/signature" -in "$dir/data" ;;
+        *) openssl dgst "$@" -verify "$dir/key" -signature "$dir/signature" "$dir/data" ;;
+        esac"#;
+    let digest = digest_of(algorithm).or_else(|| pss.then_some("sha256"));
+    let option = digest.map(|digest| format!("-{}", digest.replace('_', "-")));
+    let (pem, signature) = (public.pem(), hashutil::base64(signature));
+    let mut words = vec!["sh", "-c", script, "sh", &pem, &signature];
+    match &option {
+        Some(option) if matches!(public.algo(), "rsa" | "ec") => words.push(option),
+        Some(_) => return Ok(false),
+        None => words.push("pkeyutl"),
+    }
+    if pss {
+        words.extend(["-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:auto"]);
+    }
+    let mut command = Command::line(words).query();
+    command.stdin = Some(data.to_vec());
+    Ok(cx.host.run(&command)?.ok())
+}
+
+/// The public key of a private key, a certificate, a request or a public key.
+pub fn public_of(cx: &Cx, source: &Value, passphrase: Option<&str>) -> Result<Public> {
+    let nothing =
+        || Error::failed("Could not load key as certificate, public key, private key or CSR");
+    let Ok(bytes) = source::load(cx, source) else { return Err(nothing()) };
+    if let Ok(public) = public_only(&bytes) {
+        return Ok(public);
+    }
+    if let Ok(found) = source::certificates(cx, &bytes, passphrase) {
+        let first = found.certificates.first().and_then(|der| Certificate::read(der));
+        return first.map(|certificate| certificate.key).ok_or_else(nothing);
+    }
+    if let Ok((der, _)) = super::request::load(&bytes)
+        && let Some(request) = super::request::Request::read(&der)
+    {
+        return Ok(request.key);
+    }
+    match Private::open(cx, &bytes, passphrase) {
+        Ok(key) => Ok(key.public),
+        Err(Error::Raised { class, message, .. }) if class != "PrivDeserializationError" => {
+            Err(Error::failed(message))
+        }
+        Err(Error::Raised { .. }) => Err(nothing()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a public key and nothing else.
+pub fn public_only(bytes: &[u8]) -> Result<Public> {
+    let text = String::from_utf8_lossy(bytes);
+    let der = match text.contains("-----BEGIN ") {
+        true => {
+            let pieces = Piece::all(&text);
+            pieces.iter().find(|piece| piece.kind == "PUBLIC KEY").and_then(Piece::der)
+        }
+        false => Some(bytes.to_vec()),
+    };
+    der.as_deref()
+        .and_then(Public::read)
+        .ok_or_else(|| raised("PubDeserializationError", "Could not load PEM-encoded public key."))
+}

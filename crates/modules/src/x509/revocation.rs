@@ -1,0 +1,274 @@
+//! Revocation lists.
+
+use halite_spec::{Cx, Error, Result};
+use halite_value::{Dict, Value, dict, entries};
+use jiff::Timestamp;
+
+use super::{
+    certificate::{self, Certificate, seal},
+    der,
+    extensions::{self, About, Extension},
+    keys::{self, Private},
+    name::Name,
+    source::{self, Encoding},
+    stamp,
+};
+use crate::hashutil;
+
+/// One certificate that counts no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revoked {
+    pub serial: Vec<u8>,
+    pub date: Timestamp,
+    /// Whether the date was given, or is just now.
+    pub dated: bool,
+    pub extensions: Vec<Extension>,
+}
+
+impl Revoked {
+    /// `AABB`
+    pub fn number(&self) -> String {
+        match self.serial.is_empty() {
+            true => "00".into(),
+            false => hashutil::hex(&self.serial).to_uppercase(),
+        }
+    }
+}
+
+/// A revocation list, or one that lacks its signature yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    pub der: Vec<u8>,
+    pub signed: Vec<u8>,
+    pub algorithm: Vec<u8>,
+    pub issuer: Name,
+    pub last_update: Timestamp,
+    pub next_update: Option<Timestamp>,
+    pub revoked: Vec<Revoked>,
+    pub extensions: Vec<Extension>,
+    pub signature: Vec<u8>,
+}
+
+/// Reads the DER of a list, and how it was written.
+pub fn load(bytes: &[u8]) -> Result<(List, Encoding)> {
+    let (class, what) = ("CRLDeserializationError", "certificate revocation list");
+    let (der, encoding) = source::single(bytes, &["X509 CRL"], class, what)?;
+    let form = if encoding == Encoding::Pem { "PEM" } else { "DER" };
+    let list = List::read(&der)
+        .ok_or_else(|| source::raised(class, &format!("Could not load {form}-encoded {what}.")))?;
+    Ok((list, encoding))
+}
+
+/// What a list is made from.
+pub struct Wanted<'a> {
+    pub revoked: &'a [Value],
+    pub include_expired: bool,
+    pub days_valid: i64,
+    pub digest: &'a str,
+    pub extensions: &'a Dict,
+}
+
+/// Old trees write an entry as `{name: [{serial_number: …}, {reason: …}]}`.
+fn entry_of(given: &Value) -> Result<Dict> {
+    let Value::Dict(entry) = given else {
+        return Err(Error::invalid("An entry of `revoked` has to be a dictionary"));
+    };
+    let pairs = entry.entries();
+    let [(_, parts)] = pairs.as_slice() else { return Ok(entry.clone()) };
+    let parts = match parts {
+        Value::Str(_) | Value::Dict(_) => None,
+        parts => parts.items_of_sequence(),
+    };
+    let Some(parts) = parts else { return Ok(entry.clone()) };
+    let merged = Dict::new();
+    for part in &parts {
+        for (key, value) in part.as_dict().into_iter().flat_map(Dict::entries) {
+            merged.insert(key, value);
+        }
+    }
+    if let Some(reason) = merged.remove("reason") {
+        merged.insert("extensions", dict! { "CRLReason" => reason });
+    }
+    Ok(merged)
+}
+
+fn revoked_of(cx: &Cx, given: &Value, include_expired: bool) -> Result<Option<Revoked>> {
+    let entry = entry_of(given)?;
+    let part = |name: &str| entry.get(name).filter(|value| !value.is_null());
+    let now = stamp::now(cx);
+    let time = |value: Value| stamp::parse(&value.to_str());
+    let mut end = part("not_after").map(time).transpose()?;
+    let serial = match (part("serial_number"), part("certificate")) {
+        (Some(number), _) => certificate::serial(&number)?,
+        (None, Some(source)) => {
+            let certificate = Certificate::load(cx, &source)?;
+            end = end.or(Some(certificate.not_after));
+            certificate.serial
+        }
+        (None, None) => return Err(Error::invalid("Need serial_number or certificate")),
+    };
+    if !include_expired && end.is_some_and(|end| end < now) {
+        return Ok(None);
+    }
+    let date = part("revocation_date").map(time).transpose()?;
+    let extensions = match part("extensions") {
+        Some(Value::Dict(extensions)) => extensions::of_entry(&extensions)?,
+        _ => Vec::new(),
+    };
+    Ok(Some(Revoked { serial, date: date.unwrap_or(now), dated: date.is_some(), extensions }))
+}
+
+impl List {
+    pub fn read(der: &[u8]) -> Option<Self> {
+        let mut parts = der::only(der, der::SEQUENCE)?.items();
+        let signed = parts.tagged(der::SEQUENCE)?;
+        let algorithm = parts.tagged(der::SEQUENCE)?.whole.to_vec();
+        let signature = parts.tagged(der::BITS)?.content.get(1..)?.to_vec();
+        let mut inner = signed.items();
+        inner.tagged(der::INTEGER);
+        inner.tagged(der::SEQUENCE)?;
+        let issuer = Name { der: inner.tagged(der::SEQUENCE)?.whole.to_vec() };
+        let last_update = stamp::read(inner.next()?)?;
+        let next_update =
+            inner.tagged(der::UTC_TIME).or_else(|| inner.tagged(der::GENERALIZED_TIME));
+        let entries = inner.tagged(der::SEQUENCE);
+        let revoked = entries.into_iter().flat_map(der::Item::items).filter_map(|entry| {
+            let mut parts = entry.items();
+            Some(Revoked {
+                serial: parts.tagged(der::INTEGER)?.number().to_vec(),
+                date: stamp::read(parts.next()?)?,
+                dated: true,
+                extensions: parts.next().map(extensions::read_all).unwrap_or_default(),
+            })
+        });
+        let revoked = revoked.collect();
+        let extensions = inner.tagged(der::context(0)).and_then(|all| all.items().next());
+        Some(Self {
+            der: der.to_vec(),
+            signed: signed.whole.to_vec(),
+            algorithm,
+            issuer,
+            last_update,
+            next_update: next_update.and_then(stamp::read),
+            revoked,
+            extensions: extensions.map(extensions::read_all).unwrap_or_default(),
+            signature,
+        })
+    }
+
+    /// Makes one, without its signature.
+    pub fn build(
+        cx: &Cx,
+        wanted: &Wanted,
+        key: &Private,
+        signing: Option<&Certificate>,
+    ) -> Result<Self> {
+        let signing = signing.ok_or_else(|| Error::invalid("A CRL must have an issuer name"))?;
+        if signing.key != key.public {
+            return Err(Error::invalid(
+                "Signing private key does not match the certificate's public key",
+            ));
+        }
+        let algorithm = key.signature_algorithm(wanted.digest)?;
+        let now = stamp::now(cx);
+        let next = stamp::after_days(now, wanted.days_valid)?;
+        if next < now {
+            return Err(Error::invalid("The next update date must be after the last update date."));
+        }
+        let mut revoked = Vec::new();
+        for given in wanted.revoked {
+            revoked.extend(revoked_of(cx, given, wanted.include_expired)?);
+        }
+        for (name, _) in wanted.extensions.entries() {
+            let name = name.to_str();
+            if !extensions::LIST.contains(&name.as_str()) {
+                tracing::warn!("Ignoring invalid CRL extension: {name}");
+            }
+        }
+        let about =
+            About { key: &key.public.der, signing_key: &key.public.der, signing: Some(signing) };
+        let extensions = extensions::given(wanted.extensions, &extensions::LIST, &about)?;
+        let entries: Vec<Vec<u8>> = revoked
+            .iter()
+            .map(|entry| {
+                let extensions = match entry.extensions.is_empty() {
+                    true => Vec::new(),
+                    false => extensions::write_all(&entry.extensions),
+                };
+                der::sequence(&[
+                    &der::integer(&entry.serial),
+                    &stamp::write(entry.date),
+                    &extensions,
+                ])
+            })
+            .collect();
+        let entries = match entries.is_empty() {
+            true => Vec::new(),
+            false => der::element(der::SEQUENCE, &entries.concat()),
+        };
+        let written = match extensions.is_empty() {
+            true => Vec::new(),
+            false => der::element(der::context(0), &extensions::write_all(&extensions)),
+        };
+        let signed = der::sequence(&[
+            &der::small(1),
+            &algorithm,
+            &signing.subject.der,
+            &stamp::write(now),
+            &stamp::write(next),
+            &entries,
+            &written,
+        ]);
+        Ok(Self {
+            der: Vec::new(),
+            signed,
+            algorithm,
+            issuer: signing.subject.clone(),
+            last_update: now,
+            next_update: Some(next),
+            revoked,
+            extensions,
+            signature: Vec::new(),
+        })
+    }
+
+    pub fn sign(mut self, cx: &Cx, key: &Private, digest: &str) -> Result<Self> {
+        self.der = seal(cx, &self.signed, &self.algorithm, key, digest)?;
+        Ok(self)
+    }
+
+    pub fn encode(&self, encoding: Encoding) -> Vec<u8> {
+        match encoding {
+            Encoding::Der => self.der.clone(),
+            _ => source::pem("X509 CRL", &self.der).into_bytes(),
+        }
+    }
+
+    pub fn digest(&self) -> Option<&'static str> {
+        keys::digest_of(&self.algorithm)
+    }
+
+    pub fn verify(&self, cx: &Cx, signing: &Certificate) -> Result<bool> {
+        keys::verify(cx, &signing.key, &self.algorithm, &self.signature, &self.signed)
+    }
+
+    /// What users are shown.
+    pub fn shown(&self) -> Dict {
+        let revoked = Dict::new();
+        for entry in &self.revoked {
+            let shown = dict! {
+                "revocation_date" => stamp::shown(entry.date),
+                "extensions" => extensions::shown_of_entry(&entry.extensions),
+            };
+            revoked.insert(entry.number(), shown);
+        }
+        entries! {
+            "issuer" => self.issuer.to_dict(),
+            "last_update" => stamp::shown(self.last_update),
+            "next_update" => self.next_update.map(stamp::shown),
+            "revoked_certificates" => revoked,
+            "extensions" => extensions::shown(&self.extensions),
+            "signature_algorithm" => keys::algorithm_shown(&self.algorithm),
+        }
+    }
+}
