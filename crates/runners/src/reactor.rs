@@ -22,7 +22,15 @@ fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
 /// $ salt-run reactor.list
 /// ```
 #[function]
-pub fn list(cx: &Cx) -> Result<Value> {
+pub fn list(
+    cx: &Cx,
+    /// Taken as Salt takes it; reactors have no environment here.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Taken as Salt takes it.
+    test: Option<Value>,
+) -> Result<Value> {
+    let _ = (saltenv, test);
     ask(cx, "list", Dict::new())
 }
 
@@ -58,7 +66,13 @@ pub fn delete(
     cx: &Cx,
     /// The glob, as `list` shows it.
     event: String,
+    /// Taken as Salt takes it; reactors have no environment here.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Taken as Salt takes it.
+    test: Option<Value>,
 ) -> Result<Value> {
+    let _ = (saltenv, test);
     ask(cx, "delete", entries! { "event" => event })
 }
 
