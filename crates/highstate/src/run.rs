@@ -40,6 +40,9 @@ pub struct RunOptions {
     pub mock: bool,
     /// Unknown arguments are errors (`halite: {strict: true}`).
     pub strict: bool,
+    /// What a state reports of its parts stays in its return (`state.single`, `state.low`), instead
+    /// of standing beside it.
+    pub keeps_parts: bool,
     /// Where finished states are written down.
     pub journal: Option<Arc<dyn Journal>>,
 }
@@ -426,7 +429,7 @@ impl<'a> Run<'a> {
 
     /// Files a return, tells the master, and adds what the state reported of its parts.
     fn file(&mut self, tag: &str, ret: Dict, low: &Low) {
-        let parts = ret.remove("sub_state_run");
+        let parts = if self.options.keeps_parts { None } else { ret.remove("sub_state_run") };
         self.tell(&ret, low);
         self.running.insert(tag.to_owned(), ret);
         for part in parts.and_then(|parts| parts.items_of_sequence()).unwrap_or_default() {

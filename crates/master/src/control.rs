@@ -516,6 +516,13 @@ async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refu
             let owner = master.clone();
             blocking(move || owner.batch(&load)).await.and_then(|done| done).map_err(internal)
         }
+        "fileserver_update" => {
+            off(master, |master| {
+                master.look_at_roots();
+                Ok(true.into())
+            })
+            .await
+        }
         // Who reads jobs from a database wants to find there what was shown already.
         "flush_jobs" => {
             off(master, |master| {

@@ -13,7 +13,8 @@
 //!   `job_cache.rs`: jobs kept in databases as well;
 //! - `bus.rs`: events; `reactor/`, `engines/`: what they lead to, and what brings them in;
 //!   `orchestration.rs`, `queues.rs`: what runners keep here;
-//! - `upkeep.rs`: what has to be done now and then.
+//! - `upkeep.rs`: what has to be done now and then; `stats.rs`, `roots_events.rs`: what is told of
+//!   requests and of files.
 //!
 //! Who asks is known from the session and from nowhere else. Disk, RSA and rendering happen on
 //! blocking threads; what is awaited is the network and the store.
@@ -42,12 +43,14 @@ mod quota;
 pub mod reactor;
 mod requests;
 mod returns;
+mod roots_events;
 pub mod runners;
 mod schedule;
 mod secrets;
 mod service;
 pub mod settings;
 mod start;
+mod stats;
 mod tokens;
 mod upkeep;
 
@@ -143,6 +146,8 @@ pub struct Master {
     pub(crate) presence_changed: tokio::sync::Notify,
     pub reactor: Arc<reactor::Reactor>,
     pub(crate) queues: queues::Queues,
+    pub(crate) stats: stats::Stats,
+    pub(crate) roots_seen: roots_events::Seen,
     pub(crate) quota: quota::Quota,
     pub(crate) started: std::time::Instant,
     /// Set when the master is told to end: what breaks from then on is no result.

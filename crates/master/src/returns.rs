@@ -46,6 +46,8 @@ pub(crate) async fn take(
     if filed != *id {
         load.insert("id", &filed);
     }
+    // One time for what is kept and for what is shown.
+    load.get_or_insert_with("_stamp", || halite_wire::stamp().into());
     step(master, "return-received");
     let mut ops = Vec::with_capacity(2);
     let is_kept = master.settings.opts.bool("job_cache") && ret.jid != "nocache";

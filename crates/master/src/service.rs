@@ -222,10 +222,15 @@ async fn clear(
     }
     if load.get("cmd").is_some_and(|cmd| cmd == *"_auth") {
         let (owner, peer) = (master.clone(), peer.clone());
+        let begun = master.stats.begin(&load);
         let work = move || auth::sign_in(&owner, &peer, &load, version);
-        return Ok(Some(brief(&SIGNING_IN, work).await??));
+        let signed_in = brief(&SIGNING_IN, work).await?;
+        master.count_request(begun);
+        return Ok(Some(signed_in?));
     }
+    let begun = master.stats.begin(&load);
     let reply = clients::answer(master, &load).await;
+    master.count_request(begun);
     Ok(Some(encode(&reply)?))
 }
 
@@ -268,7 +273,10 @@ async fn minion_request(
     {
         master.admit(peer, id);
     }
-    requests::answer(master, opened).await
+    let begun = master.stats.begin(&opened.load);
+    let answered = requests::answer(master, opened).await;
+    master.count_request(begun);
+    answered
 }
 
 /// Opens a request and proves its sender.

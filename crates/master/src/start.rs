@@ -325,6 +325,8 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Resul
     Ok(Master {
         reactor,
         queues: queues::Queues::default(),
+        stats: crate::stats::Stats::new(&settings),
+        roots_seen: crate::roots_events::Seen::default(),
         started: std::time::Instant::now(),
         stopping: false.into(),
         admission: Admission::new(opts, keys.autosign_dir()),

@@ -29,6 +29,8 @@ pub(crate) async fn run(master: Arc<Master>) {
     let mut next = Instant::now() + every;
     let mut rest = Instant::now() + STARTED;
     let mut present = BTreeSet::new();
+    let owner = master.clone();
+    let _ = blocking(move || owner.look_at_roots()).await;
     loop {
         tokio::select! {
             _ = look.tick() => {}
@@ -48,7 +50,11 @@ pub(crate) async fn run(master: Arc<Master>) {
             master.jobs.tidy();
             master.expire_waiting();
             let owner = master.clone();
-            let _ = blocking(move || owner.tokens.tidy()).await;
+            let tidying = move || {
+                owner.tokens.tidy();
+                owner.look_at_roots();
+            };
+            let _ = blocking(tidying).await;
             // An empty write makes an idle store look at what has grown old.
             drop(master.store.write(Vec::new()));
         }

@@ -193,6 +193,14 @@ impl Runtime for Engine {
         self.python.as_ref().map(|python| python.describe(kind, names)).unwrap_or_default()
     }
 
+    fn others(&self, kind: &str) -> Option<Dict> {
+        match kind {
+            "returners" => Some(crate::others::returners()),
+            "runners" => crate::others::runners(),
+            _ => None,
+        }
+    }
+
     fn state_names(&self) -> Vec<String> {
         self.parts.states.names()
     }

@@ -171,6 +171,11 @@ impl Pipes {
         self.python.as_ref().map(|python| python.ext_pillars(cx)).unwrap_or_default()
     }
 
+    /// Asks a user's own matcher, if there is one for that kind of match.
+    pub fn custom_match(&self, cx: &Cx, kind: &str, target: &Value) -> Option<bool> {
+        self.python.as_ref()?.matches(cx, kind, target, None)
+    }
+
     /// Renders a pillar file: its imports are pillar files, its pillar is the one so far.
     pub fn pillar(&self, cx: &Cx, source: &PillarSource<'_>) -> Result<Value> {
         let cx = Cx { pillar: source.pillar.clone(), ..cx.clone() };

@@ -240,6 +240,7 @@ impl Engine {
                 .filter(|max| *max > 0),
             mock: request.extra.get("mock").is_some_and(|mock| mock.truthy()),
             strict,
+            keeps_parts: matches!(request.what, What::Low(_)),
             journal: request.journal.clone(),
         };
         Run::new(cx, graph, places, Arc::clone(&self.parts.states), options).run()

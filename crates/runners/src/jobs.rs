@@ -306,7 +306,20 @@ pub fn list_job(
         }
     };
     shown.insert("Result", result);
+    if cx.opt_bool("job_cache_store_endtime")
+        && let Some(end) = end_time(&job)
+    {
+        shown.insert("EndTime", end);
+    }
     Ok(shown)
+}
+
+/// Returns when the last return came, as the beginning of a job is told.
+fn end_time(job: &Dict) -> Option<String> {
+    let returns = job.get("returns")?.as_dict()?.values();
+    let last = returns.iter().filter_map(|ret| ret.get_str("_stamp")).max()?;
+    let digits: String = last.chars().take(26).filter(char::is_ascii_digit).collect();
+    Some(start_time(&digits)).filter(|text| !text.is_empty())
 }
 
 /// Returns what is shown of the returns; the rest of them is known from the job.
@@ -598,6 +611,18 @@ mod tests {
         assert_eq!(start_time("20240131120001123456_77"), "2024, Jan 31 12:00:01.123456");
         assert_eq!(start_time("soon"), "");
         assert_eq!(stamp("20240131120001123456"), "2024-01-31T12:00:01.123456+00:00");
+    }
+
+    #[test]
+    fn the_last_return_ends_a_job() {
+        let at = |stamp: &str| dict! { "return" => 1, "_stamp" => stamp };
+        let returns = dict! {
+            "a" => at("2024-01-31T12:00:01.123456+00:00"),
+            "b" => at("2024-01-31T12:00:01.023456+00:00"),
+        };
+        let end = end_time(&entries! { "returns" => returns });
+        assert_eq!(end.as_deref(), Some("2024, Jan 31 12:00:01.123456"));
+        assert_eq!(end_time(&Dict::new()), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use halite_spec::{Function, Module};
 pub mod auth;
 pub mod batch;
 pub mod cache;
+pub mod cluster;
 pub mod config;
 pub mod doc;
 pub mod error;
@@ -44,6 +45,7 @@ pub static ALL: &[&Module] = &[
     &auth::MODULE,
     &batch::MODULE,
     &cache::MODULE,
+    &cluster::MODULE,
     &config::MODULE,
     &doc::MODULE,
     &error::MODULE,

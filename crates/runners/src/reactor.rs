@@ -39,7 +39,15 @@ fn must_run(cx: &Cx) -> Result<()> {
 /// $ salt-run reactor.list
 /// ```
 #[function]
-pub fn list(cx: &Cx) -> Result<Value> {
+pub fn list(
+    cx: &Cx,
+    /// Taken as Salt takes it; reactors have no environment here.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Taken as Salt takes it.
+    test: Option<Value>,
+) -> Result<Value> {
+    let _ = (saltenv, test);
     ask(cx, "list", Dict::new())
 }
 
@@ -75,7 +83,13 @@ pub fn delete(
     cx: &Cx,
     /// The glob, as `list` shows it.
     event: String,
+    /// Taken as Salt takes it; reactors have no environment here.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Taken as Salt takes it.
+    test: Option<Value>,
 ) -> Result<Value> {
+    let _ = (saltenv, test);
     ask(cx, "delete", entries! { "event" => event })
 }
 

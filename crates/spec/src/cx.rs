@@ -121,6 +121,13 @@ pub trait Runtime: Send + Sync {
         Dict::new()
     }
 
+    /// Describes all functions of a kind that minions do not call themselves, `runners` or
+    /// `returners`, by name, as [`Runtime::described`] does; `None` if this program has none.
+    fn others(&self, kind: &str) -> Option<Dict> {
+        let _ = kind;
+        None
+    }
+
     /// Renders a template to text.
     fn render(&self, cx: &Cx, template: &Template) -> Result<String>;
 

@@ -21,7 +21,7 @@ mod tag;
 pub use auth::{AuthReply, AuthRequest, Refusal, Welcome};
 pub use client::{ClientRequest, Credentials, Publish};
 pub use envelope::{Envelope, PROTOCOL, Sealed, SealedPublication};
-pub use event::Event;
+pub use event::{Event, stamp};
 pub use extension::{EXTENSION, IN_SESSION, Notice};
 pub use ids::{Jid, MinionId};
 pub use job::{Args, Publication, Return};

@@ -163,3 +163,51 @@ fn a_function_tells_the_master() {
     site.minion("asker", Make::Ours, &function);
     site.answer(&["asker"]);
 }
+
+#[test]
+fn a_master_tells_of_its_requests_its_files_and_the_ends_of_jobs() {
+    let mut fleet = Fleet::new(
+        "auto_accept: True\njob_cache_store_endtime: True\nfileserver_events: True\n\
+         master_stats: True\nmaster_stats_event_iter: 1",
+    );
+    fleet.minion("a", "retry_dns_count: 2\nretry_dns: 1");
+    let events = fleet.follow();
+    fleet.run(&["fileserver.update"]).code(0);
+    fleet.machine.write("srv/salt/new.sls", "{}");
+    fleet.run(&["fileserver.update"]).code(0).says("True");
+    until("files are told of", || events.text().contains("salt/fileserver/roots/update"));
+    let told = events.text();
+    let told = told.lines().find(|line| line.starts_with("salt/fileserver/roots/update"));
+    let (_, data) = told.and_then(|line| line.split_once('\t')).expect("tag and data");
+    let files = json_of(data)["files"].clone();
+    assert_eq!(files["added"].as_array().map(Vec::len), Some(1), "{files}");
+    assert!(files["added"][0].as_str().is_some_and(|path| path.ends_with("/new.sls")), "{files}");
+
+    until("requests are counted", || {
+        fleet.salt(&["a", "test.ping"]).code(0);
+        let told = events.text();
+        let mut stats =
+            told.lines().filter(|line| line.starts_with("salt/stats/MWorker-default-0"));
+        stats
+            .next_back()
+            .is_some_and(|line| line.contains("\"_return\"") && line.contains("\"runs\""))
+    });
+    let job = fleet.run(&["jobs.last_run", "function=test.ping", "--out=json"]).code(0);
+    let job = json_of(&job.out);
+    let job = job.as_object().and_then(|jobs| jobs.values().next()).expect("a job");
+    assert!(job["EndTime"].as_str() > job["StartTime"].as_str(), "{job}");
+
+    // A name that does not exist is not looked for without end.
+    fleet.machine.write(
+        "etc/lost/minion",
+        "id: lost\nmaster: no-such-host.invalid\nretry_dns_count: 1\nretry_dns: 1\n",
+    );
+    let root = fleet.machine.path("lost");
+    let mut lost = std::process::Command::new(halite_e2e::halite());
+    lost.args(["minion", "--config-dir"]).arg(fleet.machine.path("etc/lost"));
+    let text = format!("root_dir: {}\n", root.display());
+    let config = fleet.machine.read("etc/lost/minion").unwrap_or_default() + &text;
+    fleet.machine.write("etc/lost/minion", &config);
+    let ran = fleet.machine.run(&mut lost);
+    assert!(ran.code != Some(0) && ran.err.contains("not found or not responsive"), "{ran:?}");
+}

@@ -97,6 +97,38 @@ pub fn run_until(start: Start, stop: impl Future<Output = ()>) -> Result<u8, Sta
     Ok(code)
 }
 
+/// With `retry_dns_count` a minion gives up if no master's name can be resolved that often. Without
+/// it names are looked up at every attempt to connect, for ever.
+async fn await_names(settings: &Settings) -> Result<(), StartError> {
+    let Some(tries) = settings.dns_tries.filter(|_| !settings.masters.is_empty()) else {
+        return Ok(());
+    };
+    for attempt in 1..=tries.max(1) {
+        for master in &settings.masters {
+            let host = master.host.trim_matches(['[', ']']);
+            if tokio::net::lookup_host((host, master.port))
+                .await
+                .is_ok_and(|mut at| at.next().is_some())
+            {
+                return Ok(());
+            }
+        }
+        let names: Vec<_> = settings.masters.iter().map(|master| master.host.as_str()).collect();
+        let names = names.join("', '");
+        if attempt < tries && !settings.dns_pause.is_zero() {
+            tracing::error!(
+                "Master hostname: '{names}' not found or not responsive. Retrying in {} seconds",
+                settings.dns_pause.as_secs()
+            );
+            tokio::time::sleep(settings.dns_pause).await;
+        } else {
+            let problem = format!("Master hostname: '{names}' not found or not responsive");
+            return Err(options::Problem::Master(problem).into());
+        }
+    }
+    Ok(())
+}
+
 async fn daemon(
     start: Start,
     handle: tokio::runtime::Handle,
@@ -110,6 +142,7 @@ async fn daemon(
         asked.unwrap_or_else(|panic| Err(options::Problem::Master(panic.to_string())))?;
     }
     let settings = Arc::new(Settings::read(&opts)?);
+    await_names(&settings).await?;
     let configured = match opts.get("grains") {
         Some(Value::Dict(configured)) => configured,
         _ => Dict::new(),

@@ -113,6 +113,12 @@ impl Signature {
                 None => Value::Null,
             },
         };
+        let signatures: Vec<String> = match &signature {
+            Value::Str(path) => vec![path.to_string()],
+            other => {
+                other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+            }
+        };
         let call = Call::default()
             .with("filename", file.display().to_string())
             .with("signature", signature)
@@ -126,6 +132,9 @@ impl Signature {
         }
         // What nobody vouches for does not stay in the cache for the next to find.
         cx.files.forget(file)?;
+        for path in signatures {
+            cx.files.forget(Path::new(&path))?;
+        }
         let message = ret.get("message").unwrap_or_default();
         Err(Error::failed(format!("The file's signature could not be verified: {message}")))
     }
