@@ -5,7 +5,7 @@ mod common;
 use std::{fs, sync::Arc, time::Duration};
 
 use common::{TestMaster, key, until};
-use halite_client::{Client, Error as ClientError, Job, Progress, Request};
+use halite_client::{Client, Job, Progress, Request};
 use halite_master::{
     Master, Parts,
     runners::{Call, Outcome, Runners},
