@@ -34,6 +34,7 @@ pub mod file;
 pub mod firewalld;
 pub mod gem;
 pub mod git;
+pub mod gpg;
 pub mod grains;
 pub mod group;
 pub mod haproxy;
@@ -130,6 +131,7 @@ pub static ALL: &[&Module] = &[
     &firewalld::MODULE,
     &gem::MODULE,
     &git::MODULE,
+    &gpg::MODULE,
     &grains::MODULE,
     &group::MODULE,
     &haproxy::MODULE,

@@ -29,6 +29,7 @@ pub mod firewall;
 pub mod firewalld;
 pub mod gem;
 pub mod git;
+pub mod gpg;
 pub mod grains;
 pub mod group;
 pub mod highstate_doc;
@@ -114,6 +115,7 @@ pub static ALL: &[&StateModule] = &[
     &firewalld::STATES,
     &gem::STATES,
     &git::STATES,
+    &gpg::STATES,
     &grains::STATES,
     &group::STATES,
     &highstate_doc::STATES,
