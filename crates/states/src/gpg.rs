@@ -198,8 +198,15 @@ impl State for Present {
                 } else {
                     let Ring { user, home, keyring } = self.ring();
                     let level = Some(level.clone());
-                    let set =
-                        gpg::trust_key(cx, Some(id.clone()), None, level.clone(), user, home, keyring)?;
+                    let set = gpg::trust_key(
+                        cx,
+                        Some(id.clone()),
+                        None,
+                        level.clone(),
+                        user,
+                        home,
+                        keyring,
+                    )?;
                     let level = level.unwrap_or_default();
                     if set.get("res").is_some_and(|ok| ok.truthy()) {
                         change.insert("trust", level.as_str());

@@ -54,7 +54,8 @@ fn unescaped(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         let code = after.strip_prefix(b"x").and_then(|code| code.get(..2));
-        let code = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        let code =
+            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
         match (first, code) {
             (b'\\', Some(byte)) => {
                 bytes.push(byte);
@@ -648,7 +649,7 @@ pub fn trust_key(
         Error::invalid(format!("ERROR: Valid trust levels - {}", names.join(",")))
     })?;
     let Some(key) = find(cx, &ring, &id, false)? else {
-        return Ok(answer(false, "message", format!("KeyID {id} not in GPG keychain")));
+        return Ok(answer(false, "message", format!("Key {id} not in GPG keychain")));
     };
     let print = key.fingerprint;
     let line = format!("{print}:{number}:\n");
@@ -679,7 +680,10 @@ mod tests {
         assert_eq!(keys.len(), 2);
         assert_eq!(keys[0].fingerprint, "326DF00516C5B992D682E0A7FA18A05C27868E24");
         assert_eq!(keys[0].uids, ["Test User (a:b) <t@example.com>"]);
-        assert_eq!((keys[0].trust, keys[0].owner_trust), ("Ultimately Trusted", "Ultimately Trusted"));
+        assert_eq!(
+            (keys[0].trust, keys[0].owner_trust),
+            ("Ultimately Trusted", "Ultimately Trusted")
+        );
         assert_eq!(keys[0].created.as_deref(), Some("2026-11-16"));
         assert_eq!((keys[1].expires.clone(), keys[1].trust), (None, "Unknown"));
         assert!(keys[0].is("fa18a05c27868e24") && keys[0].is("27868E24") && !keys[0].is("24"));

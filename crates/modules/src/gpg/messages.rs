@@ -168,10 +168,8 @@ pub fn verify(
     let mut words = Vec::new();
     if let Some(model) = &trustmodel {
         if !MODELS.contains(&model.as_str()) {
-            let text = format!(
-                "Invalid trustmodel defined: {model}. Use one of: {}",
-                MODELS.join(", ")
-            );
+            let text =
+                format!("Invalid trustmodel defined: {model}. Use one of: {}", MODELS.join(", "));
             return Ok(answer(false, "message", text));
         }
         words.extend(["--trust-model", model]);
@@ -206,7 +204,11 @@ pub fn verify(
 fn required(all: &[Signature], any: &[String], every: &[String]) -> Dict {
     let signed = |key: &String| all.iter().any(|signature| signature.is_by(key));
     let (ok, message) = if let Some(missing) = every.iter().find(|key| !signed(key)) {
-        (false, format!("Public key {missing} has not provided a signature"))
+        let text = format!(
+            "Public key {missing} has not provided a valid signature, but was listed in \
+             signed_by_all"
+        );
+        (false, text)
     } else if !any.is_empty() && !any.iter().any(signed) {
         let text = "None of the public keys listed in signed_by_any provided a valid signature";
         (false, text.to_owned())
@@ -358,7 +360,10 @@ mod tests {
         let all = Signature::all(&answer);
         assert_eq!(all.len(), 2);
         assert!(all[0].valid && all[0].is_by(print) && all[0].is_by("c9e9c36e804819df"));
-        assert_eq!((all[0].user.as_str(), all[0].trust), ("Test User <t@example.com>", Some("Ultimate")));
+        assert_eq!(
+            (all[0].user.as_str(), all[0].trust),
+            ("Test User <t@example.com>", Some("Ultimate"))
+        );
         assert!(!all[1].valid && all[1].status == "no public key");
         let met = required(&all, &[print.to_owned()], &[]);
         assert_eq!(met.get("res"), Some(true.into()));

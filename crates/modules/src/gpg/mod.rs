@@ -52,12 +52,14 @@ impl Ring {
             return Ok(Path::new(config.as_str()).join("gpgkeys"));
         }
         let user = match &self.user {
-            Some(name) => cx.host.user_named(name)?.ok_or_else(|| {
-                Error::invalid(format!("User {name} does not exist"))
-            })?,
-            None => cx.host.user_with_id(cx.host.uid())?.ok_or_else(|| {
-                Error::invalid("The user the minion runs as does not exist")
-            })?,
+            Some(name) => cx
+                .host
+                .user_named(name)?
+                .ok_or_else(|| Error::invalid(format!("User {name} does not exist")))?,
+            None => cx
+                .host
+                .user_with_id(cx.host.uid())?
+                .ok_or_else(|| Error::invalid("The user the minion runs as does not exist"))?,
         };
         Ok(Path::new(&user.home).join(".gnupg"))
     }
@@ -94,7 +96,8 @@ impl Ring {
         command.stdin = Some(stdin);
         command.query = query;
         let own = cx.host.user_with_id(cx.host.uid())?.map(|user| user.name);
-        command.user = self.user.clone().filter(|user| user != "salt" && Some(user) != own.as_ref());
+        command.user =
+            self.user.clone().filter(|user| user != "salt" && Some(user) != own.as_ref());
         let output = cx.host.run(&command)?;
         Ok(Answer::of(&output))
     }
@@ -113,8 +116,7 @@ pub struct Answer {
 
 impl Answer {
     fn of(output: &host::Output) -> Self {
-        let mut answer =
-            Self { ok: output.ok(), data: output.stdout.clone(), ..Self::default() };
+        let mut answer = Self { ok: output.ok(), data: output.stdout.clone(), ..Self::default() };
         for line in output.stderr_text().lines() {
             match line.strip_prefix("[GNUPG:] ") {
                 Some(status) => {
