@@ -13,38 +13,7 @@ const DIFFERS: &[(&str, &str)] = &include!("data/differs.in");
 
 /// Modules that are still being completed: their arguments are not compared yet. Take a module out
 /// of the list to see where it stands.
-const LATER: &[&str] = &[
-    "alternatives",
-    "archive",
-    "beacon",
-    "beacons",
-    "debconf",
-    "file",
-    "gem",
-    "gpg",
-    "ini",
-    "mine",
-    "npm",
-    "pip",
-    "pkgrepo",
-    "postgres",
-    "postgres_cluster",
-    "postgres_database",
-    "postgres_extension",
-    "postgres_group",
-    "postgres_initdb",
-    "postgres_language",
-    "postgres_privileges",
-    "postgres_schema",
-    "postgres_tablespace",
-    "postgres_user",
-    "publish",
-    "salt",
-    "schedule",
-    "ssh_auth",
-    "virtualenv",
-    "x509",
-];
+const LATER: &[&str] = &["file", "pip", "postgres", "postgres_group"];
 
 /// `a, b=None`: the arguments that have names.
 fn shown(params: &[Param]) -> String {

@@ -134,6 +134,7 @@ pub fn install(
     pkg: Option<String>,
     /// Several packages.
     #[default(Vec::new())]
+    #[shown(None::<bool>)]
     pkgs: Vec<String>,
     /// The folder; without it the machine's own packages.
     dir: Option<String>,
@@ -143,6 +144,7 @@ pub fn install(
     registry: Option<String>,
     /// Environment variables for npm.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     env: Dict,
     /// Only say what would be done.
     #[default(false)]
@@ -171,6 +173,7 @@ pub fn uninstall(
     runas: Option<String>,
     /// Environment variables for npm.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     env: Dict,
 ) -> Result<bool> {
     remove(cx, &Env { dir, runas, env }, &pkg)
@@ -192,6 +195,7 @@ pub fn list_(
     runas: Option<String>,
     /// Environment variables for npm.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     env: Dict,
     /// How deep to look.
     depth: Option<i64>,
@@ -213,6 +217,7 @@ pub fn cache_clean(
     runas: Option<String>,
     /// Environment variables for npm.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     env: Dict,
     /// Even if it is not needed.
     #[default(false)]
@@ -240,6 +245,7 @@ pub fn cache_list(
     runas: Option<String>,
     /// Environment variables for npm.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     env: Dict,
 ) -> Result<String> {
     let mut words = owned(["cache", "ls"]);
@@ -260,6 +266,7 @@ pub fn cache_path(
     runas: Option<String>,
     /// Environment variables for npm.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     env: Dict,
 ) -> Result<String> {
     let words = owned(["config", "get", "cache"]);

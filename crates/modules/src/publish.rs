@@ -110,6 +110,7 @@ pub fn publish(
     returner: String,
     /// Seconds to wait.
     #[default(5.0)]
+    #[shown(5i64)]
     timeout: f64,
     /// The master to use, of several.
     via_master: Option<String>,
@@ -144,6 +145,7 @@ pub fn full_data(
     returner: String,
     /// Seconds to wait.
     #[default(5.0)]
+    #[shown(5i64)]
     timeout: f64,
 ) -> Result<Value> {
     ask(cx, Wish { tgt, fun, arg, tgt_type, returner, timeout, full: true })
@@ -163,6 +165,7 @@ pub fn runner(
     arg: Option<Value>,
     /// Seconds to wait.
     #[default(5.0)]
+    #[shown(5i64)]
     timeout: f64,
 ) -> Result<Value> {
     if !has_master(cx) {

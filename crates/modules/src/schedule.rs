@@ -244,7 +244,6 @@ impl How {
 pub fn build_schedule_item(
     cx: &Cx,
     /// The job.
-    #[default(String::new())]
     name: String,
     /// Its options.
     rest: Rest,
@@ -327,7 +326,6 @@ fn built(name: &str, given: &Dict) -> Result<Result<Dict, String>> {
 pub fn add(
     cx: &Cx,
     /// The job.
-    #[default(String::new())]
     name: String,
     /// Its options; `test`, `persist`, `offline`.
     rest: Rest,
@@ -376,7 +374,6 @@ pub fn add(
 pub fn modify(
     cx: &Cx,
     /// The job.
-    #[default(String::new())]
     name: String,
     /// The options to change; `test`, `persist`, `offline`.
     rest: Rest,
@@ -438,7 +435,6 @@ pub fn modify(
 pub fn delete(
     cx: &Cx,
     /// The job.
-    #[default(String::new())]
     name: String,
     /// `test`, `persist`, `offline`.
     rest: Rest,
@@ -544,7 +540,6 @@ fn switch_job(cx: &Cx, name: &str, rest: Rest, enable: bool) -> Result<Value> {
 pub fn enable_job(
     cx: &Cx,
     /// The job.
-    #[default(String::new())]
     name: String,
     /// `test`, `persist`, `offline`.
     rest: Rest,
@@ -561,7 +556,6 @@ pub fn enable_job(
 pub fn disable_job(
     cx: &Cx,
     /// The job.
-    #[default(String::new())]
     name: String,
     /// `test`, `persist`, `offline`.
     rest: Rest,
@@ -743,7 +737,6 @@ pub fn job_status(
 pub fn show_next_fire_time(
     cx: &Cx,
     /// The job.
-    #[default(String::new())]
     name: String,
     /// How times are written: `time_fmt`.
     rest: Rest,
@@ -781,6 +774,7 @@ pub fn skip_job(
     /// The job.
     name: String,
     /// When it would run; its next time if not given.
+    #[arg(required)]
     current_time: Option<Value>,
     /// `time_fmt`.
     rest: Rest,
@@ -821,8 +815,10 @@ pub fn postpone_job(
     /// The job.
     name: String,
     /// When it would run.
+    #[arg(required)]
     current_time: Option<Value>,
     /// When it shall run.
+    #[arg(required)]
     new_time: Option<Value>,
     /// `time_fmt`.
     rest: Rest,

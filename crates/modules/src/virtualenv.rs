@@ -124,6 +124,7 @@ pub fn create(
     python: Option<String>,
     /// Further folders with packages for the start.
     #[default(Vec::new())]
+    #[shown(None::<bool>)]
     extra_search_dir: Vec<String>,
     /// Do not fetch anything.
     never_download: Option<bool>,

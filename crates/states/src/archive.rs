@@ -55,11 +55,6 @@ pub struct Extracted {
     /// Take an archive of a server without a hash.
     #[default(false)]
     skip_verify: bool,
-    /// Keep the cached copy.
-    #[default(true)]
-    keep_source: bool,
-    /// As `keep_source`.
-    keep: Option<bool>,
     /// The password of an encrypted archive.
     password: Option<String>,
     /// Options of `tar` or `unzip`.
@@ -117,6 +112,11 @@ pub struct Extracted {
     /// The module that checks signatures.
     #[default("gpg".to_owned())]
     sig_backend: String,
+    /// Keep the cached copy.
+    #[default(true)]
+    keep_source: bool,
+    /// As `keep_source`.
+    keep: Option<bool>,
 }
 
 /// The hash an archive had when it was unpacked, beside the one it must have.

@@ -32,12 +32,10 @@ pub struct Present {
     owner_recurse: bool,
     /// The database it is copied from.
     template: Option<String>,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -45,6 +43,8 @@ pub struct Present {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Present {
@@ -127,12 +127,10 @@ impl State for Present {
 pub struct Absent {
     /// Its name.
     name: String,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -140,6 +138,8 @@ pub struct Absent {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Absent {

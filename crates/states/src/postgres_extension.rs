@@ -19,6 +19,7 @@ pub struct Present {
     name: String,
     /// It is fine if it is there.
     #[default(true)]
+    #[shown(None::<bool>)]
     if_not_exists: bool,
     /// The schema it goes to.
     schema: Option<String>,
@@ -27,10 +28,10 @@ pub struct Present {
     /// Accepted, as Salt does: no server of today knows it.
     #[expect(dead_code, reason = "taken and ignored")]
     from_version: Option<String>,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// The role to connect as.
     db_user: Option<String>,
     /// Its password.
@@ -100,11 +101,12 @@ pub struct Absent {
     restrict: Option<bool>,
     /// With all that needs it.
     #[default(false)]
+    #[shown(None::<bool>)]
     cascade: bool,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// The role to connect as.
     db_user: Option<String>,
     /// Its password.

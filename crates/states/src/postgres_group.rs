@@ -21,28 +21,26 @@ pub struct Present {
     createdb: Option<bool>,
     /// It may create roles.
     createroles: Option<bool>,
+    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
+    #[default(Value::Null)]
+    encrypted: Value,
+    /// It may do everything.
+    superuser: Option<bool>,
     /// It has the rights of the groups it is in.
     inherit: Option<bool>,
     /// It may sign in.
     login: Option<bool>,
-    /// It may do everything.
-    superuser: Option<bool>,
     /// It may replicate.
     replication: Option<bool>,
-    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
-    #[default(Value::Null)]
-    encrypted: Value,
     /// Its password.
     password: Option<String>,
     /// The groups it is in.
     #[default(Value::Null)]
     groups: Value,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -50,6 +48,8 @@ pub struct Present {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Present {
@@ -159,12 +159,10 @@ impl State for Present {
 pub struct Absent {
     /// Its name.
     name: String,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -172,6 +170,8 @@ pub struct Absent {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Absent {

@@ -25,13 +25,13 @@ pub struct Present {
     encoding: String,
     /// The locale.
     locale: Option<String>,
+    /// The user of this machine the server will run as.
+    runas: Option<String>,
     /// The folder of the write-ahead log.
     waldir: Option<String>,
     /// Check data pages.
     #[default(false)]
     checksums: bool,
-    /// The user of this machine the server will run as.
-    runas: Option<String>,
 }
 
 impl State for Present {

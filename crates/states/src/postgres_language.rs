@@ -21,8 +21,6 @@ pub struct Present {
     maintenance_db: String,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -30,6 +28,8 @@ pub struct Present {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Present {
@@ -78,8 +78,6 @@ pub struct Absent {
     maintenance_db: String,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -87,6 +85,8 @@ pub struct Absent {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Absent {

@@ -26,6 +26,7 @@ pub struct Present {
     privileges: Value,
     /// The role may pass them on.
     #[default(false)]
+    #[shown(None::<bool>)]
     grant_option: bool,
     /// The schema the thing is in.
     #[default("public".to_owned())]
@@ -34,8 +35,6 @@ pub struct Present {
     maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -43,6 +42,8 @@ pub struct Present {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Present {
@@ -115,8 +116,6 @@ pub struct Absent {
     maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -124,6 +123,8 @@ pub struct Absent {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Absent {

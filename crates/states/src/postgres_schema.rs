@@ -15,10 +15,10 @@ states! {
 /// Make sure that a database has a schema.
 #[derive(Args)]
 pub struct Present {
-    /// The schema.
-    name: String,
     /// The database.
     dbname: String,
+    /// The schema.
+    name: String,
     /// The role it belongs to, if it has to be made.
     owner: Option<String>,
     /// The user of this machine that runs the client.
@@ -74,10 +74,10 @@ impl State for Present {
 /// Make sure that a schema is not there.
 #[derive(Args)]
 pub struct Absent {
-    /// Its name.
-    name: String,
     /// The database.
     dbname: String,
+    /// Its name.
+    name: String,
     /// The user of this machine that runs the client.
     user: Option<String>,
     /// The role to connect as.

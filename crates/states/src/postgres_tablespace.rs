@@ -21,15 +21,14 @@ pub struct Present {
     directory: String,
     /// Its options.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     options: Dict,
     /// The role it belongs to.
     owner: Option<String>,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -37,6 +36,8 @@ pub struct Present {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Present {
@@ -131,10 +132,10 @@ impl State for Present {
 pub struct Absent {
     /// Its name.
     name: String,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// The role to connect as.
     db_user: Option<String>,
     /// Its password.

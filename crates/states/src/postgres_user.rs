@@ -47,35 +47,34 @@ pub struct Present {
     createdb: Option<bool>,
     /// It may create roles.
     createroles: Option<bool>,
-    /// It has the rights of the groups it is in.
-    inherit: Option<bool>,
-    /// It may sign in.
-    login: Option<bool>,
+    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
+    #[default(Value::Null)]
+    encrypted: Value,
     /// It may do everything.
     superuser: Option<bool>,
     /// It may replicate.
     replication: Option<bool>,
-    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
-    #[default(Value::Null)]
-    encrypted: Value,
+    /// It has the rights of the groups it is in.
+    inherit: Option<bool>,
+    /// It may sign in.
+    login: Option<bool>,
     /// Its password.
     password: Option<String>,
     /// A password for a new role only.
     default_password: Option<String>,
     /// Set the password although we cannot tell whether it differs.
     #[default(false)]
+    #[shown(None::<bool>)]
     refresh_password: bool,
     /// Until when the password is good.
     valid_until: Option<String>,
     /// The groups it is in.
     #[default(Value::Null)]
     groups: Value,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -83,6 +82,8 @@ pub struct Present {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Present {
@@ -203,12 +204,10 @@ impl State for Present {
 pub struct Absent {
     /// Its name.
     name: String,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -216,6 +215,8 @@ pub struct Absent {
     /// Its port.
     #[default(Value::Null)]
     db_port: Value,
+    /// The role to connect as.
+    db_user: Option<String>,
 }
 
 impl Absent {

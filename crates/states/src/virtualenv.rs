@@ -42,6 +42,7 @@ pub struct Managed {
     python: Option<String>,
     /// Further folders with packages for the start.
     #[default(Vec::new())]
+    #[shown(None::<bool>)]
     extra_search_dir: Vec<String>,
     /// Do not fetch anything for the environment itself.
     never_download: Option<bool>,
@@ -77,6 +78,7 @@ pub struct Managed {
     use_vt: bool,
     /// Environment variables for the tools.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     env_vars: Dict,
     /// Accepted, as Salt does.
     #[default(false)]

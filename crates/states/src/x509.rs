@@ -167,12 +167,12 @@ pub struct PrivateKeyManaged {
     /// Make a new key each time.
     #[default(false)]
     new: bool,
-    /// Encrypt a PKCS 12 so that old programs can read it.
-    #[default(false)]
-    pkcs12_encryption_compat: bool,
     /// Write over a file that holds no key, or one whose passphrase differs.
     #[default(false)]
     overwrite: bool,
+    /// Encrypt a PKCS 12 so that old programs can read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
     /// Arguments of `file.managed`, and the old names `bits` and `cipher`.
     rest: Rest,
 }
@@ -762,15 +762,16 @@ impl State for CsrManaged {
             return seen(cx, changes, true, &self.target());
         };
         let (wanted, _) = self.built(cx)?;
-        if own.subject != wanted.subject {
-            changes.insert("subject_name", wanted.subject.shown());
-        }
-        if own.key != wanted.key {
-            changes.insert("private_key", true);
-        } else if own.digest() != wanted.digest()
+        if own.digest() != wanted.digest()
             && let Some(digest) = wanted.digest()
         {
             changes.insert("digest", digest);
+        }
+        if own.key != wanted.key {
+            changes.insert("private_key", true);
+        }
+        if own.subject != wanted.subject {
+            changes.insert("subject_name", wanted.subject.shown());
         }
         if encoding.name() != self.encoding {
             changes.insert("encoding", self.encoding.as_str());

@@ -102,7 +102,7 @@ impl Private {
             None => default_size(algo),
         };
         let option;
-        let mut words = vec!["genpkey", "-outform", "DER", "-algorithm"];
+        let mut words = vec!["genpkey", "-algorithm"];
         match (algo, size) {
             ("rsa", Some(size @ (2048 | 3072 | 4096))) => {
                 option = format!("rsa_keygen_bits:{size}");
@@ -189,10 +189,9 @@ impl Private {
         let input = written.as_deref().unwrap_or(bytes);
         // Without the option an encrypted key would ask the terminal.
         let secrets = [("HALITE_PASSPHRASE", passphrase.unwrap_or_default())];
-        let words =
-            ["pkey", "-inform", form, "-outform", "DER", "-passin", "env:HALITE_PASSPHRASE"];
-        let der = match openssl(cx, &words, input, &secrets) {
-            Ok(der) => der,
+        let words = ["pkey", "-inform", form, "-passin", "env:HALITE_PASSPHRASE"];
+        let opened = match openssl(cx, &words, input, &secrets) {
+            Ok(opened) => opened,
             Err(Error::Failed(_)) if encrypted => {
                 return Err(raised("InvalidPassword", source::BAD_PASSPHRASE));
             }
@@ -207,10 +206,13 @@ impl Private {
             }
             Err(error) => return Err(error),
         };
-        let words = ["pkey", "-inform", "DER", "-pubout", "-outform", "DER"];
-        let public = Public::read(&openssl(cx, &words, &der, &[])?);
-        let public =
-            public.ok_or_else(|| raised(class, "Could not load PEM-encoded private key"))?;
+        // Only PEM is PKCS 8 for every kind of key; as DER the program writes older forms.
+        let pem = String::from_utf8_lossy(&opened).into_owned();
+        let der = source::pem_entry(&pem, None).ok().and_then(|piece| piece.der());
+        let public = openssl(cx, &["pkey", "-pubout"], &opened, &[])?;
+        let public = public_only(&public).ok();
+        let unreadable = || raised(class, "Could not load PEM-encoded private key");
+        let (der, public) = der.zip(public).ok_or_else(unreadable)?;
         Ok(Self { der, public, encoding })
     }
 
@@ -232,21 +234,15 @@ impl Private {
                 _ => source::pem("PRIVATE KEY", &self.der).into_bytes(),
             });
         };
-        let form = if encoding == Encoding::Der { "DER" } else { "PEM" };
-        // `pkey` writes encrypted keys as PEM only.
-        let words = [
-            "pkcs8",
-            "-topk8",
-            "-inform",
-            "DER",
-            "-outform",
-            form,
-            "-v2",
-            "aes-256-cbc",
-            "-passout",
-            "env:HALITE_PASSPHRASE",
-        ];
-        openssl(cx, &words, &self.der, &[("HALITE_PASSPHRASE", passphrase)])
+        let input = source::pem("PRIVATE KEY", &self.der);
+        let words = ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-passout", "env:HALITE_PASSPHRASE"];
+        let secrets = [("HALITE_PASSPHRASE", passphrase)];
+        let pem = openssl(cx, &words, input.as_bytes(), &secrets)?;
+        if encoding != Encoding::Der {
+            return Ok(pem);
+        }
+        let piece = source::pem_entry(&String::from_utf8_lossy(&pem), None)?;
+        piece.der().ok_or_else(|| Error::failed("The key made cannot be read"))
     }
 
     /// The algorithm a signature with this key has, as a certificate names it.
@@ -295,16 +291,31 @@ impl Private {
                 printf '%s\n' "$key" | openssl pkeyutl -sign -rawin -inkey /dev/stdin -in "$data""#
             }
         };
-        let length = key.len().to_string();
-        let words = ["sh", "-c", script, "sh", &length, &option];
-        let mut command = Command::line(words).query();
-        command.stdin = Some([key.as_bytes(), data].concat());
-        let output = cx.host.run(&command)?;
-        if output.ok() && !output.stdout.is_empty() {
-            return Ok(output.stdout);
-        }
-        Err(Error::failed(reason_of(&output.stderr_text())))
+        piped(cx, script, &key, data, &[&option], &[])
     }
+}
+
+/// Runs a script that gets a key before its other input; the key's length is its first argument.
+pub fn piped(
+    cx: &Cx,
+    script: &str,
+    key: &str,
+    data: &[u8],
+    options: &[&str],
+    secrets: &[(&str, &str)],
+) -> Result<Vec<u8>> {
+    let length = key.len().to_string();
+    let words = [&["sh", "-c", script, "sh", &length], options].concat();
+    let mut command = Command::line(words).query();
+    for (name, value) in secrets {
+        command = command.env(*name, *value);
+    }
+    command.stdin = Some([key.as_bytes(), data].concat());
+    let output = cx.host.run(&command)?;
+    if output.ok() && !output.stdout.is_empty() {
+        return Ok(output.stdout);
+    }
+    Err(Error::failed(reason_of(&output.stderr_text())))
 }
 
 /// Digests with the algorithm's number for RSA and for EC; none where it cannot sign.

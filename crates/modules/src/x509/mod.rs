@@ -1,7 +1,7 @@
 //! `x509`: private keys, certificate requests, certificates and revocation lists.
 //!
 //! What they look like inside is written and read here ([`der`], [`extensions`], [`certificate`] …);
-//! what needs a key, the program `openssl` does ([`keys`], decisions 0012 and 0028). It is handed
+//! what needs a key, the program `openssl` does ([`keys`], decisions 0012 and 0016). It is handed
 //! its input by pipes and passphrases by the environment, so nothing secret lies in a scratch file.
 
 pub mod certificate;

@@ -297,18 +297,10 @@ pub fn to_pkcs12(
     friendly_name: Option<&str>,
     compatible: bool,
 ) -> Result<Vec<u8>> {
-    let mut input = String::new();
-    let mut words =
-        vec!["pkcs12", "-export", "-in", "/dev/stdin", "-passout", "env:HALITE_PASSPHRASE"];
-    match key {
-        Some(key) => input.push_str(&pem("PRIVATE KEY", key)),
-        None => words.push("-nokeys"),
-    }
+    let input: String = certificates.iter().map(|der| pem("CERTIFICATE", der)).collect();
+    let mut words = vec!["pkcs12", "-export", "-passout", "env:HALITE_PASSPHRASE"];
     if certificates.is_empty() {
         words.push("-nocerts");
-    }
-    for certificate in certificates {
-        input.push_str(&pem("CERTIFICATE", certificate));
     }
     if let Some(name) = friendly_name {
         words.extend(["-name", name]);
@@ -319,7 +311,17 @@ pub fn to_pkcs12(
         words.extend(["-keypbe", "PBE-SHA1-3DES", "-certpbe", "PBE-SHA1-3DES", "-macalg", "sha1"]);
     }
     let secrets = [("HALITE_PASSPHRASE", passphrase.unwrap_or_default())];
-    openssl(cx, &words, input.as_bytes(), &secrets)
+    let Some(key) = key else {
+        words.extend(["-nokeys", "-in", "/dev/stdin"]);
+        return openssl(cx, &words, input.as_bytes(), &secrets);
+    };
+    // The program reads a single input twice, which a pipe does not allow.
+    let script = r#"exec 3<&0; key=$(dd bs=1 count="$1" 2>/dev/null); shift
+        printf '%s\n' "$key" | openssl "$@" -inkey /dev/stdin -in /dev/fd/3"#;
+    let alone = r#"key=$(dd bs=1 count="$1" 2>/dev/null); shift
+        printf '%s\n' "$key" | openssl "$@" -in /dev/stdin"#;
+    let script = if certificates.is_empty() { alone } else { script };
+    super::keys::piped(cx, script, &pem("PRIVATE KEY", key), input.as_bytes(), &words, &secrets)
 }
 
 #[cfg(test)]

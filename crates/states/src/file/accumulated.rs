@@ -59,6 +59,7 @@ pub struct Accumulated {
     /// The file that will hold the texts.
     filename: String,
     /// A text or a list of them.
+    #[arg(required)]
     text: Option<Value>,
 }
 

@@ -292,6 +292,7 @@ pub struct Prepend {
     context: Option<Value>,
     /// The texts must be the first lines, wherever else they are.
     #[default(false)]
+    #[shown(None::<bool>)]
     header: bool,
     /// Show the difference, not only that there is one.
     #[default(true)]
