@@ -189,7 +189,7 @@ fn doctor() {
     let (code, out, err) = shell.run("halite doctor --config -c ETC");
     assert_eq!((code, err.as_str()), (1, ""));
     assert!(out.contains("help: did you mean `file_roots`?"), "{out}");
-    assert!(out.contains("master: Halite acts on: 2\n"), "{out}");
+    assert!(out.contains("master: Halite acts on: 4\n"), "{out}");
     assert!(out.contains("DIR/etc/master.d/a.conf:1:1"), "{out}");
     assert!(out.contains("my_own_thing"), "{out}");
     let (code, _, err) = shell.run("halite doctor --config -c /nowhere");
