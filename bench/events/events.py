@@ -100,8 +100,11 @@ count:
         self.start("salt-master", "etc")
         sock = os.path.join(scratch, "root/var/run/salt/master/master_event_pub.ipc")
         self.wait(lambda: os.path.exists(sock), "the master")
-        self.start("salt-minion", "etc/m")
         self.opts = self.options()
+        # Before the minion: its start must not be missed.
+        self.listening = self.bus()
+        self.listening.get_event(wait=0.5)
+        self.start("salt-minion", "etc/m")
 
     def write(self, path, text):
         with open(os.path.join(self.scratch, path), "w", encoding="utf-8") as f:
@@ -144,7 +147,7 @@ def next_event(bus, seconds):
 
 
 def latency(fleet, count):
-    bus = fleet.bus()
+    bus = fleet.listening
     fleet_up = time.time() + 120
     while time.time() < fleet_up:
         event = next_event(bus, 5)

@@ -75,10 +75,11 @@ DATA = Data()
 class Frame:
     """What one call sees: the values behind its dunders."""
 
-    __slots__ = ("opts", "grains", "pillar", "context", "low", "env", "extra", "jid", "_full")
+    __slots__ = ("opts", "grains", "pillar", "context", "low", "env", "extra", "jid", "chain", "_full")
 
     def __init__(self, given, before=None, own=()):
         self.jid = given.get("jid") or ""
+        self.chain = given.get("chain")
         self.grains = DATA.get(given.get("grains"), own)
         self.pillar = DATA.get(given.get("pillar"), own)
         self.opts = DATA.get(given.get("opts"), own)

@@ -32,6 +32,11 @@ MODULES = {}
 TAGS = {"modules": "module", "renderers": "render", "runners": "runners", "output": "output"}
 SUFFIXES = (".py", ".pyc", ".so")
 
+# Execution modules that Salt has in files of other names (`aptpkg`, `cmdmod` …).
+VIRTUAL = frozenset(
+    "acl cmd group ip locale lowpkg lvm pkg random service shadow sys sysctl user virtualenv".split()
+)
+
 
 def settle(settings):
     SETTINGS.update(settings)
@@ -167,7 +172,7 @@ class Functions(Mapping):
         own = kind(self._kind)
         if name in own.functions:
             return own.functions[name]
-        if not dot or module in own.modules:
+        if not dot or module in own.hiding:
             return None
         if name in NATIVE.get(self._kind, ()):
             return Native(self._kind, name)
@@ -191,7 +196,7 @@ class Functions(Mapping):
     def _names(self):
         own = kind(self._kind)
         native = NATIVE.get(self._kind, ())
-        names = {name for name in native if name.partition(".")[0] not in own.modules}
+        names = {name for name in native if name.partition(".")[0] not in own.hiding}
         return sorted(names.union(own.functions))
 
     def __iter__(self):
@@ -327,10 +332,13 @@ class Kind:
         # "mod.fun" → function; names of modules; why a module is not there.
         self.functions = {}
         self.modules = {}
+        # Modules of users in whose place nothing else is looked for.
+        self.hiding = set()
         self.missing = {}
         self.order = []
         self.files = {}
         self.loaded = threading.Event()
+        # The chain of calls that loads it.
         self.loading_for = None
 
     def folders(self):
@@ -419,12 +427,27 @@ class Kind:
         for alias in getattr(module, "__virtual_aliases__", ()) or ():
             names.append(alias)
         for one in names:
-            if one in self.modules:
-                continue
-            self.modules[one] = module
+            hides = one == base
+            if hides:
+                self.hiding.add(one)
+            if hides or one not in self.modules:
+                self.modules[one] = module
             self.order.append((one, module))
             for function_name, function in functions_of(module):
-                self.functions[one + "." + function_name] = function
+                full = one + "." + function_name
+                if hides or not (full in self.functions or self.yields(base, one, full)):
+                    self.functions[full] = function
+
+    def yields(self, base, name, full):
+        """Tells whether the binary's function is taken rather than that of a file of another name.
+
+        Salt looks for `pkg.version` in a file called `pkg`, then in files with `pkg` in their names,
+        users' first, then in all others, and takes the first that has it.
+        """
+        if full not in NATIVE.get(self.name, ()):
+            return False
+        in_its_file = self.name != "modules" or name not in VIRTUAL
+        return in_its_file or name not in base
 
     def executed(self, base, path, full, given):
         if path.endswith(".zip"):
@@ -496,21 +519,21 @@ def kind(name):
     if found is not None and found.loaded.is_set():
         return found
     frame = host.frame()
-    jid = frame.jid if frame is not None else ""
+    chain = frame.chain if frame is not None else None
     with LOCK:
         found = KINDS.get(name)
         is_ours = found is None
         if is_ours:
             # Visible while it loads: a `__virtual__` may look into `__salt__`.
             found = KINDS[name] = Kind(name)
-            found.loading_for = jid
+            found.loading_for = chain
     if is_ours:
         try:
             found.load()
         finally:
             found.loaded.set()
-    elif jid and found.loading_for != jid:
-        # Another job loads them. Our own must not wait for itself.
+    elif chain is not None and chain != found.loading_for:
+        # Another call loads them. Our own must not wait for itself.
         found.loaded.wait(120)
     return found
 
@@ -550,9 +573,11 @@ def listing(kind_name):
             outputters[name + "." + function] = outputter
     return {
         "functions": sorted(own.functions),
-        "modules": [name for name, _ in own.order],
+        "modules": sorted(own.hiding),
         "missing": dict(own.missing),
         "outputters": outputters,
+        # Not while it loads: a `__virtual__` may ask.
+        "whole": own.loaded.is_set(),
     }
 
 
@@ -603,7 +628,7 @@ def describe(kind_name, names):
 def lookup(kind_name, name):
     own = kind(kind_name)
     found = own.functions.get(name)
-    if found is None and name.partition(".")[0] not in own.modules:
+    if found is None and name.partition(".")[0] not in own.hiding:
         import halite_package
 
         found = halite_package.function(kind_name, name)

@@ -18,10 +18,11 @@ mod process;
 mod settings;
 
 use std::{
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -97,12 +98,38 @@ pub struct Answer {
     pub retcode: Option<i64>,
 }
 
+/// Calls that nest, Python into native and back, have the number of the outermost one, so that
+/// Python knows a question of its own from another's.
+struct Chain(i64, bool);
+
+thread_local! {
+    static CHAIN: Cell<Option<i64>> = const { Cell::new(None) };
+}
+
+impl Chain {
+    fn enter() -> Self {
+        static NEXT: AtomicI64 = AtomicI64::new(1);
+        let outer = CHAIN.get();
+        let number = outer.unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed));
+        CHAIN.set(Some(number));
+        Self(number, outer.is_none())
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        if self.1 {
+            CHAIN.set(None);
+        }
+    }
+}
+
 /// The modules of a kind.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// `mod.fun`, sorted.
     pub functions: Vec<String>,
-    /// Names of the modules that are there: each hides what else has its name.
+    /// Names of the modules whose file has the same name: each hides what else has its name.
     pub modules: HashSet<String>,
     /// Why others are not there, by module.
     pub missing: HashMap<String, String>,
@@ -114,6 +141,11 @@ pub struct Listing {
 impl Listing {
     pub fn has(&self, function: &str) -> bool {
         self.set.contains(function)
+    }
+
+    /// Tells whether a function of that name elsewhere is out of reach.
+    pub fn hides(&self, function: &str) -> bool {
+        self.has(function) || self.modules.contains(function.split('.').next().unwrap_or(function))
     }
 
     fn read(value: &Value) -> Self {
@@ -156,8 +188,10 @@ pub struct Bridge {
     files: Mutex<HashMap<String, bool>>,
     packaged: Mutex<HashMap<(String, String), bool>>,
     package: Mutex<Option<bool>>,
-    stale: AtomicBool,
+    stale: Mutex<bool>,
     generation: AtomicU64,
+    /// What the folders looked like.
+    seen: AtomicU64,
     /// A start that failed is not repeated for every question.
     failed: Mutex<Option<(Instant, String)>>,
 }
@@ -172,6 +206,7 @@ impl Bridge {
     /// Makes a bridge; nothing is started. `native` holds lists of names by kind.
     pub fn new(settings: Settings, native: Dict) -> Self {
         Self {
+            seen: AtomicU64::new(settings.fingerprint()),
             settings,
             native,
             process: Mutex::default(),
@@ -179,7 +214,7 @@ impl Bridge {
             files: Mutex::default(),
             packaged: Mutex::default(),
             package: Mutex::default(),
-            stale: AtomicBool::new(false),
+            stale: Mutex::default(),
             generation: AtomicU64::new(1),
             failed: Mutex::default(),
         }
@@ -212,12 +247,22 @@ impl Bridge {
     /// Modules changed on disk: forgets what was loaded.
     pub fn reload(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
-        self.stale.store(true, Ordering::Relaxed);
+        *self.stale.lock() = true;
         self.listings.lock().clear();
         self.files.lock().clear();
         self.packaged.lock().clear();
         *self.failed.lock() = None;
         self.forget();
+    }
+
+    /// Forgets what was loaded if the files are no longer the same: other programs may have put new
+    /// ones there.
+    pub fn look_again(&self) {
+        let now = self.settings.fingerprint();
+        let before = self.seen.swap(now, Ordering::Relaxed);
+        if before != now && before != 0 {
+            self.reload();
+        }
     }
 
     /// Grains, pillar or options changed in place.
@@ -247,7 +292,6 @@ impl Bridge {
         }
         match Process::start(&self.settings, self.native.clone()) {
             Ok(started) => {
-                self.stale.store(false, Ordering::Relaxed);
                 *process = Some(Arc::clone(&started));
                 Ok(started)
             }
@@ -269,8 +313,12 @@ impl Bridge {
         args: Vec<Value>,
     ) -> Result<Answer> {
         let process = self.process()?;
-        if self.stale.swap(false, Ordering::Relaxed) {
-            self.exchange(&process, session, "the reload", "reload", Vec::new())?;
+        {
+            // Held meanwhile: nobody may see the modules from before.
+            let mut stale = self.stale.lock();
+            if std::mem::take(&mut *stale) {
+                self.exchange(&process, session, "the reload", "reload", Vec::new())?;
+            }
         }
         self.exchange(&process, session, what, verb, args)
     }
@@ -288,11 +336,12 @@ impl Bridge {
             other => other,
         };
         let mut talk = process.talk().map_err(gone)?;
+        let chain = Chain::enter();
         let given = entries! {
             "grains" => process.token(&mut talk, session.grains, &[]).map_err(gone)?,
             "pillar" => process.token(&mut talk, session.pillar, &[]).map_err(gone)?,
             "opts" => process.token(&mut talk, session.opts, &["grains", "pillar"]).map_err(gone)?,
-            "jid" => session.jid, "env" => session.saltenv,
+            "jid" => session.jid, "env" => session.saltenv, "chain" => chain.0,
         };
         if !session.low.is_empty() {
             given.insert("low", session.low);
@@ -358,15 +407,19 @@ impl Bridge {
         if let Some(known) = self.listings.lock().get(kind) {
             return Ok(Arc::clone(known));
         }
-        let listing = match self.has_files(kind) {
-            false => Listing::default(),
-            true => {
-                let what = format!("loading {kind}");
-                Listing::read(&self.ask(session, &what, "listing", vec![kind.into()])?.value)
-            }
+        let generation = self.generation();
+        let (listing, is_whole) = if self.has_files(kind) {
+            let what = format!("loading {kind}");
+            let answer = self.ask(session, &what, "listing", vec![kind.into()])?.value;
+            let is_whole = answer.get("whole").is_some_and(|whole| whole.truthy());
+            (Listing::read(&answer), is_whole)
+        } else {
+            (Listing::default(), true)
         };
         let listing = Arc::new(listing);
-        self.listings.lock().insert(kind.to_owned(), Arc::clone(&listing));
+        if is_whole && generation == self.generation() {
+            self.listings.lock().insert(kind.to_owned(), Arc::clone(&listing));
+        }
         Ok(listing)
     }
 

@@ -150,6 +150,28 @@ impl Settings {
         found.map_or(&[], |(_, folders)| folders.as_slice())
     }
 
+    /// Returns a number that differs when modules were added, changed or removed.
+    pub fn fingerprint(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let mut hasher = DefaultHasher::new();
+        let folders = self.folders.iter().flat_map(|(_, folders)| folders);
+        for folder in folders {
+            let mut files: Vec<_> = std::fs::read_dir(folder)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .filter_map(|entry| {
+                    let about = entry.metadata().ok()?;
+                    Some((entry.path(), about.modified().ok()?, about.len()))
+                })
+                .filter(|(path, ..)| !path.ends_with("__pycache__"))
+                .collect();
+            files.sort();
+            files.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
     /// Tells whether there is any file of that kind.
     pub fn has_files(&self, kind: &str) -> bool {
         let is_module = |name: &std::ffi::OsStr| {

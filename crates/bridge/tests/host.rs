@@ -145,10 +145,58 @@ fn modules_are_loaded_anew() {
     let file = folder.path().join("modules/own.py");
     std::fs::write(&file, format!("{MODULE}\n\ndef later():\n    return 'now'\n")).expect("a file");
     assert!(!has("own.later"));
-    bridge.reload();
+    bridge.look_again();
     assert!(has("own.later"));
     assert_eq!(run(&bridge, "own.later", Call::default()).expect("an answer"), "now");
     std::fs::remove_file(&file).expect("it is there");
     bridge.reload();
     assert!(!has("own.echo"));
+}
+
+#[test]
+fn who_asks_while_modules_load_waits_for_all_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bridge = bridge(&folder);
+    // `a` comes first and takes its time; one that asks meanwhile without a job has to hear of both.
+    let slow = "import time\ntime.sleep(0.5)\n\n\ndef one():\n    return 1\n";
+    std::fs::write(folder.path().join("modules/a.py"), slow).expect("a module");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let bridge = &bridge;
+            scope.spawn(move || {
+                let back = Back { bridge, asked: AtomicUsize::new(0) };
+                let listing = within(&back, |session| bridge.listing(session, "modules"));
+                let listing = listing.expect("a listing");
+                assert!(listing.has("a.one") && listing.has("own.echo"), "{listing:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_file_of_another_name_adds_to_a_module() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bridge = bridge(&folder);
+    let modules = folder.path().join("modules");
+    let write = |name: &str, text: &str| {
+        std::fs::write(modules.join(name), text).expect("a module");
+    };
+    let virtual_native = "def __virtual__(): return 'native'\n";
+    write(
+        "more_native.py",
+        &format!("{virtual_native}def echo(): return 'mine'\ndef more(): return 1\n"),
+    );
+    write("mypkg.py", "def __virtual__(): return 'pkg'\ndef version(): return 'mine'\n");
+    let native = list!["native.echo", "pkg.version", "pkg.remove", "own.gone"];
+    bridge.add_native(
+        "modules",
+        native.items_of_sequence().into_iter().flatten().map(|name| name.to_str().into()).collect(),
+    );
+    let back = Back { bridge: &bridge, asked: AtomicUsize::new(0) };
+    let listing = within(&back, |session| bridge.listing(session, "modules")).expect("a listing");
+    // The binary's function stays, as its module's own file comes first; a virtual module has none.
+    assert!(!listing.hides("native.echo") && listing.has("native.more"));
+    assert!(listing.has("pkg.version") && !listing.hides("pkg.remove"));
+    // A file of the same name hides all.
+    assert!(listing.hides("own.gone") && !listing.has("own.gone"));
 }

@@ -283,6 +283,17 @@ fn running(opts: &Opts) -> Vec<Row> {
             rows.push(row(State::Note, "master", format!("{} {text}", number(name))));
         }
     }
+    let caches = statistics.as_ref().and_then(|all| all.get("job_caches"));
+    for (name, counts) in
+        caches.and_then(|all| all.as_dict().map(Dict::entries)).unwrap_or_default()
+    {
+        let of = |what: &str| counts.get(what).and_then(|n| n.as_int()).unwrap_or(0);
+        let (state, name) =
+            (if of("dropped") > 0 { State::Wrong } else { State::Note }, name.to_str());
+        let text =
+            format!("{} records wait for {name}, {} were dropped", of("waiting"), of("dropped"));
+        rows.push(row(state, "job cache", text));
+    }
     rows
 }
 

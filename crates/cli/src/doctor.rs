@@ -2,8 +2,9 @@
 //! `--master` looks at the machine (see `checkup.rs`); a TREE of states is asked where the functions
 //! it uses come from (see `tree.rs`).
 //!
-//! Each option set in a file is in one of four lists: acted on, known but not acted on yet, unknown
-//! (with a suggestion where it looks like a slip), or of a wrong type.
+//! Each option set in a file is in one of these lists: acted on, not needed here (it steers a part of
+//! Salt that Halite does not have), known but not acted on yet, unknown (with a suggestion where it
+//! looks like a slip), or of a wrong type.
 
 use std::{path::Path, sync::Arc};
 
@@ -185,16 +186,19 @@ fn describe(name: &str, opts: &Opts, format: Format, quiet: bool) -> (String, bo
     if quiet {
         return (text, problems);
     }
-    let (mut acted, mut waiting, mut foreign) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut acted, mut moot) = (Vec::new(), Vec::new());
+    let (mut waiting, mut foreign) = (Vec::new(), Vec::new());
     for (option, place) in opts.set_by_files() {
         match halite_config::find(&option) {
             Some(opt) if opt.acts => acted.push((option, place)),
+            Some(opt) if opt.moot => moot.push((option, place)),
             Some(_) => waiting.push((option, place)),
             None => foreign.push((option, place)),
         }
     }
     if format == Format::Json {
-        for (kind, list) in [("acts", acted), ("waiting", waiting), ("unknown", foreign)] {
+        let lists = [("acts", acted), ("moot", moot), ("waiting", waiting), ("unknown", foreign)];
+        for (kind, list) in lists {
             for (option, place) in list {
                 let mut report = Report::warning(format!("{kind}: {option}")).at(Some(place));
                 report.severity = Severity::Note;
@@ -205,6 +209,7 @@ fn describe(name: &str, opts: &Opts, format: Format, quiet: bool) -> (String, bo
     }
     let lists = [
         ("Halite acts on", acted),
+        ("not needed: of parts of Salt that Halite does not have", moot),
         ("known, not acted on yet", waiting),
         ("unknown: left alone, as Salt does", foreign),
     ];

@@ -32,6 +32,7 @@ pub mod workshop;
 /// Runs the program named by the first argument, and returns its exit code.
 #[must_use]
 pub fn start(args: &[String]) -> u8 {
+    halite_minion::others::has_runners(halite_runners::runners);
     let Some((called, args)) = args.split_first() else { return halite::start(&[]) };
     let name = called.rsplit('/').next().unwrap_or(called);
     match programs::find(name) {

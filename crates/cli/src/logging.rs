@@ -45,6 +45,7 @@ impl Level {
         ("quiet", 1000),
     ];
 
+    pub const DEBUG: Self = Self(10);
     pub const WARNING: Self = Self(30);
     pub const ERROR: Self = Self(40);
 

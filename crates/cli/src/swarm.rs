@@ -56,8 +56,20 @@ static OWN: &[Flag] = &[
     flag(&["--dead"], "dead", Action::Int, "Minions that never answer.").dflt(Default::Int(0)),
     flag(&["--flapping"], "flapping", Action::Int, "Minions that come and go.")
         .dflt(Default::Int(0)),
-    flag(&["--period"], "period", Action::Float, "How often these go, in seconds.")
-        .dflt(Default::Float(10.0)),
+    flag(
+        &["--hostile"],
+        "hostile",
+        Action::Int,
+        "Minions that try to speak for others, to read what is not theirs, and to break the master.",
+    )
+    .dflt(Default::Int(0)),
+    flag(
+        &["--period"],
+        "period",
+        Action::Float,
+        "How often those that come and go do, and hostile ones try, in seconds.",
+    )
+    .dflt(Default::Float(10.0)),
     flag(&["--offline"], "offline", Action::Int, "Minions that come once and stay away.")
         .dflt(Default::Int(0)),
     flag(&["--every"], "every", Action::Float, "Seconds between reports.")
@@ -157,6 +169,7 @@ fn described(parsed: &Parsed, opts: Dict) -> Swarm {
             flapping: number(parsed, "flapping"),
             period: seconds(parsed, "period"),
             offline: number(parsed, "offline"),
+            hostile: number(parsed, "hostile"),
         },
         every: seconds(parsed, "every"),
     }
@@ -182,7 +195,9 @@ fn several(parsed: &Parsed, args: &[String]) -> std::io::Result<u8> {
         command.args(["--first", &next.to_string(), "--count", &part.to_string()]);
         if index > 0 {
             // Mischief is counted in the first part.
-            command.args(["--slow", "0", "--dead", "0", "--flapping", "0", "--offline", "0"]);
+            for kind in ["--slow", "--dead", "--flapping", "--offline", "--hostile"] {
+                command.args([kind, "0"]);
+            }
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         next += part;

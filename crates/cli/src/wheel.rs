@@ -9,22 +9,25 @@ use halite_master::{
 use halite_spec::{Call as Arguments, Cx, Error, Job};
 use halite_value::Dict;
 
-use crate::programs::master::own_context;
+use crate::{programs::master::own_context, workshop::MasterWorks};
 
 /// The wheel functions of a master.
 pub struct Wheel {
     cx: Cx,
+    works: Arc<MasterWorks>,
 }
 
 impl Wheel {
-    pub fn new(opts: &Dict) -> Self {
-        Self { cx: own_context(opts).0 }
+    pub fn new(opts: &Dict, works: Arc<MasterWorks>) -> Self {
+        Self { cx: own_context(opts).0, works }
     }
 }
 
 impl Runners for Wheel {
-    fn run(&self, _: &Arc<Master>, call: &Call) -> Option<Outcome> {
-        let function = halite_runners::wheel_function(&call.function)?;
+    fn run(&self, master: &Arc<Master>, call: &Call) -> Option<Outcome> {
+        let Some(function) = halite_runners::wheel_function(&call.function) else {
+            return self.works.users_wheel(master, call);
+        };
         let job = Job::new(call.jid.as_str(), call.function.clone(), call.user.clone());
         let cx = Cx { job: Arc::new(job), context: Dict::new(), ..self.cx.clone() };
         let given = Arguments { args: call.args.clone(), kwargs: call.kwargs.shallow_copy() };

@@ -16,6 +16,7 @@ use halite_master::{
     Master, Settings,
     eauth::{Authenticator, Systems},
     engines::{Engines, EventReturner},
+    job_cache::{JobCache, Record, Trouble},
     reactor::{RenderError, Rendering},
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
@@ -24,7 +25,8 @@ use halite_minion::{
     registry::Native,
 };
 use halite_spec::{
-    Aggregate, Call, Cx, Error, Event, Host, Job, Outcome, Refresh, Result, StateFn, Template,
+    Aggregate, Call, Cx, Error, Event, Function, Host, Job, Outcome, Refresh, Result, StateFn,
+    Template,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, entries};
@@ -63,13 +65,28 @@ impl Workshop {
     /// Runs a runner: the user's if there is one, else ours, else that of an installed package;
     /// `None` if nobody has it.
     pub fn runner(&self, cx: &Cx, name: &str, call: Call) -> Option<Result<Value>> {
-        let native = halite_runners::runner(name);
+        self.function(cx, "runners", halite_runners::runner(name), name, call)
+    }
+
+    /// As [`Workshop::runner`], for a wheel function.
+    pub fn wheel(&self, cx: &Cx, name: &str, call: Call) -> Option<Result<Value>> {
+        self.function(cx, "wheel", halite_runners::wheel_function(name), name, call)
+    }
+
+    fn function(
+        &self,
+        cx: &Cx,
+        kind: &str,
+        native: Option<&Function>,
+        name: &str,
+        call: Call,
+    ) -> Option<Result<Value>> {
         let Some(python) = &self.python else {
             return native.map(|native| (native.call)(cx, call));
         };
         python.remember(cx);
-        match python.find(cx, "runners", name) {
-            Found::Function => return Some(python.call(cx, "runners", name, call)),
+        match python.find(cx, kind, name) {
+            Found::Function => return Some(python.call(cx, kind, name, call)),
             Found::Missing(reason) if !reason.is_empty() => {
                 return Some(Err(Error::Unavailable { function: name.into(), reason }));
             }
@@ -78,9 +95,7 @@ impl Workshop {
         }
         match native {
             Some(native) => Some((native.call)(cx, call)),
-            None if python.package_has(cx, "runners", name) => {
-                Some(python.call(cx, "runners", name, call))
-            }
+            None if python.package_has(cx, kind, name) => Some(python.call(cx, kind, name, call)),
             None => None,
         }
     }
@@ -212,6 +227,10 @@ impl MasterWorks {
     }
 
     fn cx(&self, master: &Arc<Master>, jid: &str, fun: &str, user: &str) -> Cx {
+        // `salt-run saltutil.sync_modules` is another process, and people copy files there.
+        if let Some(python) = self.workshop.python() {
+            python.bridge().look_again();
+        }
         let link = InMaster {
             alone: self.workshop.alone(),
             master: Arc::clone(master),
@@ -227,6 +246,16 @@ impl MasterWorks {
         let doc = halite_runners::runner(&call.function).map_or("", |function| function.doc);
         let ran = self.workshop.runner(&cx, &call.function, arguments)?;
         Some(outcome("runner", &call.function, &cx, doc, ran))
+    }
+}
+
+impl MasterWorks {
+    /// Runs a wheel function that the binary lacks: the user's, or that of an installed package.
+    pub fn users_wheel(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
+        let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
+        let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+        let ran = self.workshop.wheel(&cx, &call.function, arguments)?;
+        Some(outcome("wheel", &call.function, &cx, "", ran))
     }
 }
 
@@ -342,6 +371,34 @@ impl EventReturner for MasterWorks {
             }
         }
         if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+    }
+}
+
+impl JobCache for MasterWorks {
+    fn save(
+        &self,
+        master: &Arc<Master>,
+        returner: &str,
+        records: &[Record],
+    ) -> std::result::Result<(), Trouble> {
+        use halite_returners::cache;
+        let cx = self.cx(master, "", "save_load", "root");
+        let own = |record: &Record| match record.clone() {
+            Record::Load { jid, load } => cache::Record::Load { jid, load },
+            Record::Return(ret) => cache::Record::Return(ret),
+        };
+        let records: Vec<_> = records.iter().map(own).collect();
+        match cache::save(&cx, returner, &records) {
+            Ok(refused) if refused.is_empty() => Ok(()),
+            Ok(refused) => Err(Trouble::Rejected(refused)),
+            Err(cache::Refused::Unreachable(why)) => Err(Trouble::Unreachable(why)),
+            Err(cache::Refused::Rejected(why)) => Err(Trouble::Rejected(vec![(0, why)])),
+        }
+    }
+
+    fn clean(&self, master: &Arc<Master>, returner: &str) -> std::result::Result<(), String> {
+        let cx = self.cx(master, "", "clean_old_jobs", "root");
+        halite_returners::cache::clean(&cx, returner).map_err(|error| error.to_string())
     }
 }
 

@@ -23,10 +23,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Read `protocol.rs` for what can be asked ([`Request`]) and what comes back. Blocking, on one
+//! Read `protocol.rs` for what can be asked ([`Request`]) and what comes back; `gather.rs` waits for
+//! returns, `batch.rs` has a job run on a few minions at a time. Blocking, on one
 //! thread: command line programs need nothing more. Several requests and streams may be open on
 //! one connection; what belongs to another one waits in its queue.
 
+pub mod batch;
 mod frame;
 mod gather;
 mod protocol;
@@ -47,6 +49,9 @@ pub use protocol::{Answer, EventItem, Job, Malformed, Progress, Published, Reque
 
 /// In the data of a `salt/key` event from `salt-key`: what is remembered of the minion stays.
 pub const PRESERVE: &str = "__preserve__";
+
+/// In the `kwargs` of a job: the master is to run it in batches, and this is how.
+pub const BATCH: &str = "__batch__";
 
 /// The socket's name in `sock_dir`.
 pub const SOCKET: &str = "halite.sock";

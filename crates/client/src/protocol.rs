@@ -203,7 +203,7 @@ fn list(items: &[SmolStr]) -> Value {
 }
 
 impl Job {
-    fn write(&self) -> Dict {
+    pub fn write(&self) -> Dict {
         entries! {
             "do" => "publish", "tgt" => &self.tgt, "tgt_type" => &self.tgt_type,
             "fun" => &self.fun, "arg" => self.arg.clone(), "ret" => &self.ret,
@@ -212,7 +212,7 @@ impl Job {
         }
     }
 
-    fn read(map: &Dict) -> Result<Self, Malformed> {
+    pub fn read(map: &Dict) -> Result<Self, Malformed> {
         Ok(Self {
             tgt: map.get("tgt").ok_or(Malformed("tgt"))?,
             tgt_type: text(map, "tgt_type"),

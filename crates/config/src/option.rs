@@ -132,6 +132,9 @@ pub struct Opt {
     pub checked: bool,
     /// Whether Halite does something with it.
     pub acts: bool,
+    /// Whether there is nothing to do: it steers a part of Salt that Halite does not have, and the
+    /// user misses nothing.
+    pub moot: bool,
 }
 
 impl Opt {
@@ -139,6 +142,13 @@ impl Opt {
     #[must_use]
     pub const fn unchecked(mut self) -> Self {
         self.checked = false;
+        self
+    }
+
+    /// Marks an option for which Halite has no use, and needs none.
+    #[must_use]
+    pub const fn moot(mut self) -> Self {
+        self.moot = true;
         self
     }
 
@@ -158,7 +168,16 @@ pub(crate) const fn opt(
     preset: Preset,
     about: &'static str,
 ) -> Opt {
-    Opt { name, types, master: preset, minion: preset, about, checked: true, acts: false }
+    Opt {
+        name,
+        types,
+        master: preset,
+        minion: preset,
+        about,
+        checked: true,
+        acts: false,
+        moot: false,
+    }
 }
 
 pub(crate) const fn both(
@@ -177,5 +196,5 @@ pub(crate) const fn each(
     minion: Preset,
     about: &'static str,
 ) -> Opt {
-    Opt { name, types, master, minion, about, checked: true, acts: false }
+    Opt { name, types, master, minion, about, checked: true, acts: false, moot: false }
 }

@@ -184,7 +184,7 @@ fn worded(error: &reqwest::Error) -> FetchError {
         return FetchError::Failed("HTTP 599: Timeout while connecting or reading".into());
     }
     let top = error.source().map_or_else(|| error.to_string(), |_| deepest.to_string());
-    FetchError::Failed(top)
+    FetchError::Failed(halite_spec::host::network_words(&top))
 }
 
 struct Body {

@@ -290,6 +290,13 @@ impl Files for Local {
         Ok(self.server.find(&path, &saltenv)?.map(|(_, found)| stat_list(&found.stat)))
     }
 
+    fn forget(&self, cached: &Path) -> Result<()> {
+        if cached.starts_with(self.cachedir(&Fetch::default())) && self.host.is_file(cached)? {
+            self.host.remove_file(cached)?;
+        }
+        Ok(())
+    }
+
     fn push(&self, _: &Path, _: &str) -> Result<bool> {
         Err(Error::failed("cp.push needs a master, and file_client is local"))
     }

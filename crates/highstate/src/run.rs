@@ -40,6 +40,9 @@ pub struct RunOptions {
     pub mock: bool,
     /// Unknown arguments are errors (`halite: {strict: true}`).
     pub strict: bool,
+    /// What a state reports of its parts stays in its return (`state.single`, `state.low`), instead
+    /// of standing beside it.
+    pub keeps_parts: bool,
     /// Where finished states are written down.
     pub journal: Option<Arc<dyn Journal>>,
 }
@@ -66,6 +69,10 @@ pub struct Run<'a> {
     pre: HashMap<String, Dict>,
     /// States on threads of their own.
     threads: HashMap<String, JoinHandle<Dict>>,
+    /// Parallel states that could not begin yet, in their order.
+    waiting: Vec<Step>,
+    /// How often a node is among them.
+    held: HashMap<usize, usize>,
     numbers: Arc<Mutex<i64>>,
     failed_hard: bool,
 }
@@ -104,6 +111,8 @@ impl<'a> Run<'a> {
             running: IndexMap::new(),
             pre: HashMap::new(),
             threads: HashMap::new(),
+            waiting: Vec::new(),
+            held: HashMap::new(),
             numbers: Arc::new(Mutex::new(0)),
             failed_hard: false,
         }
@@ -120,26 +129,24 @@ impl<'a> Run<'a> {
         }
         *self.numbers.lock() = returns.len() as i64;
         self.remember();
-        let mut pending: Vec<Step> = Vec::new();
         for step in self.graph.steps() {
-            pending = self.attempt(pending);
+            self.retry_waiting();
+            self.drain(step);
             if self.failed_hard || self.cx.host.cancelled() {
                 break;
             }
             if self.paused(step) {
                 break;
             }
-            pending.extend(self.attempt(vec![step]));
+            if !self.attempt(step) {
+                self.hold(step);
+            }
             if self.failed_hard {
                 break;
             }
         }
-        while !pending.is_empty() && !self.failed_hard {
-            let before = pending.len();
-            pending = self.attempt(pending);
-            if pending.len() == before {
-                std::thread::sleep(Duration::from_millis(2));
-            }
+        while !self.waiting.is_empty() && !self.failed_hard {
+            self.retry_or_sleep();
         }
         self.join_all();
         if !self.failed_hard {
@@ -149,6 +156,53 @@ impl<'a> Run<'a> {
             returns.insert(tag, ret);
         }
         returns
+    }
+
+    /// Makes a step wait.
+    fn hold(&mut self, step: Step) {
+        *self.held.entry(step.node).or_default() += 1;
+        self.waiting.push(step);
+    }
+
+    /// Tries the steps again that had to wait; false if none could run.
+    fn retry_waiting(&mut self) -> bool {
+        let waiting = std::mem::take(&mut self.waiting);
+        let before = waiting.len();
+        for step in waiting {
+            if let Some(count) = self.held.get_mut(&step.node) {
+                *count = count.saturating_sub(1);
+            }
+            if !self.attempt(step) {
+                self.hold(step);
+            }
+        }
+        self.waiting.len() < before
+    }
+
+    fn retry_or_sleep(&mut self) {
+        if !self.retry_waiting() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Before a state that is not parallel: runs what it needs of those that had to wait, so that
+    /// it keeps its place in the order.
+    fn drain(&mut self, step: Step) {
+        if is_parallel(self.graph.low(step.node)) {
+            return;
+        }
+        while !self.failed_hard && !self.cx.host.cancelled() && self.needs_waiting(step) {
+            self.retry_or_sleep();
+        }
+    }
+
+    /// Something a step needs has not even begun.
+    fn needs_waiting(&self, step: Step) -> bool {
+        if self.waiting.is_empty() && self.held.is_empty() {
+            return false;
+        }
+        let needs = self.graph.needs(step.node);
+        needs.into_iter().any(|(_, node)| self.held.get(&node).is_some_and(|count| *count > 0))
     }
 
     /// Takes over what an earlier, interrupted run has done.
@@ -191,27 +245,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs the steps that can run now; returns those that must wait.
-    fn attempt(&mut self, steps: Vec<Step>) -> Vec<Step> {
-        let mut waiting = Vec::new();
-        for step in steps {
-            if self.failed_hard {
-                break;
-            }
-            let tag = self.graph.tag(step.node);
-            if self.running.contains_key(&tag) || self.threads.contains_key(&tag) {
-                if self.options.journal.is_some() && !self.threads.contains_key(&tag) {
-                    // Done by an earlier run, which may have ended there.
-                    let low = self.graph.low(step.node).clone();
-                    self.check_failhard(&tag, &low);
-                }
-                continue;
-            }
-            if !self.step(step, &tag) {
-                waiting.push(step);
-            }
+    /// Runs a step if it can run now; false if it must wait.
+    fn attempt(&mut self, step: Step) -> bool {
+        if self.failed_hard {
+            return true;
         }
-        waiting
+        let tag = self.graph.tag(step.node);
+        if self.running.contains_key(&tag) || self.threads.contains_key(&tag) {
+            if self.options.journal.is_some() && !self.threads.contains_key(&tag) {
+                // Done by an earlier run, which may have ended there.
+                let low = self.graph.low(step.node).clone();
+                self.check_failhard(&tag, &low);
+            }
+            return true;
+        }
+        self.step(step, &tag)
     }
 
     /// Runs one step; false if it must wait.
@@ -272,7 +320,7 @@ impl<'a> Run<'a> {
             let ret = self.call(low, true);
             low.insert("__prereq__", false);
             self.pre.insert(tag.to_owned(), ret);
-        } else if low.get("parallel").is_some_and(|parallel| parallel.truthy()) {
+        } else if is_parallel(low) {
             self.start(tag, low);
         } else {
             let ret = self.call(low, false);
@@ -316,7 +364,10 @@ impl<'a> Run<'a> {
         for (kind, node) in self.graph.needs(step.node) {
             by_kind.entry(kind).or_default().push(self.graph.tag(node));
         }
-        let parallel = low.get("parallel").is_some_and(|parallel| parallel.truthy());
+        if self.needs_waiting(step) {
+            return Status::Pending;
+        }
+        let parallel = is_parallel(low);
         for tag in by_kind.values().flatten() {
             if parallel && self.threads.get(tag).is_some_and(|thread| !thread.is_finished()) {
                 return Status::Pending;
@@ -378,7 +429,7 @@ impl<'a> Run<'a> {
 
     /// Files a return, tells the master, and adds what the state reported of its parts.
     fn file(&mut self, tag: &str, ret: Dict, low: &Low) {
-        let parts = ret.remove("sub_state_run");
+        let parts = if self.options.keeps_parts { None } else { ret.remove("sub_state_run") };
         self.tell(&ret, low);
         self.running.insert(tag.to_owned(), ret);
         for part in parts.and_then(|parts| parts.items_of_sequence()).unwrap_or_default() {
@@ -1114,6 +1165,10 @@ fn failed_return(low: &Low, comment: &str) -> Dict {
 }
 
 /// What a failed state says. Expected failures speak for themselves.
+fn is_parallel(low: &Low) -> bool {
+    low.get("parallel").is_some_and(|parallel| parallel.truthy())
+}
+
 /// Tells whether a word looks like a requisite that was misspelt.
 fn is_nearly_requisite(word: &str) -> bool {
     high::suggest_keyword(word).is_some_and(|near| {

@@ -2,7 +2,7 @@
 //!
 //! Files go through the standard library, except for replacing one ([`write`]); processes are in
 //! [`process`], users and groups in [`accounts`], network interfaces in [`netlink`], the resolver in
-//! [`names`], HTTP in [`web`]. The environment set through a host is an overlay
+//! [`names`], HTTP in [`web`], [`memory`] for daemons at rest. The environment set through a host is an overlay
 //! kept here and given to children: the process's own environment is never touched, because other
 //! threads may read it at any time.
 //!
@@ -11,6 +11,7 @@
 
 mod accounts;
 mod inotify;
+pub(crate) mod memory;
 mod names;
 mod netlink;
 mod process;

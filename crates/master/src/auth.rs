@@ -6,7 +6,7 @@
 
 use halite_crypt::{EncAlgo, PublicKey, SigAlgo, normalise};
 use halite_transport::Peer;
-use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_value::{Dict, Value, dict, entries};
 use halite_wire::{AuthReply, AuthRequest, EXTENSION, MinionId, Refusal, Welcome};
 
 use crate::{
@@ -264,18 +264,12 @@ fn fire(master: &Master, request: &AuthRequest, result: bool, act: &str) {
     let event = entries! {
         "result" => result, "act" => act, "id" => &request.id, "pub" => &request.public_key,
     };
+    // The option lists the kinds of events (`pend` …) that repeat what the minion sent for it.
     let wanted = master.settings.opts.str_list("auth_events_autosign_grains");
     let pending = master.settings.opts.bool("auth_events_pend_autosign_grains");
-    if !wanted.is_empty() && (act != "pend" || pending) {
-        let grains: Dict = wanted
-            .into_iter()
-            .filter_map(|name: SmolStr| {
-                Some((name.clone(), request.autosign_grains.get(name.as_str())?))
-            })
-            .collect();
-        if !grains.is_empty() {
-            event.insert("autosign_grains", grains);
-        }
+    let is_wanted = wanted.iter().any(|kind| *kind == act) || act == "pend" && pending;
+    if is_wanted && !request.autosign_grains.is_empty() {
+        event.insert("autosign_grains", &request.autosign_grains);
     }
     master.bus.fire("salt/auth", event);
 }

@@ -208,7 +208,23 @@ async fn answer_wheel(
         Err(kind) => return failure(kind, &user_of(load)),
     };
     let flat = load.shallow_copy();
-    for own in ["cmd", "fun", "key", "user", "token", "eauth", "username", "password", "client"] {
+    // What tells the client how to go about it is no argument of the function.
+    for own in [
+        "cmd",
+        "fun",
+        "key",
+        "user",
+        "token",
+        "eauth",
+        "username",
+        "password",
+        "client",
+        "print_event",
+        "full_return",
+        "__jid__",
+        "__tag__",
+        "__user__",
+    ] {
         flat.remove(own);
     }
     let (args, kwargs) = arguments(&flat);

@@ -12,10 +12,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use halite_client::{
-    Answer, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
+    Answer, BATCH, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
 };
 use halite_store::StoredJob;
 use halite_target::{Search, fnmatch::fnmatch};
@@ -29,7 +30,7 @@ use tokio::{
 };
 
 use crate::{
-    Error, Master, acl, blocking,
+    Error, Master, acl, batch, blocking,
     bus::Item,
     clients::{self, Caller},
     publish::{self, Refusal, Rights, Wish},
@@ -38,6 +39,8 @@ use crate::{
 
 /// Frames waiting to be written to one program.
 const WAITING: usize = 1024;
+/// How long somebody who reads jobs from a database waits for it to have them all.
+const FLUSH: Duration = Duration::from_secs(10);
 /// Events waiting for one program before it gets a gap.
 const EVENTS: usize = 100_000;
 
@@ -63,7 +66,7 @@ pub(crate) async fn listen(master: &Arc<Master>) -> Result<JoinHandle<()>, Error
                 }
                 Err(error) => {
                     tracing::warn!("The control socket cannot accept: {error}");
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
         }
@@ -351,6 +354,7 @@ async fn publish_job(
         Rights::All if !job.user.is_empty() => job.user.clone(),
         _ => caller.name.clone(),
     };
+    let batch = job.kwargs.remove(BATCH).and_then(|spec| spec.as_dict().cloned());
     let wish = Wish {
         tgt: job.tgt,
         tgt_type: job.tgt_type,
@@ -364,6 +368,10 @@ async fn publish_job(
         id: None,
         on_disk: false,
     };
+    if let Some(spec) = batch {
+        let published = batch::start(master, caller, wish, spec).await?;
+        return Ok(Answer::End(published.write().into()));
+    }
     let (done, queue) = publish::publish(master, wish, caller.rights.clone(), job.follow).await?;
     let published = done.published.write();
     let Some(queue) = queue else {
@@ -504,6 +512,25 @@ async fn ask(master: &Arc<Master>, what: &str, load: Dict) -> Result<Value, Refu
             done.map(|()| true.into()).map_err(|error| Refusal::invocation(error.to_string()))
         }
         "orchestration" => off(master, move |master| master.orchestration(&load)).await,
+        "batch" => {
+            let owner = master.clone();
+            blocking(move || owner.batch(&load)).await.and_then(|done| done).map_err(internal)
+        }
+        "fileserver_update" => {
+            off(master, |master| {
+                master.look_at_roots();
+                Ok(true.into())
+            })
+            .await
+        }
+        // Who reads jobs from a database wants to find there what was shown already.
+        "flush_jobs" => {
+            off(master, |master| {
+                master.mirrors.iter().for_each(|mirror| mirror.flush(FLUSH));
+                Ok(true.into())
+            })
+            .await
+        }
         other => Err(Refusal::invocation(format!("the master has no part `{other}`"))),
     }
 }
@@ -562,7 +589,8 @@ fn jobs(master: &Master, limit: Option<u64>, filter: &Dict) -> Result<Value, Err
 }
 
 fn job(master: &Master, jid: &str) -> Result<Value, Error> {
-    let jid = Jid::new(jid)?;
+    // Salt looks for whatever it is given, and finds nothing under what cannot be a job's number.
+    let Ok(jid) = Jid::new(jid) else { return Ok(Value::Null) };
     let stored = master.store.job(&jid)?;
     let returns: Dict = master.store.returns(&jid)?.into_iter().collect();
     if stored.is_none() && returns.is_empty() {
@@ -623,6 +651,11 @@ pub(crate) fn statistics(master: &Master) -> Value {
     let hub = master.hub.statistics();
     let sizes = master.store.sizes();
     let counters = &master.counters;
+    let caches = Dict::new();
+    for mirror in &master.mirrors {
+        let (name, waiting, dropped) = mirror.counters();
+        caches.insert(name, dict! { "waiting" => waiting, "dropped" => dropped });
+    }
     dict! {
         "connections" => hub.connections, "accepted" => hub.accepted, "requests" => hub.requests,
         "publications" => hub.publications, "delivered" => hub.delivered, "dropped" => hub.dropped,
@@ -634,6 +667,6 @@ pub(crate) fn statistics(master: &Master) -> Value {
         "refused_events" => read(&counters.refused_events),
         "impersonations" => read(&counters.impersonations),
         "dropped_events" => read(&counters.dropped_events),
-        "dead_letters" => master.reactor.dead_letters(),
+        "dead_letters" => master.reactor.dead_letters(), "job_caches" => caches,
     }
 }

@@ -8,10 +8,13 @@
 //! - `service.rs`: opening and sealing; `requests/`: what minions ask; `clients.rs`: what local
 //!   clients of Salt ask; `control.rs`: what our own programs ask;
 //! - `publish.rs`, `jobs.rs`, `acl.rs`: jobs on their way out and back; `offline.rs`: jobs that wait
-//!   for minions, `arriving.rs`: for those that are about to be there; `returns.rs`: answers;
+//!   for minions, `arriving.rs`: for those that are about to be there; `batch.rs`: jobs on a few
+//!   minions at a time; `returns.rs`: answers;
+//!   `job_cache.rs`: jobs kept in databases as well;
 //! - `bus.rs`: events; `reactor/`, `engines/`: what they lead to, and what brings them in;
 //!   `orchestration.rs`, `queues.rs`: what runners keep here;
-//! - `upkeep.rs`: what has to be done now and then.
+//! - `upkeep.rs`: what has to be done now and then; `stats.rs`, `roots_events.rs`: what is told of
+//!   requests and of files.
 //!
 //! Who asks is known from the session and from nowhere else. Disk, RSA and rendering happen on
 //! blocking threads; what is awaited is the network and the store.
@@ -20,11 +23,13 @@ pub mod acl;
 mod admission;
 mod arriving;
 mod auth;
+mod batch;
 pub mod bus;
 mod clients;
 mod control;
 pub mod eauth;
 pub mod engines;
+pub mod job_cache;
 mod jobs;
 mod keys;
 mod local_cache;
@@ -38,12 +43,14 @@ mod quota;
 pub mod reactor;
 mod requests;
 mod returns;
+mod roots_events;
 pub mod runners;
 mod schedule;
 mod secrets;
 mod service;
 pub mod settings;
 mod start;
+mod stats;
 mod tokens;
 mod upkeep;
 
@@ -51,7 +58,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
 };
@@ -119,6 +126,7 @@ pub struct Master {
     pub(crate) index: RwLock<Index>,
     pub(crate) presence: presence::Presence,
     pub jobs: Jobs,
+    pub(crate) batches: batch::Batches,
     pub(crate) offline: offline::Offline,
     pub(crate) arriving: arriving::Arriving,
     pub(crate) files: Arc<FileServer>,
@@ -128,6 +136,8 @@ pub struct Master {
     pub(crate) tokens: tokens::Tokens,
     pub(crate) authenticators: eauth::Systems,
     pub(crate) local_cache: local_cache::LocalCache,
+    /// Where jobs are kept beside the store.
+    pub(crate) mirrors: Vec<Arc<job_cache::Mirror>>,
     /// Held while a publication gets its serial and its place in the order.
     pub(crate) publishing: Mutex<()>,
     /// Renderings at a time: more only fight for the processors.
@@ -136,6 +146,8 @@ pub struct Master {
     pub(crate) presence_changed: tokio::sync::Notify,
     pub reactor: Arc<reactor::Reactor>,
     pub(crate) queues: queues::Queues,
+    pub(crate) stats: stats::Stats,
+    pub(crate) roots_seen: roots_events::Seen,
     pub(crate) quota: quota::Quota,
     pub(crate) started: std::time::Instant,
     /// Set when the master is told to end: what breaks from then on is no result.
@@ -207,15 +219,29 @@ impl Master {
         if !self.settings.opts.bool("minion_data_cache") {
             return;
         }
-        let put = |bank, value: Dict| Op::Put { bank, key: id.to_string(), value: value.into() };
-        let mut ops = vec![put("grains", grains.clone())];
-        if let Some(pillar) = &pillar {
-            ops.push(put("pillar", pillar.clone()));
+        // Most minions come back with what is known: nothing is written for them.
+        let (known_grains, known_pillar) = {
+            let index = self.index.read();
+            (index.grains(id).cloned(), index.pillar(id).cloned())
+        };
+        let is_new = |known: Option<Dict>, now: &Dict| {
+            !known.is_some_and(|known| Value::from(known).is_identical(&now.into()))
+        };
+        let grains = Some(grains).filter(|grains| is_new(known_grains, grains));
+        let pillar = pillar.filter(|pillar| is_new(known_pillar, pillar));
+        let put = |bank, value: &Dict| Op::Put { bank, key: id.to_string(), value: value.into() };
+        let mut ops = Vec::new();
+        ops.extend(grains.as_ref().map(|grains| put("grains", grains)));
+        ops.extend(pillar.as_ref().map(|pillar| put("pillar", pillar)));
+        if ops.is_empty() {
+            return;
         }
         let mut index = self.index.write();
-        index.set_grains(id, Some(grains));
-        if let Some(pillar) = pillar {
-            index.set_pillar(id, Some(pillar));
+        if grains.is_some() {
+            index.set_grains(id, grains);
+        }
+        if pillar.is_some() {
+            index.set_pillar(id, pillar);
         }
         drop(index);
         let _stored_later = self.store.write(ops);
@@ -229,6 +255,34 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Error::Other(format!("a request ended in a panic: {error}")))
+}
+
+/// How much work of one kind may be under way at once.
+pub(crate) struct Few(LazyLock<tokio::sync::Semaphore>);
+
+impl Few {
+    const fn new() -> Self {
+        Self(LazyLock::new(|| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            tokio::sync::Semaphore::new(2 * cores.max(2))
+        }))
+    }
+}
+
+/// Sign-ins: two RSA operations each.
+pub(crate) static SIGNING_IN: Few = Few::new();
+/// Other requests of minions that need a disk, or are large.
+pub(crate) static SERVING: Few = Few::new();
+
+/// As [`blocking`], for work that waits for nobody: a crowd of minions must not become a crowd of
+/// threads, which cost memory and time.
+pub(crate) async fn brief<T: Send + 'static>(
+    few: &'static Few,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    // Nobody closes it: without a permit it would only be less orderly.
+    let _one = few.0.acquire().await;
+    blocking(work).await
 }
 
 /// Writes a value as it goes over the network.

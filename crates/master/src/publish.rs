@@ -140,6 +140,19 @@ fn expand(master: &Master, wish: &mut Wish) {
     }
 }
 
+/// With `ext_job_cache` minions return there too, whoever asks.
+fn return_elsewhere(master: &Master, wish: &mut Wish) {
+    let Some(cache) = master.settings.opts.opt_str("ext_job_cache").filter(|name| !name.is_empty())
+    else {
+        return;
+    };
+    if wish.ret.is_empty() {
+        wish.ret = cache;
+    } else if !wish.ret.split(',').any(|name| name.trim() == cache.as_str()) {
+        wish.ret = format!("{},{cache}", wish.ret).into();
+    }
+}
+
 /// Publishes a job, if the caller may.
 pub(crate) async fn publish(
     master: &Arc<Master>,
@@ -148,6 +161,7 @@ pub(crate) async fn publish(
     follow: bool,
 ) -> Result<(Done, Option<Arc<crate::bus::Queue<halite_client::Progress>>>), Refusal> {
     expand(master, &mut wish);
+    return_elsewhere(master, &mut wish);
     let (owner, asked) = (master.clone(), wish.clone());
     let resolved = blocking(move || check(&owner, &asked, &rights))
         .await
@@ -198,7 +212,7 @@ pub(crate) async fn publish(
 }
 
 /// Resolves and authorises. Blocking.
-fn check(master: &Master, wish: &Wish, rights: &Rights) -> Result<Resolved, Refusal> {
+pub(crate) fn check(master: &Master, wish: &Wish, rights: &Rights) -> Result<Resolved, Refusal> {
     let functions = wish.functions();
     let names: Vec<SmolStr> = functions.iter().map(|(name, _)| name.clone()).collect();
     let blacklist = master.settings.opts.dict("publisher_acl_blacklist");

@@ -46,6 +46,8 @@ pub(crate) async fn take(
     if filed != *id {
         load.insert("id", &filed);
     }
+    // One time for what is kept and for what is shown.
+    load.get_or_insert_with("_stamp", || halite_wire::stamp().into());
     step(master, "return-received");
     let mut ops = Vec::with_capacity(2);
     let is_kept = master.settings.opts.bool("job_cache") && ret.jid != "nocache";
@@ -124,7 +126,7 @@ fn failed_states(master: &Master, jid: &Jid, id: &MinionId, load: &Dict) {
 fn own_job(load: &Dict, jid: &Jid) -> Dict {
     entries! {
         "cmd" => "_return", "jid" => jid, "fun" => load.get("fun"),
-        "arg" => load.get("fun_args"), "tgt" => load.get("id"), "tgt_type" => "list",
+        "arg" => load.get("fun_args"), "tgt" => load.get("id"), "tgt_type" => "glob",
         "id" => load.get("id"), "user" => load.get("user"), "schedule" => load.get("schedule"),
         "minions" => Value::list([load.get("id").unwrap_or_default()]),
     }

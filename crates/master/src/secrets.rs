@@ -12,8 +12,9 @@
 //! put back is refused once and gets a new session key when it signs in again.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::DefaultHasher},
     fs,
+    hash::{Hash as _, Hasher as _},
     io::ErrorKind,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -69,9 +70,11 @@ impl Shared {
 /// What a session has seen already.
 #[derive(Default)]
 pub(crate) struct Seen {
-    nonces: HashMap<SmolStr, i64>,
+    nonces: HashMap<u128, i64>,
     newest: i64,
     floor: i64,
+    /// When those that are too old anyway were forgotten last.
+    swept: i64,
 }
 
 /// Whether a request is new.
@@ -87,19 +90,31 @@ impl Seen {
     /// Judges a request, and remembers it.
     pub(crate) fn judge(&mut self, nonce: &str, ts: Option<i64>) -> Freshness {
         let ts = ts.unwrap_or(self.newest);
-        if self.nonces.contains_key(nonce) {
+        let nonce = number_of(nonce);
+        if self.nonces.contains_key(&nonce) {
             return Freshness::Replayed;
         }
         if self.nonces.len() >= NONCES {
             self.forget();
+        } else if self.newest >= self.swept + BEHIND {
+            self.sweep();
         }
         if ts < self.floor || self.nonces.len() >= NONCES {
             return Freshness::Stale;
         }
         self.newest = self.newest.max(ts);
         self.floor = self.floor.max(self.newest - BEHIND);
-        self.nonces.insert(nonce.into(), ts);
+        self.nonces.insert(nonce, ts);
         Freshness::Fresh
+    }
+
+    /// Forgets what would be refused for its age: the many minions of a busy master must not each
+    /// keep their last few thousand.
+    fn sweep(&mut self) {
+        let floor = self.floor;
+        self.nonces.retain(|_, ts| *ts >= floor);
+        self.nonces.shrink_to(2 * self.nonces.len());
+        self.swept = self.newest;
     }
 
     /// Makes room. A burst gives up the right to be old; a flood is refused.
@@ -111,6 +126,19 @@ impl Seen {
             if self.nonces.len() <= NONCES / 2 {
                 break;
             }
+        }
+    }
+}
+
+/// Returns a nonce as a number: it is one, in hexadecimal digits; another's text is hashed.
+fn number_of(nonce: &str) -> u128 {
+    match u128::from_str_radix(nonce, 16) {
+        Ok(number) if nonce.len() == 32 => number,
+        _ => {
+            let [mut low, mut high] = [DefaultHasher::new(), DefaultHasher::new()];
+            nonce.hash(&mut low);
+            (nonce, 1).hash(&mut high);
+            u128::from(high.finish()) << 64 | u128::from(low.finish())
         }
     }
 }
@@ -373,6 +401,20 @@ mod tests {
         }
         for n in 0..3 * NONCES as i64 {
             assert_ne!(seen.judge(&n.to_string(), Some(10_000 + n / 1000)), Freshness::Fresh);
+        }
+    }
+
+    #[test]
+    fn what_is_too_old_anyway_is_not_kept() {
+        let mut seen = Seen::default();
+        let text = |n: i64| format!("{n:032x}");
+        for n in 0..10 * BEHIND {
+            assert_eq!(seen.judge(&text(n), Some(10_000 + n)), Freshness::Fresh);
+            assert!(seen.nonces.len() <= 2 * BEHIND as usize + 2, "{}", seen.nonces.len());
+            assert_eq!(seen.judge(&text(n), Some(10_000 + n)), Freshness::Replayed);
+        }
+        for n in 0..10 * BEHIND {
+            assert_ne!(seen.judge(&text(n), Some(10_000 + n)), Freshness::Fresh);
         }
     }
 }

@@ -14,10 +14,10 @@ use halite_value::{
     Dict, Value,
     msgpack::{self, Text},
 };
-use halite_wire::{Envelope, MinionId, Notice, Sealed, Tag};
+use halite_wire::{Envelope, IN_SESSION, MinionId, Notice, Sealed, Tag};
 
 use crate::{
-    Counters, Error, Master, auth, blocking, clients, encode,
+    Counters, Error, Master, SERVING, SIGNING_IN, auth, brief, clients, encode,
     presence::Kind,
     requests,
     secrets::{Freshness, Session},
@@ -53,6 +53,12 @@ impl Opened {
             ReplyKey::Session(session) => &session.crypticle,
             ReplyKey::Shared(shared) => &shared.crypticle,
         }
+    }
+
+    /// Tells whether the sender asked for a private answer under its session key, and has one.
+    pub(crate) fn in_session(&self) -> bool {
+        matches!(self.key, ReplyKey::Session(_))
+            && self.load.get(IN_SESSION).is_some_and(|asked| asked.truthy())
     }
 
     /// Seals an answer.
@@ -94,7 +100,7 @@ impl Service for Door {
 
     async fn identify(&self, _peer: &Peer, body: Bytes) -> Option<String> {
         let master = self.0.clone();
-        let id = blocking(move || identify(&master, &body)).await.ok()??;
+        let id = brief(&SERVING, move || identify(&master, &body)).await.ok()??;
         if self.0.presence.learn(&id, Kind::Named) {
             self.0.note_kind(&id, "tcp");
         }
@@ -158,7 +164,7 @@ fn bad_load(master: &Master) -> Option<Vec<u8>> {
 async fn answer(master: &Arc<Master>, peer: &Peer, body: Bytes) -> Result<Option<Vec<u8>>, Error> {
     let envelope = if body.len() > LARGE {
         let body = body.clone();
-        blocking(move || Envelope::decode(&body)).await?
+        brief(&SERVING, move || Envelope::decode(&body)).await?
     } else {
         Envelope::decode(&body)
     };
@@ -216,9 +222,15 @@ async fn clear(
     }
     if load.get("cmd").is_some_and(|cmd| cmd == *"_auth") {
         let (owner, peer) = (master.clone(), peer.clone());
-        return Ok(Some(blocking(move || auth::sign_in(&owner, &peer, &load, version)).await??));
+        let begun = master.stats.begin(&load);
+        let work = move || auth::sign_in(&owner, &peer, &load, version);
+        let signed_in = brief(&SIGNING_IN, work).await?;
+        master.count_request(begun);
+        return Ok(Some(signed_in?));
     }
+    let begun = master.stats.begin(&load);
     let reply = clients::answer(master, &load).await;
+    master.count_request(begun);
     Ok(Some(encode(&reply)?))
 }
 
@@ -233,7 +245,7 @@ async fn minion_request(
         open(master, sealed)
     } else {
         let owner = master.clone();
-        blocking(move || {
+        brief(&SERVING, move || {
             if let Some(id) = &sealed.id {
                 // Only an accepted minion gets its session into memory.
                 if !owner.keys.is_accepted(id) || owner.secrets.stored_session(id).is_none() {
@@ -261,7 +273,10 @@ async fn minion_request(
     {
         master.admit(peer, id);
     }
-    requests::answer(master, opened).await
+    let begun = master.stats.begin(&opened.load);
+    let answered = requests::answer(master, opened).await;
+    master.count_request(begun);
+    answered
 }
 
 /// Opens a request and proves its sender.

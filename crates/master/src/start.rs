@@ -30,6 +30,7 @@ use crate::{
     blocking,
     bus::{Bus, Fired, Log},
     control, eauth, engines,
+    job_cache::{self, JobCache, Mirror, Mirrored},
     local_cache::LocalCache,
     offline::Offline,
     orchestration,
@@ -58,6 +59,8 @@ pub struct Parts {
     pub engines: Option<Arc<dyn engines::Engines>>,
     /// Event returners (`event_return`).
     pub event_returner: Option<Arc<dyn engines::EventReturner>>,
+    /// Returners that keep jobs (`master_job_cache`, `ext_job_cache`).
+    pub job_cache: Option<Arc<dyn JobCache>>,
 }
 
 /// A master that runs. Dropping it stops it.
@@ -107,13 +110,14 @@ pub struct Told<'a> {
 }
 
 /// Runs a master until it is told to end (SIGTERM, SIGINT). SIGHUP is passed on, SIGUSR1 writes the
-/// counters to the log.
+/// counters to the log and to a file.
 pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
     use tokio::signal::unix::{SignalKind, signal};
     let settings = Settings::from_opts(opts)?;
     // What has no mode of its own is for the master's user alone.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     raise_descriptors(&settings);
+    halite_host::share_pools();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("master")
@@ -139,6 +143,10 @@ pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
                 _ = usr1.recv() => {
                     let counters = control::statistics(&running.master);
                     tracing::warn!("SIGUSR1: {}", counters.repr());
+                    let about = format!("SIGUSR1: salt-master\n{}", counters.repr());
+                    if let Err(error) = halite_host::write_snapshot(&about) {
+                        tracing::warn!("SIGUSR1: {error}");
+                    }
                 }
             }
         }
@@ -171,8 +179,9 @@ pub async fn start(settings: Settings, mut parts: Parts) -> Result<Running, Erro
     let hub = Hub::new();
     let more = parts.engines.take();
     let event_returner = parts.event_returner.take();
-    let made = hub.clone();
-    let master = blocking(move || prepare(settings, parts, made)).await??;
+    let cache = parts.job_cache.take();
+    let (made, has_cache) = (hub.clone(), cache.is_some());
+    let master = blocking(move || prepare(settings, parts, made, has_cache)).await??;
     let master = Arc::new(master);
     let settings = &master.settings;
     let publisher = {
@@ -218,8 +227,12 @@ pub async fn start(settings: Settings, mut parts: Parts) -> Result<Running, Erro
     ];
     tasks.extend(reactor::start(&master));
     tasks.extend(engines::start(&master, more.as_deref()));
+    if let Some(cache) = cache {
+        master.mirrors.iter().for_each(|mirror| mirror.start(&master, cache.clone()));
+    }
     tasks.extend(event_returner.map(|returner| engines::return_events(&master, returner)));
     tasks.push(tokio::spawn(orchestration::resume(master.clone())));
+    tasks.push(tokio::spawn(crate::batch::resume(master.clone())));
     Ok(Running { master, server, tasks, files })
 }
 
@@ -263,7 +276,7 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
 }
 
 /// Does everything that needs no network. Blocking.
-fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> {
+fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Result<Master, Error> {
     let cache = &settings.cachedir;
     make_folder(&settings.pki_dir, 0o700)?;
     let group = settings.opts.bool("permissive_pki_access");
@@ -284,7 +297,15 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
         settings.hash_type,
         settings.own("salt_job_cache").is_some_and(|on| on.truthy()),
     );
-    let store: Arc<dyn Store> = Arc::new(open_store(&settings)?);
+    let mut store: Arc<dyn Store> = Arc::new(open_store(&settings)?);
+    // Nobody takes from a mirror that has no returner behind it.
+    let mirrors: Vec<_> = if has_cache { job_cache::wanted(&settings) } else { Vec::new() }
+        .into_iter()
+        .map(Mirror::new)
+        .collect();
+    if !mirrors.is_empty() {
+        store = Arc::new(Mirrored { store, mirrors: mirrors.clone() });
+    }
     let bus = Bus::new(store.last_event()? + 1, settings.max_event_size);
     bus.log_to(Arc::new(EventLog(store.clone())));
     let presence = Presence::new(hub.clone());
@@ -304,6 +325,8 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
     Ok(Master {
         reactor,
         queues: queues::Queues::default(),
+        stats: crate::stats::Stats::new(&settings),
+        roots_seen: crate::roots_events::Seen::default(),
         started: std::time::Instant::now(),
         stopping: false.into(),
         admission: Admission::new(opts, keys.autosign_dir()),
@@ -316,6 +339,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
         quota: Quota::new(&settings_quota),
         index: index.into(),
         jobs: Jobs::default(),
+        batches: crate::batch::Batches::default(),
         offline: Offline::load(&*store)?,
         arriving: crate::arriving::Arriving::default(),
         publishing: parking_lot::Mutex::default(),
@@ -330,6 +354,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub) -> Result<Master, Error> 
         store,
         presence,
         local_cache,
+        mirrors,
         settings,
     })
 }

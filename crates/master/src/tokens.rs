@@ -57,9 +57,7 @@ impl Tokens {
         if token.len() < 32 || token.len() > 256 {
             return None;
         }
-        let path = self.path(token);
-        let bytes = file::read(&path).ok()??;
-        let Ok(Value::Dict(data)) = msgpack::from_slice(&bytes, Text::Typed) else { return None };
+        let (path, data) = self.read(self.path(token)).or_else(|| self.foreign(token))?;
         let expire = data.get("expire").and_then(|at| at.as_float()).unwrap_or(0.0);
         if now() >= expire {
             let _ = fs::remove_file(&path);
@@ -69,16 +67,38 @@ impl Tokens {
         Some(data)
     }
 
+    fn read(&self, path: PathBuf) -> Option<(PathBuf, Dict)> {
+        let bytes = file::read(&path).ok()??;
+        let Ok(Value::Dict(data)) = msgpack::from_slice(&bytes, Text::Typed) else { return None };
+        // Salt 3008 keeps it inside an entry of its cache.
+        let inner = data.get("data").and_then(|inner| inner.as_dict().cloned());
+        Some((path, inner.unwrap_or(data)))
+    }
+
+    /// Reads a token that a Python program made with Salt's own `LoadAuth`: the file has its name.
+    fn foreign(&self, token: &str) -> Option<(PathBuf, Dict)> {
+        if !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let files = [self.dir.join(format!("{token}.p")), self.dir.join(token)];
+        let (path, data) = files.into_iter().find_map(|path| self.read(path))?;
+        // Ours are filed under their hash: a name found in the folder must not serve as a token.
+        let is_it = data.get("token").is_some_and(|own| own == token);
+        is_it.then_some((path, data))
+    }
+
     /// Ends a token. Blocking.
     pub(crate) fn revoke(&self, token: &str) {
         let _ = fs::remove_file(self.path(token));
+        if let Some((path, _)) = self.foreign(token) {
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// Removes tokens that have ended. Blocking.
     pub(crate) fn tidy(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
-            let Ok(Some(bytes)) = file::read(&entry.path()) else { continue };
-            let Ok(Value::Dict(data)) = msgpack::from_slice(&bytes, Text::Typed) else { continue };
+            let Some((_, data)) = self.read(entry.path()) else { continue };
             let expire = data.get("expire").and_then(|at| at.as_float()).unwrap_or(0.0);
             if now() >= expire {
                 let _ = fs::remove_file(entry.path());
@@ -112,6 +132,20 @@ mod tests {
         assert!(tokens.get(&token).is_none());
         let short = tokens.make(&entries! { "name" => "ann" }, -1.0).unwrap();
         assert!(tokens.get(&short.get("token").unwrap().to_str()).is_none());
+        // One that Salt's own library made.
+        let name = "ab".repeat(32);
+        let data = halite_value::dict! {
+            "name" => "bob", "eauth" => "pam", "token" => &name, "expire" => now() + 100.0,
+        };
+        let entry = halite_value::dict! { "data" => data, "_expires" => 1 };
+        let file = dir.path().join("tokens").join(format!("{name}.p"));
+        fs::write(&file, msgpack::to_vec(&entry, Dialect::Modern).unwrap()).unwrap();
+        assert_eq!(Tokens::name(&tokens.get(&name).unwrap()), "bob");
+        tokens.revoke(&name);
+        assert!(tokens.get(&name).is_none() && !file.exists());
+        let made = tokens.make(&entries! { "name" => "ann" }, 100.0).unwrap();
+        let hash = tokens.path(&made.get("token").unwrap().to_str());
+        assert!(tokens.get(&hash.file_name().unwrap().to_string_lossy()).is_none());
         for hostile in ["", "../../etc/passwd", &"a/".repeat(30), &"x".repeat(500)] {
             assert!(tokens.get(hostile).is_none());
         }

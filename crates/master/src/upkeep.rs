@@ -10,6 +10,9 @@ use crate::{Master, blocking, start};
 
 /// How often the disk is looked at for what other programs left there.
 const LOOK: Duration = Duration::from_secs(1);
+/// When memory that starting needed is given back, and how often that of busy times is.
+const STARTED: Duration = Duration::from_secs(4);
+const AT_REST: Duration = Duration::from_secs(600);
 
 impl Master {
     /// Somebody came or went.
@@ -24,7 +27,10 @@ pub(crate) async fn run(master: Arc<Master>) {
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let every = master.settings.loop_interval;
     let mut next = Instant::now() + every;
+    let mut rest = Instant::now() + STARTED;
     let mut present = BTreeSet::new();
+    let owner = master.clone();
+    let _ = blocking(move || owner.look_at_roots()).await;
     loop {
         tokio::select! {
             _ = look.tick() => {}
@@ -34,13 +40,21 @@ pub(crate) async fn run(master: Arc<Master>) {
         let owner = master.clone();
         // A panic there was told by the runtime; the next round may do better.
         let _ = blocking(move || look_at_disk(&owner)).await;
+        if Instant::now() >= rest {
+            rest = Instant::now() + AT_REST;
+            let _ = blocking(halite_host::give_back).await;
+        }
         if Instant::now() >= next {
             next = Instant::now() + every;
             tell_presence(&master, &mut present, true);
             master.jobs.tidy();
             master.expire_waiting();
             let owner = master.clone();
-            let _ = blocking(move || owner.tokens.tidy()).await;
+            let tidying = move || {
+                owner.tokens.tidy();
+                owner.look_at_roots();
+            };
+            let _ = blocking(tidying).await;
             // An empty write makes an idle store look at what has grown old.
             drop(master.store.write(Vec::new()));
         }

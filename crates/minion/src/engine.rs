@@ -193,6 +193,14 @@ impl Runtime for Engine {
         self.python.as_ref().map(|python| python.describe(kind, names)).unwrap_or_default()
     }
 
+    fn others(&self, kind: &str) -> Option<Dict> {
+        match kind {
+            "returners" => Some(crate::others::returners()),
+            "runners" => crate::others::runners(),
+            _ => None,
+        }
+    }
+
     fn state_names(&self) -> Vec<String> {
         self.parts.states.names()
     }
@@ -219,6 +227,11 @@ impl Runtime for Engine {
         function: &str,
         call: Call,
     ) -> Result<Option<Value>> {
+        if kind == "returners"
+            && let Some(answer) = halite_returners::cache::call(cx, function, &call)
+        {
+            return answer.map(Some);
+        }
         crate::python::extension(&*self.parts.rendering, cx, kind, function, call)
     }
 

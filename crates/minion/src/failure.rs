@@ -3,8 +3,8 @@
 //! Errors are classes in Salt and its texts differ by class; arguments that do not fit are told in
 //! Python's words, as functions there are Python functions.
 
-use halite_spec::{ArgError, Call, Error, Function, Param};
-use halite_value::Value;
+use halite_spec::{ArgError, Call, Error, Function, Param, Runtime};
+use halite_value::{Dict, Value};
 
 /// Returns the text a failed call leaves as its return.
 pub fn text(name: &str, function: Option<&Function>, error: &Error) -> String {
@@ -66,6 +66,35 @@ pub fn unknown_to_users(about: &Value, call: &Call) -> Vec<String> {
 /// Returns the text for a function that is not there.
 pub fn missing(name: &str) -> String {
     format!("'{name}' is not available.")
+}
+
+/// Returns what is shown for a function that is not there if names of others begin with it: their
+/// documentation, and that it is missing.
+pub fn instead_of(runtime: &dyn Runtime, fun: &str) -> Option<Dict> {
+    let names = runtime.function_names().into_iter();
+    let names: Vec<String> = names.filter(|name| name.starts_with(fun)).collect();
+    if fun.is_empty() || names.is_empty() {
+        return None;
+    }
+    let (native, users): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|name| runtime.function(name).is_some());
+    let described = match users.is_empty() {
+        true => Dict::new(),
+        false => runtime.described("modules", &users),
+    };
+    let users = users.into_iter().map(|name| {
+        let doc = described.get(name.as_str()).and_then(|about| about.get("raw_doc"));
+        (name, doc.unwrap_or_default())
+    });
+    let native = native.into_iter().map(|name| {
+        let doc = runtime.function(&name).map_or(Value::Null, |function| function.doc.into());
+        (name, doc)
+    });
+    let mut all: Vec<(String, Value)> = native.chain(users).collect();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    let docs: Dict = all.into_iter().collect();
+    docs.insert(fun, missing(fun));
+    Some(docs)
 }
 
 /// Says what does not fit about a call before it is made, as Python would when calling.
@@ -134,7 +163,7 @@ pub fn refused_keywords(unknown: &[String]) -> Error {
     Error::invalid(format!("The following keyword arguments are not valid: {}", unknown.join(", ")))
 }
 
-fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError) -> String {
+pub fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError) -> String {
     let short = function.map_or_else(
         || name.rsplit('.').next().unwrap_or(name).to_owned(),
         |function| function.name.to_owned(),

@@ -17,6 +17,7 @@ pub mod failure;
 pub mod kinds;
 mod masterless;
 mod matching;
+pub mod others;
 mod proc;
 pub mod python;
 pub mod registry;

@@ -75,4 +75,8 @@ impl Renderer for Templates {
     fn render(&self, source: &Source<'_>) -> Result<Value> {
         self.pipes.pillar(&self.cx, source)
     }
+
+    fn matches(&self, kind: &str, target: &Value) -> Option<bool> {
+        self.pipes.custom_match(&self.cx, kind, target)
+    }
 }

@@ -1,7 +1,7 @@
 //! Users' own Python, as the minion sees it: execution functions, states, grains, renderers, filters.
 //!
-//! A user's module takes the place of the native one of its name as a whole, as in Salt: what it does
-//! not define is then missing. What neither the user nor the binary has is looked for in a `salt`
+//! A user's file takes the place of the native module of its name as a whole, as in Salt: what it does
+//! not define is then missing. A file of another name with that `__virtualname__` adds to it. What neither the user nor the binary has is looked for in a `salt`
 //! package of the interpreter. Nothing is started as long as there are no files to load and nothing
 //! is missing.
 
@@ -216,10 +216,9 @@ impl Python {
         }
     }
 
-    /// Tells whether a user's module takes the place of a native one.
+    /// Tells whether something of users takes the place of a native function.
     pub fn hides(&self, kind: &str, name: &str) -> bool {
-        let module = name.split('.').next().unwrap_or(name);
-        self.names(kind).is_some_and(|users| users.modules.contains(module))
+        self.names(kind).is_some_and(|users| users.hides(name))
     }
 
     /// Tells whether an installed `salt` package has what is missing.
@@ -315,6 +314,7 @@ impl Python {
         if !self.bridge.has_files("grains") {
             return Ok(merged);
         }
+        let deep = opts.get("grains_deep_merge") == Some(true.into());
         let back = cx.map(|cx| Back { cx, others: None });
         let nobody = Nobody;
         let (empty, grains) = (Dict::new(), so_far.deep_copy());
@@ -335,7 +335,7 @@ impl Python {
             if let Some(Value::Dict(given)) =
                 fragment.items_of_sequence().and_then(|pair| pair.get(1).cloned())
             {
-                merged.update(&given);
+                merge_grains(&merged, &given, deep);
             }
         }
         Ok(merged)
@@ -389,6 +389,20 @@ impl Python {
                 Arc::new(UserPillar { python, cx, name: name.to_owned() }) as Arc<dyn ExtPillar>
             })
             .collect()
+    }
+}
+
+/// Adds what one function gave; with `grains_deep_merge` maps under the same name become one.
+fn merge_grains(merged: &Dict, given: &Dict, deep: bool) {
+    use halite_value::merge::{Strategy, merge};
+    for (key, value) in given {
+        let value = match (merged.get(&key), &value) {
+            (Some(old @ Value::Dict(_)), Value::Dict(_)) if deep => {
+                merge(&old, &value, Strategy::Recurse, false).unwrap_or(value)
+            }
+            _ => value,
+        };
+        merged.insert(key, value);
     }
 }
 
@@ -523,6 +537,13 @@ impl AllStates {
 
     /// Runs a state function of Python's, and checks what it returns.
     fn run_python(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        // A `prereq` is tried out in an ordinary run: `__opts__` and states called from there show it.
+        let tried = (cx.opt_bool("test") != test).then(|| {
+            let opts = cx.opts.shallow_copy();
+            opts.insert("test", test);
+            Cx { opts, ..cx.clone() }
+        });
+        let cx = tried.as_ref().unwrap_or(cx);
         let extra = entries! { "test" => test };
         match self.python.call_in(cx, "states", state, call, extra) {
             Ok(value) => Ok(outcome(&value)),
@@ -703,8 +724,7 @@ fn params_of(spec: &Value) -> Params {
 /// Adds users' functions to native names, and takes away what their modules hide.
 pub(crate) fn with_users(native: Vec<String>, users: Option<&Listing>) -> Vec<String> {
     let Some(users) = users else { return native };
-    let hidden = |name: &String| users.modules.contains(name.split('.').next().unwrap_or(name));
-    let mut names: Vec<String> = native.into_iter().filter(|name| !hidden(name)).collect();
+    let mut names: Vec<String> = native.into_iter().filter(|name| !users.hides(name)).collect();
     names.extend(users.functions.iter().cloned());
     names.sort();
     names
@@ -735,6 +755,17 @@ mod tests {
         assert_eq!((good.result, good.comment.as_str()), (Some(true), "a\nb"));
         assert_eq!(good.warnings, ["w"]);
         assert!(good.extra.contains("pchanges") && !good.extra.contains("changes"));
+    }
+
+    #[test]
+    fn grains_of_several_functions() {
+        for (deep, expected) in [(false, dict! { "b" => 2 }), (true, dict! { "a" => 1, "b" => 2 })]
+        {
+            let merged = Dict::new();
+            merge_grains(&merged, &entries! { "x" => dict! { "a" => 1 } }, deep);
+            merge_grains(&merged, &entries! { "x" => dict! { "b" => 2 } }, deep);
+            assert_eq!(merged.get("x"), Some(expected));
+        }
     }
 
     #[test]

@@ -171,6 +171,11 @@ impl Pipes {
         self.python.as_ref().map(|python| python.ext_pillars(cx)).unwrap_or_default()
     }
 
+    /// Asks a user's own matcher, if there is one for that kind of match.
+    pub fn custom_match(&self, cx: &Cx, kind: &str, target: &Value) -> Option<bool> {
+        self.python.as_ref()?.matches(cx, kind, target, None)
+    }
+
     /// Renders a pillar file: its imports are pillar files, its pillar is the one so far.
     pub fn pillar(&self, cx: &Cx, source: &PillarSource<'_>) -> Result<Value> {
         let cx = Cx { pillar: source.pillar.clone(), ..cx.clone() };
@@ -450,6 +455,13 @@ impl Files for ImportFiles {
             Self::Served { cx, saltenv } => {
                 cx.files.cache(&format!("salt://{path}"), saltenv).and_then(|file| match file {
                     Some(file) => Ok(Some((file.clone(), cx.host.read_text(&file)?))),
+                    // Without a master the files are here, and a path may be a whole one.
+                    None if path.starts_with('/')
+                        && cx.opt_str("file_client").as_deref() == Some("local") =>
+                    {
+                        let file = std::path::PathBuf::from(path);
+                        Ok(cx.host.read_text_if_there(&file)?.map(|text| (file, text)))
+                    }
                     None => Ok(None),
                 })
             }

@@ -67,6 +67,13 @@ impl StateRuns for Engine {
     }
 }
 
+/// Tells whether this is a daemon of a minion, whose pillar is of some time ago: states are applied
+/// with what the pillar says now. `salt-call` has just compiled it.
+fn lives_on(cx: &Cx) -> bool {
+    let text = |name: &str| cx.opt_str(name).unwrap_or_default();
+    text("__role") == "minion" && text("__cli") != "salt-call"
+}
+
 /// The return code of a run in which a state failed.
 const STATE_FAILURE: i64 = 2;
 
@@ -107,11 +114,15 @@ impl Engine {
             opts.insert("pillarenv", env);
         }
         let mut cx = Cx { opts, ..cx.clone() };
-        if request.pillar.is_some() || request.pillarenv.is_some() {
+        if request.pillar.is_some() || request.pillarenv.is_some() || lives_on(&cx) {
             let overrides = request.pillar.clone().unwrap_or_default();
             let pillar =
                 self.parts.sources.pillar(&cx, &overrides, request.pillarenv.as_deref())?;
             cx.pillar = pillar;
+        }
+        // As for every option a pillar may say it too.
+        if request.test.is_none() && cx.pillar.get("test") == Some(true.into()) {
+            cx.opts.insert("test", true);
         }
         Ok(cx)
     }
@@ -169,7 +180,7 @@ impl Engine {
         for word in ["include", "exclude", "extends"] {
             if high.contains(word) {
                 gathered.problems.push(Problem::new(format!(
-                    "The '{word}' declaration found on '<template>' is invalid when rendering \
+                    "The '{word}' declaration found on '<template-str>' is invalid when rendering \
                      single templates"
                 )));
             }
@@ -212,7 +223,8 @@ impl Engine {
     }
 
     fn run(&self, cx: &Cx, request: &StateRequest, graph: &Graph, places: &Places) -> Dict {
-        let events = cx.opt("state_events").is_some_and(|on| on.truthy())
+        let asked = request.extra.get("state_events").or_else(|| cx.opt("state_events"));
+        let events = asked.is_some_and(|on| on.truthy())
             && cx.opt_str("file_client").as_deref() != Some("local");
         let strict =
             cx.opt("halite").and_then(|own| own.get("strict")).is_some_and(|on| on.truthy());
@@ -228,6 +240,7 @@ impl Engine {
                 .filter(|max| *max > 0),
             mock: request.extra.get("mock").is_some_and(|mock| mock.truthy()),
             strict,
+            keeps_parts: matches!(request.what, What::Low(_)),
             journal: request.journal.clone(),
         };
         Run::new(cx, graph, places, Arc::clone(&self.parts.states), options).run()

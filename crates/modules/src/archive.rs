@@ -61,6 +61,16 @@ impl Contents {
         top
     }
 
+    /// The folders at the top, named by the archive or not.
+    pub fn top_dirs(&self) -> Vec<String> {
+        let names = [&self.dirs, &self.files, &self.links].into_iter().flatten();
+        let tops = names.filter_map(|name| name.split_once('/'));
+        let mut tops: Vec<String> = tops.map(|(top, _)| format!("{top}/")).collect();
+        tops.sort();
+        tops.dedup();
+        tops
+    }
+
     /// All names, sorted.
     pub fn all(&self) -> Vec<String> {
         let mut all = [&self.dirs[..], &self.files, &self.links].concat();
@@ -69,21 +79,14 @@ impl Contents {
     }
 
     fn add(&mut self, kind: char, name: &str, strip: usize) {
-        let mut rest = name.trim_start_matches("./");
+        let mut rest = name;
         for _ in 0..strip {
             rest = rest.split_once('/').map_or("", |(_, rest)| rest);
         }
         if rest.is_empty() || rest == "/" {
             return;
         }
-        // An archive need not name the folders its files are in.
         let inner = rest.trim_end_matches('/');
-        for (at, _) in inner.match_indices('/') {
-            let folder = format!("{}/", &inner[..at]);
-            if !self.dirs.contains(&folder) {
-                self.dirs.push(folder);
-            }
-        }
         let list = match kind {
             'd' => &mut self.dirs,
             'l' => &mut self.links,
@@ -154,6 +157,12 @@ pub fn contents(
                 return Err(Error::failed(format!("{path} is not a ZIP file")));
             }
             for name in output.stdout_text().lines() {
+                // Zip archives seldom name the folders their files are in.
+                if let Some((folder, rest)) = name.rsplit_once('/')
+                    && !rest.is_empty()
+                {
+                    found.add('d', folder, strip);
+                }
                 found.add(if name.ends_with('/') { 'd' } else { '-' }, name, strip);
             }
         }
@@ -658,7 +667,7 @@ pub fn list(
         "dirs" => sorted(&found.dirs),
         "files" => sorted(&found.files),
         "links" => sorted(&found.links),
-        "top_level_dirs" => Contents::top(&found.dirs),
+        "top_level_dirs" => found.top_dirs(),
         "top_level_files" => Contents::top(&found.files),
         "top_level_links" => Contents::top(&found.links),
     }
@@ -759,14 +768,19 @@ mod tests {
     }
 
     #[test]
-    fn folders_not_named_are_added() {
+    fn folders_at_the_top_need_not_be_named() {
         let mut found = Contents::default();
         found.add('-', "top/sub/b", 0);
-        assert_eq!(found.all(), ["top/", "top/sub/", "top/sub/b"]);
-        assert_eq!(Contents::top(&found.dirs), ["top/"]);
+        assert_eq!(found.all(), ["top/sub/b"]);
+        assert_eq!(found.top_dirs(), ["top/"]);
         let mut found = Contents::default();
         found.add('-', "top/sub/b", 1);
         found.add('d', "top/", 1);
-        assert_eq!(found.all(), ["sub/", "sub/b"]);
+        assert_eq!((found.all(), found.top_dirs()), (vec!["sub/b".into()], vec!["sub/".into()]));
+        let mut found = Contents::default();
+        found.add('d', "./", 0);
+        found.add('-', "./a/b", 0);
+        assert_eq!(found.all(), ["./", "./a/b"]);
+        assert_eq!(found.top_dirs(), ["./"]);
     }
 }

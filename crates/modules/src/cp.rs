@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_spec::{Cx, Error, Rest, Result, function, host::Write, module};
+use halite_spec::{Cx, Error, Fetch, Rest, Result, function, host::Write, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, entries};
 
@@ -149,7 +149,6 @@ pub fn cache_file(
     #[default(false)]
     use_etag: bool,
 ) -> Result<Value> {
-    let _ = (verify_ssl, use_etag);
     let saltenv = env_of(cx, saltenv);
     if let Some(digits) = source_hash.filter(|digits| !digits.is_empty())
         && REMOTE_PROTOCOLS.contains(&scheme_of(&path).as_str())
@@ -159,7 +158,8 @@ pub fn cache_file(
     {
         return Ok(shown(Some(cached)));
     }
-    cx.files.cache(&path, &saltenv).map(shown)
+    let how = Fetch { verify_ssl, use_etag, ..Fetch::default() };
+    cx.files.cache_with(&path, &saltenv, &how).map(shown)
 }
 
 /// Bring a file into the cache: another name of `cp.cache_file`.

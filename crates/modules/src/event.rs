@@ -1,7 +1,7 @@
 //! `event`: tell the master, or programs on this machine, that something happened.
 
-use halite_spec::{Cx, Event, Rest, Result, function, module};
-use halite_value::{Dict, Value};
+use halite_spec::{Cx, Error, Event, Rest, Result, function, module};
+use halite_value::{Dict, Value, entries};
 
 module! {
     /// Tell the master, or programs on this machine, that something happened.
@@ -52,6 +52,22 @@ pub fn fire_master(
         return Ok(false);
     }
     let pretag = preload.as_ref().and_then(|fields| fields.get_str("pretag"));
+    if let Some(Value::Dict(fields)) = &preload
+        && fields.keys().iter().any(|name| *name.value() != "pretag")
+    {
+        // The fields stand beside the data, in the message itself.
+        let load = fields.shallow_copy();
+        load.update(&entries! { "cmd" => "_minion_event", "tag" => &tag, "data" => data });
+        load.insert("pretag", pretag);
+        return match cx.runtime.ask_master(cx, load.into()) {
+            Ok(_) => Ok(true),
+            Err(Error::Cancelled) => Err(Error::Cancelled),
+            Err(error) => {
+                tracing::error!("the event {tag} did not reach the master: {error}");
+                Ok(false)
+            }
+        };
+    }
     cx.runtime.fire(cx, Event { tag, data, pretag: pretag.map(String::from), local: false })
 }
 

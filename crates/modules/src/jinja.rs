@@ -1,7 +1,7 @@
 //! `jinja`: what a map file says, to see it from the command line.
 
 use halite_spec::{Cx, Error, Result, Template, function, module};
-use halite_value::{Dict, Value, json};
+use halite_value::{Value, entries, json};
 
 module! {
     /// What a map file says.
@@ -16,7 +16,8 @@ fn shown(cx: &Cx, line: &str, name: &str) -> Result<Value> {
         source: None,
         saltenv: cx.saltenv(),
         sls: None,
-        context: Dict::new(),
+        // Salt renders this from a temporary file; maps begin with `tpldir.split('/')[0]`.
+        context: entries! { "tpldir" => ".", "tpldot" => "", "tplfile" => "__salt.tmp.jinja" },
     };
     let text = cx.runtime.render(cx, &template)?;
     json::from_str(text.trim()).map_err(|error| Error::failed(error.to_string()))

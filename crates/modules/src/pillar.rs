@@ -56,7 +56,8 @@ pub fn get(
     /// The path.
     key: String,
     /// What to return when there is no such key.
-    default: Option<Value>,
+    #[default(Value::str(NOT_SET))]
+    default: Value,
     /// Merge the value over the default, when both are dicts or lists.
     #[default(false)]
     merge: bool,
@@ -72,8 +73,8 @@ pub fn get(
     /// Show the value although it is asked for by hand.
     unmask: Option<bool>,
 ) -> Result<Value> {
-    let missing = default.is_none();
-    let default = default.unwrap_or_else(|| "".into());
+    let missing = default.as_str() == Some(NOT_SET);
+    let default = if missing { "".into() } else { default };
     if missing && cx.opt_bool("pillar_raise_on_missing") {
         let pillar = pillar_of(cx, pillarenv.as_deref(), saltenv.as_deref())?;
         let found = lookup::traverse(&pillar.into(), &key, &delimiter);
@@ -92,6 +93,9 @@ pub fn get(
     };
     Ok(shown(cx, value, unmask))
 }
+
+/// The default of those who give none: `None` is a default too, and what many trees ask for.
+const NOT_SET: &str = "<Constant.NOT_SET>";
 
 fn not_found(key: &str) -> Error {
     let message = format!("'Pillar key not found: {key}'");
@@ -134,7 +138,8 @@ pub fn fetch(
     /// The path.
     key: String,
     /// What to return when there is no such key.
-    default: Option<Value>,
+    #[default(Value::str(NOT_SET))]
+    default: Value,
     /// Merge the value over the default.
     #[default(false)]
     merge: bool,

@@ -43,7 +43,9 @@ fn request(what: What, test: Option<bool>, rest: &Dict) -> Result<StateRequest> 
         }
     };
     let extra = Dict::new();
-    for name in ["force", "mock", "whitelist", "orchestration_jid", "cache", "localconfig"] {
+    for name in
+        ["force", "mock", "whitelist", "orchestration_jid", "cache", "localconfig", "state_events"]
+    {
         if let Some(value) = rest.get(name) {
             extra.insert(name, value);
         }
@@ -60,6 +62,14 @@ fn request(what: What, test: Option<bool>, rest: &Dict) -> Result<StateRequest> 
         extra,
         ..StateRequest::new(what)
     })
+}
+
+/// Puts `state_events`, which three functions declare, where the others have it.
+fn with_events(rest: Rest, state_events: Option<bool>) -> Rest {
+    if let Some(wanted) = state_events {
+        rest.kwargs.insert("state_events", wanted);
+    }
+    rest
 }
 
 /// Takes `mods` in the forms users give it: a list, or one text with commas.
@@ -234,7 +244,7 @@ pub fn sls(
     if let Some(exclude) = exclude {
         rest.kwargs.insert("exclude", exclude);
     }
-    let _ = state_events;
+    let rest = with_events(rest, state_events);
     for kind in names(&sync_mods.unwrap_or_default()) {
         cx.call(&format!("saltutil.sync_{kind}"), Call::default())?;
     }
@@ -259,7 +269,7 @@ pub fn highstate(
     /// `saltenv`, `pillarenv`, `pillar`, `exclude`, `whitelist` …
     rest: Rest,
 ) -> Result<Value> {
-    let _ = state_events;
+    let rest = with_events(rest, state_events);
     if cx.opt("disable_saltenv_mapping").is_some_and(|off| off.truthy()) {
         tracing::debug!("disable_saltenv_mapping is set");
     }
@@ -288,7 +298,7 @@ pub fn sls_id(
     /// As for `state.sls`.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = state_events;
+    let rest = with_events(rest, state_events);
     let what = What::SlsId { ids: names(&id), mods: names(&mods) };
     let ret = run(cx, queue, &request(what, test, &rest.kwargs)?)?;
     match ret.as_list().and_then(|errors| errors.get(0)) {
@@ -322,8 +332,12 @@ pub fn single(
         cx.job.set_retcode(COMPILE_ERROR);
         return Ok("Invalid function passed".into());
     };
+    if !is_state(cx, &fun) {
+        cx.job.set_retcode(COMPILE_ERROR);
+        return Ok(Value::list([format!("Specified state '{fun}' was not found")]));
+    }
     let low = rest.kwargs.shallow_copy();
-    for own in ["pillar", "pillarenv", "concurrent", "localconfig"] {
+    for own in ["pillar", "pillarenv", "concurrent", "localconfig", "state_events"] {
         low.remove(own);
     }
     low.insert("state", state);
@@ -332,6 +346,13 @@ pub fn single(
     low.insert("name", name);
     let what = What::Low(Value::list([Value::Dict(low)]));
     run(cx, queue, &request(what, test, &rest.kwargs)?)
+}
+
+/// Tells whether anybody has a state of that name: the binary, the user, or an installed package.
+fn is_state(cx: &Cx, name: &str) -> bool {
+    cx.runtime.state(name).is_some()
+        || cx.runtime.state_names().iter().any(|known| known == name)
+        || !cx.runtime.described("states", &[name.to_owned()]).is_empty()
 }
 
 /// Apply high data given as a dict.

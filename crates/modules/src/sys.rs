@@ -1,8 +1,8 @@
 //! `sys`: what functions there are, and how they are called.
 //!
 //! Everything comes from the registry: the declarations the functions are called by are those
-//! shown here, so they cannot disagree. Documentation is our own. Runners and returners live
-//! with the master's code; the minion has none to show.
+//! shown here, so they cannot disagree. Documentation is our own. Runners and returners are not a
+//! minion's to call; the program tells which it has.
 
 use halite_spec::{Cx, Error, Param, Refresh, Rest, Result, function, module};
 use halite_target::fnmatch;
@@ -96,7 +96,7 @@ fn modules(names: &[String], wanted: &Rest) -> Vec<String> {
 }
 
 /// Describes arguments as Salt does: names, then the defaults of the last of them.
-fn spec_of(params: &[Param]) -> Dict {
+pub fn spec_of(params: &[Param]) -> Dict {
     let named: Vec<&Param> = params.iter().filter(|param| !param.rest).collect();
     let defaults: Vec<Value> =
         named.iter().filter_map(|param| param.default.map(|make| make())).collect();
@@ -366,11 +366,28 @@ pub fn reload_modules(
     cx.runtime.refresh(cx, Refresh::Modules)
 }
 
-fn not_here<T>(function: &str, what: &str) -> Result<T> {
-    Err(Error::Unavailable {
+/// Describes the functions of a kind: name → `{doc, spec}`.
+fn others(cx: &Cx, function: &str, kind: &str) -> Result<Dict> {
+    cx.runtime.others(kind).ok_or_else(|| Error::Unavailable {
         function: function.into(),
-        reason: format!("{what} live on the master and cannot be listed on a minion"),
+        reason: format!("this program has no {kind}"),
     })
+}
+
+fn names_of(all: &Dict) -> Vec<String> {
+    all.keys().iter().map(|name| name.to_str().to_string()).collect()
+}
+
+/// What `pick` makes of the wanted ones.
+fn picked(all: &Dict, wanted: &Rest, pick: impl Fn(&Value) -> Value) -> Dict {
+    let names = names_of(all);
+    let wanted: Vec<&String> = if wanted.args.is_empty() {
+        names.iter().collect()
+    } else {
+        wanted.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
+    };
+    let one = |name: &String| Some((name.as_str().to_owned(), pick(&all.get(name.as_str())?)));
+    wanted.into_iter().filter_map(one).collect()
 }
 
 /// Return the names of runner modules.
@@ -380,12 +397,11 @@ fn not_here<T>(function: &str, what: &str) -> Result<T> {
 /// ```
 #[function]
 pub fn list_runners(
-    _cx: &Cx,
+    cx: &Cx,
     /// Modules or globs.
     args: Rest,
 ) -> Result<Vec<String>> {
-    let _ = args;
-    not_here("sys.list_runners", "runners")
+    Ok(modules(&names_of(&others(cx, "sys.list_runners", "runners")?), &args))
 }
 
 /// Return the names of runner functions.
@@ -395,12 +411,11 @@ pub fn list_runners(
 /// ```
 #[function]
 pub fn list_runner_functions(
-    _cx: &Cx,
+    cx: &Cx,
     /// Modules or globs.
     args: Rest,
 ) -> Result<Vec<String>> {
-    let _ = args;
-    not_here("sys.list_runner_functions", "runners")
+    Ok(functions(names_of(&others(cx, "sys.list_runner_functions", "runners")?), &args))
 }
 
 /// Return the documentation of runners.
@@ -410,12 +425,12 @@ pub fn list_runner_functions(
 /// ```
 #[function]
 pub fn runner_doc(
-    _cx: &Cx,
+    cx: &Cx,
     /// Modules or functions.
     args: Rest,
 ) -> Result<Dict> {
-    let _ = args;
-    not_here("sys.runner_doc", "runners")
+    let all = others(cx, "sys.runner_doc", "runners")?;
+    Ok(picked(&all, &args, |about| about.get("doc").unwrap_or_default()))
 }
 
 /// Return the arguments of runners.
@@ -425,13 +440,14 @@ pub fn runner_doc(
 /// ```
 #[function]
 pub fn runner_argspec(
-    _cx: &Cx,
+    cx: &Cx,
     /// A module or function.
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
-    let _ = module;
-    not_here("sys.runner_argspec", "runners")
+    let all = others(cx, "sys.runner_argspec", "runners")?;
+    let wanted = Rest { args: vec![module.into()], ..Rest::default() };
+    Ok(picked(&all, &wanted, shown_spec))
 }
 
 /// Return the names of returners.
@@ -441,12 +457,11 @@ pub fn runner_argspec(
 /// ```
 #[function]
 pub fn list_returners(
-    _cx: &Cx,
+    cx: &Cx,
     /// Modules or globs.
     args: Rest,
 ) -> Result<Vec<String>> {
-    let _ = args;
-    not_here("sys.list_returners", "returners")
+    Ok(modules(&names_of(&others(cx, "sys.list_returners", "returners")?), &args))
 }
 
 /// Return the names of returner functions.
@@ -456,12 +471,11 @@ pub fn list_returners(
 /// ```
 #[function]
 pub fn list_returner_functions(
-    _cx: &Cx,
+    cx: &Cx,
     /// Modules or globs.
     args: Rest,
 ) -> Result<Vec<String>> {
-    let _ = args;
-    not_here("sys.list_returner_functions", "returners")
+    Ok(functions(names_of(&others(cx, "sys.list_returner_functions", "returners")?), &args))
 }
 
 /// Return the documentation of returners.
@@ -471,28 +485,29 @@ pub fn list_returner_functions(
 /// ```
 #[function]
 pub fn returner_doc(
-    _cx: &Cx,
+    cx: &Cx,
     /// Modules or functions.
     args: Rest,
 ) -> Result<Dict> {
-    let _ = args;
-    not_here("sys.returner_doc", "returners")
+    let all = others(cx, "sys.returner_doc", "returners")?;
+    Ok(picked(&all, &args, |about| about.get("doc").unwrap_or_default()))
 }
 
 /// Return the arguments of returners.
 ///
 /// ```console
-/// $ salt '*' sys.returner_argspec xmpp
+/// $ salt '*' sys.returner_argspec local
 /// ```
 #[function]
 pub fn returner_argspec(
-    _cx: &Cx,
+    cx: &Cx,
     /// A module or function.
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
-    let _ = module;
-    not_here("sys.returner_argspec", "returners")
+    let all = others(cx, "sys.returner_argspec", "returners")?;
+    let wanted = Rest { args: vec![module.into()], ..Rest::default() };
+    Ok(picked(&all, &wanted, shown_spec))
 }
 
 /// Return the names of renderers.

@@ -273,7 +273,7 @@ pub fn fib(
         let sum = &current + &next;
         current = std::mem::replace(&mut next, sum);
     }
-    Ok(Value::list([Value::from_bigint(current), seconds_since(cx, start)]))
+    Ok(Value::tuple([Value::from_bigint(current), seconds_since(cx, start)]))
 }
 
 /// Return the Collatz sequence from a number on, and the seconds it took.
@@ -305,7 +305,7 @@ pub fn collatz(
             whole = false;
         }
     }
-    Ok(Value::list([Value::from(steps), seconds_since(cx, begin)]))
+    Ok(Value::tuple([Value::from(steps), seconds_since(cx, begin)]))
 }
 
 /// Return the hash of random data.

@@ -24,6 +24,7 @@ mod nested;
 mod newline_values_only;
 mod no_return;
 mod overstatestage;
+mod plain;
 mod pprint;
 mod profile;
 mod progress;
@@ -151,22 +152,22 @@ impl Outputter for Plain {
 // which shows nested output under these names; people who come from 3006 still type them.
 static OUTPUTTERS: [(&str, Plain); 17] = [
     ("highstate", Plain(highstate::render)),
-    ("json", Plain(json::render)),
+    ("json", Plain(|ret, style, out| json::render(&plain::words(ret), style, out))),
     ("key", Plain(key::render)),
     ("nested", Plain(nested::render)),
     ("newline_values_only", Plain(newline_values_only::render)),
     ("no_out", Plain(quiet::render)),
     ("no_return", Plain(no_return::render)),
     ("overstatestage", Plain(overstatestage::render)),
-    ("pprint", Plain(pprint::render)),
+    ("pprint", Plain(|ret, style, out| pprint::render(&plain::words(ret), style, out))),
     ("profile", Plain(profile::render)),
     ("progress", Plain(progress::render)),
     ("quiet", Plain(quiet::render)),
-    ("raw", Plain(raw::render)),
+    ("raw", Plain(|ret, style, out| raw::render(&plain::words(ret), style, out))),
     ("table", Plain(table::render)),
     ("txt", Plain(txt::render)),
     ("virt_query", Plain(virt_query::render)),
-    ("yaml", Plain(yaml::render)),
+    ("yaml", Plain(|ret, style, out| yaml::render(&plain::words(ret), style, out))),
 ];
 
 #[cfg(test)]

@@ -329,6 +329,12 @@ impl Run<'_> {
         let visible = self.visible.clone();
         let mut on_error =
             |target: &Value, error| tracing::error!("pillar top file, target {target}: {error}");
+        let (renderer, inputs) = (&self.compiler.renderer, self.files.inputs().clone());
+        let custom = |kind: &str, target: &Value| {
+            let answer = renderer.matches(kind, target)?;
+            inputs.add(Input::Volatile(format!("matcher {kind}")));
+            Some(answer)
+        };
         let mut matching = Matching {
             env: self.pillarenv.as_deref(),
             minion: Minion {
@@ -338,7 +344,7 @@ impl Run<'_> {
                 ..Minion::default()
             },
             nodegroups: nodegroups.as_ref().and_then(Value::as_dict),
-            custom: None,
+            custom: Some(&custom),
             on_error: &mut on_error,
         };
         let mut matches = top::pillar_matches(&top.top, &mut matching);

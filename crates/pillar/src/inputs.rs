@@ -11,7 +11,7 @@ use halite_spec::Host;
 use parking_lot::Mutex;
 
 /// One thing a pillar was made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
     /// A file that was read, with its hash; `None` if it was not there.
     File { path: PathBuf, hash: Option<String> },

@@ -11,12 +11,14 @@ use halite_value::{Dict, Value};
 pub use self::options::Options;
 
 // gen:begin
+pub mod cache;
 pub mod local;
 pub mod multi_returner;
 pub mod mysql;
 pub mod options;
 pub mod pgjsonb;
 pub mod postgres;
+pub mod postgres_local_cache;
 pub mod rawfile_json;
 pub mod redis_return;
 pub mod slack_webhook_return;
@@ -30,6 +32,7 @@ pub static ALL: &[&Returner] = &[
     &mysql::RETURNER,
     &pgjsonb::RETURNER,
     &postgres::RETURNER,
+    &postgres_local_cache::RETURNER,
     &rawfile_json::RETURNER,
     &redis_return::RETURNER,
     &slack_webhook_return::RETURNER,
@@ -49,22 +52,29 @@ pub struct Returner {
     pub ret: fn(&Cx, &Options, &Dict) -> Result<()>,
     /// Takes events of the master, if it can.
     pub events: Option<TakeEvents>,
+    /// Keeps jobs and gives them back, if it can.
+    pub cache: Option<&'static cache::Cache>,
 }
 
-/// Declares a returner: `returner! { /// Write lines. "rawfile_json": ret, events = events }`.
+/// Declares a returner: `returner! { /// Write lines. "rawfile_json": ret, events = events }`; one
+/// that can be a job cache names that as `cache = CACHE`.
 #[macro_export]
 macro_rules! returner {
-    ($(#[doc = $doc:literal])* $name:literal : $ret:path $(, events = $events:path)? $(,)?) => {
+    (
+        $(#[doc = $doc:literal])*
+        $name:literal : $ret:path $(, events = $events:path)? $(, cache = $cache:path)? $(,)?
+    ) => {
         /// The returner of this file.
         pub static RETURNER: $crate::Returner = $crate::Returner {
             name: $name,
             doc: concat!($($doc, "\n"),*),
             ret: $ret,
-            events: $crate::returner!(@events $($events)?),
+            events: $crate::returner!(@some $($events)?),
+            cache: $crate::returner!(@some $(&$cache)?),
         };
     };
-    (@events) => { None };
-    (@events $events:path) => { Some($events) };
+    (@some) => { None };
+    (@some $some:expr) => { Some($some) };
 }
 
 /// Returns the returner of that name.

@@ -47,7 +47,12 @@ impl Options {
     }
 
     pub fn text(&self, cx: &Cx, option: &str, preset: &str) -> String {
-        let value = self.get(cx, option).filter(|value| !value.is_null());
+        self.text_of(cx, &self.name, option, preset)
+    }
+
+    /// As [`Options::text`], for returners whose options go by another name.
+    pub fn text_of(&self, cx: &Cx, name: &str, option: &str, preset: &str) -> String {
+        let value = self.get_of(cx, name, option).filter(|value| !value.is_null());
         value.map_or_else(|| preset.to_owned(), |value| value.to_str().to_string())
     }
 

@@ -1,29 +1,46 @@
-//! `postgres`: returns in PostgreSQL, as text; by the program `psql`.
+//! `postgres`: returns, jobs and events in PostgreSQL, as text; by the program `psql`.
 
 use halite_spec::{Cx, Result};
-use halite_value::Dict;
+use halite_value::{Dict, Value};
 
 use crate::{
     Options,
-    pgjsonb::{psql, variables},
+    cache::{Cache, Kept, Record},
+    line,
+    pgjsonb::{
+        Server, event_statements, last_of, load_of, loads_of, minions_of, returns_of, statement,
+    },
     returner,
 };
 
 returner! {
-    /// Keep returns in PostgreSQL.
-    "postgres": ret
+    /// Keep returns, jobs and events in PostgreSQL.
+    "postgres": ret, events = events, cache = CACHE
+}
+
+static CACHE: Cache = Cache {
+    save,
+    load: |cx, options, jid| load_of(&SERVER, cx, options, jid),
+    returns: |cx, options, jid| returns_of(&SERVER, cx, options, jid),
+    loads: |cx, options| loads_of(&SERVER, cx, options),
+    last: |cx, options, fun| last_of(&SERVER, cx, options, fun),
+    minions: |cx, options| minions_of(&SERVER, cx, options),
+    // Its table of returns knows no time.
+    clean: None,
+};
+
+const SERVER: Server = Server { name: "returner.postgres", password: "passwd" };
+
+fn save(cx: &Cx, options: &Options, records: &[Record]) -> Kept<()> {
+    let script: String = records.iter().map(|record| statement(record, line)).collect();
+    SERVER.run(cx, options, &script).map(drop)
 }
 
 fn ret(cx: &Cx, options: &Options, ret: &Dict) -> Result<()> {
-    // The options of this returner have longer names.
-    let mut own = options.clone();
-    own.kwargs = own.kwargs.shallow_copy();
-    for (long, short) in [("passwd", "pass")] {
-        if let Some(value) = options.get(cx, long) {
-            own.kwargs.insert(short, value);
-        }
-    }
-    let statement = "INSERT INTO salt_returns (fun, jid, return, id, success, full_ret) \
-                     VALUES (:'fun', :'jid', :'ret', :'id', :'success', :'full')";
-    psql(cx, &own, statement, &variables(ret))
+    Ok(save(cx, options, &[Record::Return(ret.clone())])?)
+}
+
+fn events(cx: &Cx, options: &Options, events: &[Value]) -> Result<()> {
+    SERVER.run(cx, options, &event_statements(cx, events, line))?;
+    Ok(())
 }

@@ -1,7 +1,10 @@
 //! `fileserver`: what the master serves.
 
+use halite_client::Request;
 use halite_spec::{Cx, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict};
+
+use crate::master;
 
 module! {
     /// What the master serves.
@@ -122,12 +125,17 @@ pub fn symlink_list(
 /// ```
 #[function]
 pub fn update(
-    _: &Cx,
+    cx: &Cx,
     /// Only these back ends.
     backend: Option<Value>,
     _rest: Rest,
 ) -> Result<bool> {
     let _ = backend;
+    if cx.opt_bool("fileserver_events") {
+        // Without a master there is nobody to tell.
+        let request = Request::Ask { what: "fileserver_update".into(), load: Dict::new() };
+        let _ = master::ask(cx, &request);
+    }
     Ok(true)
 }
 

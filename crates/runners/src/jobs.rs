@@ -1,7 +1,7 @@
 //! `jobs`: jobs that run and jobs that have run.
 
 use halite_client::{Job, Request};
-use halite_spec::{Cx, Error, Result, Strings, function, module};
+use halite_spec::{Call, Cx, Error, Result, Strings, function, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, dict, entries};
 
@@ -11,6 +11,80 @@ module! {
     /// Jobs that run and jobs that have run.
     "jobs": active, lookup_jid, list_job, list_jobs, list_jobs_filter, print_job, exit_success,
     last_run, on_master,
+}
+
+/// Where jobs are looked up.
+enum Source {
+    /// The master's own store.
+    Own,
+    /// A returner: `master_job_cache`, or another by name.
+    Returner(String),
+}
+
+impl Source {
+    /// Chooses: `ext_job_cache` before what the caller names, and that before `master_job_cache`.
+    fn of(cx: &Cx, named: Option<&str>) -> Self {
+        let option = |name: &str| cx.opt_str(name).map(|name| name.to_string());
+        let all = [option("ext_job_cache"), named.map(str::to_owned), option("master_job_cache")];
+        match all.into_iter().flatten().find(|name| !name.is_empty()) {
+            Some(name) if !matches!(name.as_str(), "local_cache" | "salt_cache") => {
+                Self::Returner(name)
+            }
+            _ => Self::Own,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Own => "local_cache",
+            Self::Returner(name) => name,
+        }
+    }
+
+    /// Returns what is known of a job: `load`, `minions`, `returns`, each if there is any.
+    fn job(&self, cx: &Cx, jid: &str) -> Result<Dict> {
+        let Self::Returner(name) = self else { return stored(cx, jid) };
+        flush(cx);
+        let load = read(cx, name, "get_load", vec![jid.into()])?;
+        let returns = read(cx, name, "get_jid", vec![jid.into()])?;
+        let job = entries! { "returns" => returns };
+        if load.truthy() {
+            job.insert("load", load);
+        }
+        Ok(job)
+    }
+
+    /// Returns all jobs, each with its id.
+    fn jobs(&self, cx: &Cx) -> Result<Vec<(String, Dict)>> {
+        if let Self::Returner(name) = self {
+            flush(cx);
+            let jobs = read(cx, name, "get_jids", Vec::new())?;
+            let jobs = jobs.as_dict().map(Dict::entries).unwrap_or_default();
+            let pair = |(jid, load): (halite_value::Key, Value)| {
+                Some((jid.to_str().to_string(), load.as_dict()?.clone()))
+            };
+            return Ok(jobs.into_iter().filter_map(pair).collect());
+        }
+        let jobs = master::ask(cx, &Request::Jobs { limit: None, filter: Dict::new() })?;
+        let pair = |job: Value| Some((job.get_str("jid")?.to_string(), job.as_dict()?.clone()));
+        Ok(jobs.items_of_sequence().unwrap_or_default().into_iter().filter_map(pair).collect())
+    }
+}
+
+/// Calls a function of a returner.
+fn read(cx: &Cx, returner: &str, function: &str, args: Vec<Value>) -> Result<Value> {
+    let function = format!("{returner}.{function}");
+    let call = Call { args, kwargs: Dict::new() };
+    let answer = cx.runtime.call_extension(cx, "returners", &function, call)?;
+    answer.ok_or_else(|| {
+        Error::failed(format!("jobs cannot be read back: '{function}' is not available."))
+    })
+}
+
+/// What the master has shown is to be found in a database too. Without a master there is nothing
+/// to wait for.
+fn flush(cx: &Cx) {
+    let _ = master::ask(cx, &Request::Ask { what: "flush_jobs".into(), load: Dict::new() });
 }
 
 /// Returns a job as the master remembers it.
@@ -187,12 +261,12 @@ pub fn list_job(
     #[default(false)]
     display_progress: bool,
 ) -> Result<Dict> {
-    let source = own_source(ext_source)?;
+    let source = Source::of(cx, ext_source.as_deref());
     if display_progress {
-        let message = format!("Querying returner: {source}");
+        let message = format!("Querying returner: {}", source.name());
         master::progress(cx, entries! { "message" => message })?;
     }
-    let job = stored(cx, &jid)?;
+    let job = source.job(cx, &jid)?;
     let load = job.get("load").and_then(|load| load.as_dict().cloned());
     let shown = entries! { "jid" => &jid };
     let described = described(&jid, load.as_ref());
@@ -207,8 +281,28 @@ pub fn list_job(
         described.insert("StartTime", start);
     }
     shown.update(&described);
-    shown.insert("Result", results(&job));
+    let result = match source {
+        Source::Own => results(&job),
+        // As it was written there, whole.
+        Source::Returner(_) => {
+            job.get("returns").and_then(|all| all.as_dict().cloned()).unwrap_or_default()
+        }
+    };
+    shown.insert("Result", result);
+    if cx.opt_bool("job_cache_store_endtime")
+        && let Some(end) = end_time(&job)
+    {
+        shown.insert("EndTime", end);
+    }
     Ok(shown)
+}
+
+/// Returns when the last return came, as the beginning of a job is told.
+fn end_time(job: &Dict) -> Option<String> {
+    let returns = job.get("returns")?.as_dict()?.values();
+    let last = returns.iter().filter_map(|ret| ret.get_str("_stamp")).max()?;
+    let digits: String = last.chars().take(26).filter(char::is_ascii_digit).collect();
+    Some(start_time(&digits)).filter(|text| !text.is_empty())
 }
 
 /// Returns what is shown of the returns; the rest of them is known from the job.
@@ -248,24 +342,23 @@ pub fn list_jobs(
     #[default(false)]
     display_progress: bool,
 ) -> Result<Value> {
-    let source = own_source(ext_source)?;
+    let source = Source::of(cx, ext_source.as_deref());
     if display_progress {
-        let message = format!("Querying returner {source} for jobs.");
+        let message = format!("Querying returner {} for jobs.", source.name());
         master::progress(cx, entries! { "message" => message })?;
     }
     let start = start_time.as_deref().map(|text| time(cx, text)).transpose()?;
     let end = end_time.as_deref().map(|text| time(cx, text)).transpose()?;
-    let jobs = master::ask(cx, &Request::Jobs { limit: None, filter: Dict::new() })?;
     let mut found: Vec<(String, Dict)> = Vec::new();
-    for job in jobs.items_of_sequence().unwrap_or_default() {
-        let (Some(jid), Some(load)) = (job.get_str("jid"), job.as_dict()) else { continue };
+    for (jid, load) in source.jobs(cx)? {
         // Job ids are times, and compare as such.
         if start.as_deref().is_some_and(|start| *jid < *start)
             || end.as_deref().is_some_and(|end| *jid > *end)
         {
             continue;
         }
-        let shown = described(&jid, Some(load));
+        // A returner in Python describes them itself.
+        let shown = if load.contains("Function") { load } else { described(&jid, Some(&load)) };
         let fits = |globs: &Option<Strings>, name: &str| {
             let Some(globs) = globs else { return true };
             let own = shown.get(name).unwrap_or_default();
@@ -280,7 +373,7 @@ pub fn list_jobs(
                 .any(|(name, value)| own.get(&name.to_str()).as_ref() == Some(value))
         });
         if same && fits(&search_target, "Target") && fits(&search_function, "Function") {
-            found.push((jid.to_string(), shown));
+            found.push((jid, shown));
         }
     }
     found.sort_by(|one, other| one.0.cmp(&other.0));
@@ -399,7 +492,7 @@ pub fn last_run(
 ) -> Result<Value> {
     let jobs = list_jobs(
         cx,
-        ext_source,
+        ext_source.clone(),
         outputter,
         metadata,
         function,
@@ -411,7 +504,7 @@ pub fn last_run(
     let jobs = jobs.get("data").filter(|_| jobs.get("outputter").is_some()).unwrap_or(jobs);
     let last = jobs.as_dict().and_then(|jobs| jobs.keys().pop());
     match last {
-        Some(jid) => Ok(print_job(cx, jid.to_str().into(), None)?.into()),
+        Some(jid) => Ok(print_job(cx, jid.to_str().into(), ext_source)?.into()),
         None => Ok(false.into()),
     }
 }
@@ -423,18 +516,31 @@ pub fn last_run(
 /// ```
 #[function(name = "master")]
 pub fn on_master(cx: &Cx) -> Result<Value> {
-    Ok(Value::list(cx.runtime.running()))
+    let own = format!("runner.{}", cx.job.fun);
+    let mut running = cx.runtime.running();
+    if !running.iter().any(|job| job.get_str("jid").is_some_and(|jid| *jid == *cx.job.jid)) {
+        let user = if cx.job.user.is_empty() { "root" } else { cx.job.user.as_str() };
+        running.push(halite_value::dict! {
+            "fun" => own, "jid" => &cx.job.jid, "user" => user, "fun_args" => Vec::<Value>::new(),
+            "_stamp" => stamp(&cx.job.jid), "pid" => std::process::id(),
+        });
+    }
+    Ok(Value::list(running))
 }
 
-/// The only source there is: the master's store.
-fn own_source(ext_source: Option<String>) -> Result<&'static str> {
-    match ext_source.as_deref() {
-        None | Some("" | "local_cache") => Ok("local_cache"),
-        Some(other) => {
-            let text = format!("jobs cannot be read back from the returner `{other}` yet");
-            Err(Error::failed(text))
-        }
-    }
+/// `20240131120000123456` → `2024-01-31T12:00:00.123456+00:00`
+fn stamp(jid: &str) -> String {
+    let part = |from: usize, to: usize| jid.get(from..to).unwrap_or_default();
+    format!(
+        "{}-{}-{}T{}:{}:{}.{}+00:00",
+        part(0, 4),
+        part(4, 6),
+        part(6, 8),
+        part(8, 10),
+        part(10, 12),
+        part(12, 14),
+        part(14, 20)
+    )
 }
 
 /// Reads a time people write, and returns the job id of that moment.
@@ -487,6 +593,19 @@ mod tests {
         assert_eq!(start_time("20240131120001123456"), "2024, Jan 31 12:00:01.123456");
         assert_eq!(start_time("20240131120001123456_77"), "2024, Jan 31 12:00:01.123456");
         assert_eq!(start_time("soon"), "");
+        assert_eq!(stamp("20240131120001123456"), "2024-01-31T12:00:01.123456+00:00");
+    }
+
+    #[test]
+    fn the_last_return_ends_a_job() {
+        let at = |stamp: &str| dict! { "return" => 1, "_stamp" => stamp };
+        let returns = dict! {
+            "a" => at("2024-01-31T12:00:01.123456+00:00"),
+            "b" => at("2024-01-31T12:00:01.023456+00:00"),
+        };
+        let end = end_time(&entries! { "returns" => returns });
+        assert_eq!(end.as_deref(), Some("2024, Jan 31 12:00:01.123456"));
+        assert_eq!(end_time(&Dict::new()), None);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use halite_spec::{Function, Module};
 
 // gen:begin
 pub mod auth;
+pub mod batch;
 pub mod cache;
+pub mod cluster;
 pub mod config;
 pub mod doc;
 pub mod error;
@@ -41,7 +43,9 @@ mod work;
 /// Every module of this crate.
 pub static ALL: &[&Module] = &[
     &auth::MODULE,
+    &batch::MODULE,
     &cache::MODULE,
+    &cluster::MODULE,
     &config::MODULE,
     &doc::MODULE,
     &error::MODULE,

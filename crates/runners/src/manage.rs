@@ -399,7 +399,10 @@ pub fn safe_accept(
     tgt_type: String,
 ) -> Result<Value> {
     let _ = (target, tgt_type);
-    Err(Error::failed("manage.safe_accept needs salt-ssh, which Halite does not have yet"))
+    Err(Error::failed(
+        "manage.safe_accept needs salt-ssh, which Halite does not have yet: compare `salt-key -f ID` with \
+         `salt-call --local key.finger` on the machine, then `salt-key -a ID`",
+    ))
 }
 
 /// Have all minions make new keys: theirs are deleted here, and they are asked to start anew.
@@ -425,7 +428,10 @@ pub fn key_regen(cx: &Cx) -> Result<Value> {
 /// ```
 #[function]
 pub fn bootstrap(_: &Cx, _rest: Rest) -> Result<Value> {
-    Err(Error::failed("manage.bootstrap needs salt-ssh, which Halite does not have yet"))
+    Err(Error::failed(
+        "manage.bootstrap would fetch a script from the network and run it over salt-ssh, which Halite \
+         does not have: copy the one file `halite` to the host and run `halite install-links`",
+    ))
 }
 
 /// Install Salt on Windows hosts.

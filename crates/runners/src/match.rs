@@ -24,10 +24,12 @@ pub fn compound_matches(
     /// The minion.
     minion_id: String,
 ) -> Result<Dict> {
-    let request = Request::MinionData { tgt: expr.into(), tgt_type: "compound".into() };
+    // Who may ask this as a peer must not learn pillar values by trying patterns.
+    let request =
+        Request::MinionData { tgt: expr.into(), tgt_type: "compound_pillar_exact".into() };
     let found = master::ask(cx, &request)?;
     Ok(match found.get(&minion_id) {
         Some(_) => entries! { "res" => minion_id },
-        None => Dict::new(),
+        None => entries! { "res" => false },
     })
 }

@@ -1,7 +1,7 @@
 //! `reactor`: what events lead to, seen and changed while the master runs.
 
 use halite_client::Request;
-use halite_spec::{Cx, Result, function, module};
+use halite_spec::{Cx, Error, Result, function, module};
 use halite_value::{Dict, Value, entries};
 
 use crate::master;
@@ -16,13 +16,38 @@ fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
     master::ask(cx, &Request::Ask { what: "reactor".into(), load })
 }
 
+/// Who leads is a question to the engine `reactor`: without it Salt knows no answer.
+fn must_run(cx: &Cx) -> Result<()> {
+    let engines = cx.opt("engines").and_then(|engines| engines.items_of_sequence());
+    let is_it = |engine: &Value| match engine {
+        Value::Dict(engine) => engine.contains("reactor"),
+        other => *other == "reactor",
+    };
+    if engines.unwrap_or_default().iter().any(is_it) {
+        return Ok(());
+    }
+    Err(Error::Raised {
+        class: "salt.exceptions.CommandExecutionError".into(),
+        message: "Reactor system is not running.".into(),
+        traceback: Some(String::new()),
+    })
+}
+
 /// List the reactors: tags with their files.
 ///
 /// ```console
 /// $ salt-run reactor.list
 /// ```
 #[function]
-pub fn list(cx: &Cx) -> Result<Value> {
+pub fn list(
+    cx: &Cx,
+    /// Taken as Salt takes it; reactors have no environment here.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Taken as Salt takes it.
+    test: Option<Value>,
+) -> Result<Value> {
+    let _ = (saltenv, test);
     ask(cx, "list", Dict::new())
 }
 
@@ -58,7 +83,13 @@ pub fn delete(
     cx: &Cx,
     /// The glob, as `list` shows it.
     event: String,
+    /// Taken as Salt takes it; reactors have no environment here.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Taken as Salt takes it.
+    test: Option<Value>,
 ) -> Result<Value> {
+    let _ = (saltenv, test);
     ask(cx, "delete", entries! { "event" => event })
 }
 
@@ -69,6 +100,7 @@ pub fn delete(
 /// ```
 #[function]
 pub fn is_leader(cx: &Cx) -> Result<Value> {
+    must_run(cx)?;
     ask(cx, "is_leader", Dict::new())
 }
 
@@ -84,6 +116,7 @@ pub fn set_leader(
     #[default(true)]
     value: bool,
 ) -> Result<Value> {
+    must_run(cx)?;
     ask(cx, "set_leader", entries! { "value" => value })
 }
 

@@ -62,8 +62,13 @@ pub fn execute(
     /// Returners.
     #[default(String::new())]
     ret: String,
+    /// The id the job is to have.
+    #[default(String::new())]
+    jid: String,
     /// Its arguments by name.
     kwarg: Option<Dict>,
+    /// What else a job may carry: `metadata`, say.
+    kwargs: Rest,
 ) -> Result<Dict> {
     let mut arg = arg.unwrap_or_default();
     if let Some(kwarg) = kwarg.filter(|kwarg| !kwarg.is_empty()) {
@@ -75,6 +80,7 @@ pub fn execute(
     if let Some(timeout) = timeout.filter(|seconds| *seconds > 0.0 && *seconds < 1e9) {
         patience.timeout = Duration::from_secs_f64(timeout);
     }
-    let job = Job { arg, ret: ret.into(), ..Job::new(tgt, &tgt_type, fun) };
+    let (jid, kwargs) = (jid.into(), kwargs.kwargs);
+    let job = Job { arg, ret: ret.into(), jid, kwargs, ..Job::new(tgt, &tgt_type, fun) };
     Ok(master::run(cx, &job, Some(patience))?.returns())
 }

@@ -274,6 +274,8 @@ impl FromArg for Dict {
         match value {
             Value::Dict(dict) => Ok(dict),
             Value::Null => Ok(Self::new()),
+            // Salt only looks whether there is something: command lines say `''` for nothing.
+            Value::Str(text) if text.is_empty() => Ok(Self::new()),
             Value::List(list) => {
                 let dict = Self::new();
                 for item in &list {

@@ -121,6 +121,13 @@ pub trait Runtime: Send + Sync {
         Dict::new()
     }
 
+    /// Describes all functions of a kind that minions do not call themselves, `runners` or
+    /// `returners`, by name, as [`Runtime::described`] does; `None` if this program has none.
+    fn others(&self, kind: &str) -> Option<Dict> {
+        let _ = kind;
+        None
+    }
+
     /// Renders a template to text.
     fn render(&self, cx: &Cx, template: &Template) -> Result<String>;
 
@@ -151,7 +158,8 @@ pub trait Runtime: Send + Sync {
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value>;
 
     /// Calls a function of a user's own beacon or returner (`app_latency.beacon` of the kind
-    /// `beacons`); `None` if there is none of that name.
+    /// `beacons`), or of a returner of ours (`mysql.get_jid` of the kind `returners`); `None` if
+    /// there is none of that name.
     fn call_extension(
         &self,
         cx: &Cx,

@@ -38,6 +38,11 @@ pub trait Files: Send + Sync {
         self.cache(source, saltenv)
     }
 
+    /// Takes a file out of the cache again, because it cannot be trusted; others stay.
+    fn forget(&self, _cached: &std::path::Path) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns the hash of a `salt://` file with its kind: `("sha256", "ab12…")`.
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>>;
 

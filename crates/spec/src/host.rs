@@ -349,6 +349,37 @@ pub trait FileWatch: Send {
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
+/// Says why a server could not be asked, in the words people know from Python and search for;
+/// what the network's own layers say about certificates and names is theirs alone.
+pub fn network_words(text: &str) -> String {
+    if let Some(name) = text.strip_prefix("failed to lookup address information: ") {
+        return match name {
+            "Name or service not known" => format!("[Errno -2] {name}"),
+            "Temporary failure in name resolution" => format!("[Errno -3] {name}"),
+            "No address associated with hostname" => format!("[Errno -5] {name}"),
+            _ => name.to_owned(),
+        };
+    }
+    let Some(reason) = text.strip_prefix("invalid peer certificate: ") else {
+        return text.to_owned();
+    };
+    let starts = |word: &str| reason.starts_with(word);
+    let reason = if reason.contains("CaUsedAsEndEntity") {
+        "self-signed certificate"
+    } else if starts("UnknownIssuer") {
+        "unable to get local issuer certificate"
+    } else if starts("certificate expired") || starts("Expired") {
+        "certificate has expired"
+    } else if starts("certificate not valid yet") || starts("NotValidYet") {
+        "certificate is not yet valid"
+    } else if starts("certificate not valid for name") || starts("NotValidForName") {
+        "Hostname mismatch"
+    } else {
+        reason
+    };
+    format!("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {reason}")
+}
+
 /// A question to an HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {

@@ -18,7 +18,7 @@ use halite_modules::{
         hashes::{Sum, sum_for},
         paths::{expand_user, is_abs, joined},
         perms::{Mode, Owner},
-        source::{Signature, choose, parse_salt},
+        source::{Signature, Trust, choose, parse_salt},
         tree::{make_folders, walk},
     },
 };
@@ -164,6 +164,8 @@ pub struct Work {
     record: Option<(PathBuf, String)>,
     /// The copy in the cache goes when all is done.
     forget: bool,
+    /// Why the archive could not be fetched.
+    unreachable: Option<Error>,
 }
 
 const MISSING: &str = ", due to absence of one or more files/dirs";
@@ -195,15 +197,21 @@ impl Extracted {
     }
 
     /// Fetches the archive; returns its path here.
+    /// A source from elsewhere must come with a hash, unless the author does without.
+    fn must_have_hash(&self, source: &str, sum: Option<&Sum>) -> Result<()> {
+        let is_free = self.skip_verify || self.use_etag || source.starts_with("salt://");
+        if sum.is_some() || is_free || !is_remote(source) {
+            return Ok(());
+        }
+        Err(Error::failed(format!(
+            "Unable to verify upstream hash of source file {source}, please set source_hash or set \
+             skip_verify to True"
+        )))
+    }
+
     fn fetch(&self, cx: &Cx, source: &str, sum: Option<&Sum>) -> Result<String> {
         let saltenv = cx.saltenv();
         let path = if is_remote(source) {
-            if sum.is_none() && !self.skip_verify && !source.starts_with("salt://") {
-                return Err(Error::failed(format!(
-                    "Unable to verify upstream hash of source file {source}, please set \
-                     source_hash or set skip_verify to True"
-                )));
-            }
             let failed = || {
                 Error::failed(format!(
                     "Failed to cache {source}, check minion log for more information"
@@ -263,13 +271,11 @@ impl Extracted {
             return Ok(None);
         }
         let (hash, saltenv) = (hash.to_str(), cx.saltenv());
-        if let Some(signature) = self.source_hash_sig.clone().filter(Value::truthy) {
-            let missing = || Error::failed(format!("Source hash file {hash} not found"));
-            let list = cx.files.cache(&hash, &saltenv)?.ok_or_else(missing)?;
-            self.signed(signature).verify(cx, &list, &saltenv)?;
-        }
+        let signature = self.source_hash_sig.clone().filter(Value::truthy);
+        let digests = signature.map(|signature| self.signed(signature));
+        let trust = Trust { digests, ..Trust::default() };
         let hash_name = self.source_hash_name.as_deref();
-        sum_for(cx, name, source, &hash, hash_name, &saltenv).map(Some)
+        sum_for(cx, name, source, &hash, hash_name, &saltenv, &trust).map(Some)
     }
 
     /// What the record of an archive's hash says, and what it should say.
@@ -285,7 +291,7 @@ impl Extracted {
 
     fn check_top(&self, name: &str, contents: &Contents) -> Result<()> {
         let others = Contents::top(&contents.files).len() + Contents::top(&contents.links).len();
-        if !self.enforce_toplevel || (Contents::top(&contents.dirs).len() == 1 && others == 0) {
+        if !self.enforce_toplevel || (contents.top_dirs().len() == 1 && others == 0) {
             return Ok(());
         }
         let word = if contents.all().is_empty() { "any" } else { "a single" };
@@ -426,7 +432,19 @@ impl State for Extracted {
                  skip_files_list_verify argument was set to True. Extraction is not needed"
             )));
         }
-        let path = self.fetch(cx, &source, sum.as_ref())?;
+        self.must_have_hash(&source, sum.as_ref())?;
+        let path = match self.fetch(cx, &source, sum.as_ref()) {
+            Ok(path) => path,
+            // Without the archive nobody can tell what would change; a run will fail.
+            Err(error) if is_remote(&source) => {
+                return Ok(Work {
+                    plan: would_be_cached(&source),
+                    unreachable: Some(error),
+                    ..Work::default()
+                });
+            }
+            Err(error) => return Err(error),
+        };
         let options = self.options.as_deref().unwrap_or_default();
         let strip = if format == "tar" { strip_of(options) } else { 0 };
         let listing = self.list_options.as_deref();
@@ -475,8 +493,11 @@ impl State for Extracted {
             if self.clean_parent && !work.is_new {
                 work.remove = vec![work.name.clone()];
             } else if self.clean {
-                let tops = [&work.contents.dirs[..], &work.contents.files, &work.contents.links];
-                for path in tops.iter().flat_map(|names| Contents::top(names)) {
+                let mut tops = work.contents.top_dirs();
+                tops.extend(Contents::top(&work.contents.files));
+                tops.extend(Contents::top(&work.contents.links));
+                // `./` is the folder itself, which may hold what others put there.
+                for path in tops.into_iter().filter(|path| path != "./") {
                     let path = joined(&work.name, &path);
                     if cx.host.is_there(Path::new(path.trim_end_matches('/')))? {
                         work.remove.push(path);
@@ -494,6 +515,9 @@ impl State for Extracted {
     }
 
     fn apply(&self, cx: &Cx, work: Work) -> Result<Applied> {
+        if let Some(error) = work.unreachable {
+            return Err(error);
+        }
         let changes = Dict::new();
         let (uid, gid) = self.ids(cx)?;
         let mut comment = "All files in archive are already present".to_owned();
@@ -552,14 +576,17 @@ impl State for Extracted {
     }
 }
 
+fn would_be_cached(source: &str) -> Plan {
+    Plan::unknown().pending(format!(
+        "Archive {source} would be cached (if necessary) and checked to discover if extraction is \
+         needed"
+    ))
+}
+
 impl Extracted {
     fn planned(&self, work: &Work) -> Plan {
         if !work.unpack && work.wrong_owner.is_empty() && work.record.is_some() {
-            return Plan::unknown().pending(format!(
-                "Archive {} would be cached (if necessary) and checked to discover if extraction \
-                 is needed",
-                work.source
-            ));
+            return would_be_cached(&work.source);
         }
         if !work.unpack && work.wrong_owner.is_empty() {
             return Plan::nothing("All files in archive are already present");

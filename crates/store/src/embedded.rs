@@ -39,7 +39,7 @@ const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
 const COUNTS: TableDefinition<&str, u64> = TableDefinition::new("counts");
 
 /// Memory for pages.
-const CACHE: usize = 32 << 20;
+const CACHE: usize = 16 << 20;
 /// Bytes that may wait to be written.
 const MOST_WAITING: usize = 256 << 20;
 /// How long events may wait for company.

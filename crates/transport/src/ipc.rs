@@ -123,7 +123,9 @@ impl Publisher {
         });
         let listeners = shared.clone();
         let door = Door::open(address, options.mode, move |socket| {
-            tokio::spawn(serve_listener(listeners.clone(), socket));
+            // Registered here, not in the task: whoever is connected hears what comes from now on.
+            let listener = Registered::new(&listeners, socket);
+            tokio::spawn(serve_listener(listeners.clone(), listener));
         })
         .await?;
         Ok(Self { shared, door })
@@ -173,18 +175,33 @@ impl Drop for Publisher {
     }
 }
 
-async fn serve_listener(shared: Arc<Listeners>, socket: Socket) {
-    let prefix = match (shared.options.prefix, &socket) {
-        (Prefix::Always, _) => true,
-        (Prefix::Never, _) | (_, Socket::Tcp(_)) => false,
-        (Prefix::Recognise, Socket::Unix(stream)) => {
-            stream.peer_cred().ok().and_then(|peer| peer.pid()).is_some_and(dialect::wants_prefix)
-        }
-    };
-    let socket = Arc::new(socket);
-    let outlet = Arc::new(Outlet::new(Some(socket.clone()), shared.options.queue_bytes));
-    let number = shared.next.fetch_add(1, Ordering::Relaxed);
-    shared.outlets.lock().insert(number, (outlet.clone(), prefix));
+/// A listener that is on the list.
+struct Registered {
+    socket: Arc<Socket>,
+    outlet: Arc<Outlet>,
+    number: u64,
+}
+
+impl Registered {
+    fn new(shared: &Listeners, socket: Socket) -> Self {
+        let prefix = match (shared.options.prefix, &socket) {
+            (Prefix::Always, _) => true,
+            (Prefix::Never, _) | (_, Socket::Tcp(_)) => false,
+            (Prefix::Recognise, Socket::Unix(stream)) => {
+                let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+                pid.is_some_and(dialect::wants_prefix)
+            }
+        };
+        let socket = Arc::new(socket);
+        let outlet = Arc::new(Outlet::new(Some(socket.clone()), shared.options.queue_bytes));
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        shared.outlets.lock().insert(number, (outlet.clone(), prefix));
+        Self { socket, outlet, number }
+    }
+}
+
+async fn serve_listener(shared: Arc<Listeners>, listener: Registered) {
+    let Registered { socket, outlet, number } = listener;
     // A listener has nothing to say; what it says anyway is thrown away.
     drive(&socket, &outlet, &mut Deaf, None).await;
     shared.outlets.lock().remove(&number);
@@ -236,7 +253,12 @@ impl Puller {
     }
 }
 
+/// How long a program that comes to write waits. Programs open their ear first, then fire, and
+/// expect to hear themselves: the listener that came just before must be on the list by then.
+const SETTLE: Duration = Duration::from_millis(5);
+
 async fn pull(socket: Socket, sender: mpsc::Sender<Bytes>) {
+    tokio::time::sleep(SETTLE).await;
     let mut reader = Reader::new(socket);
     loop {
         let event = tokio::select! {

@@ -109,3 +109,26 @@ async fn socket_files_have_their_mode_and_are_replaced_only_when_dead() {
     assert_eq!(puller.next().await.expect("an event"), "x");
     assert_eq!(std::fs::read_dir(&folder.0).expect("a folder").count(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_listens_and_then_fires_hears_itself() {
+    let folder = Folder::new("itself");
+    let (heard, fired) = (folder.socket("pub"), folder.socket("pull"));
+    let publisher = Publisher::bind(&heard, PublisherOptions::default()).await.expect("bound");
+    let mut puller = Puller::bind(&fired, 0o600).await.expect("bound");
+    let relay = tokio::spawn(async move {
+        while let Some(event) = puller.next().await {
+            publisher.publish(&event);
+        }
+    });
+    for round in 0..50 {
+        let mut listener = Listener::connect(&heard).await.expect("connected");
+        let mut pusher = Pusher::connect(&fired, false).await.expect("connected");
+        let event = format!("tag\n\n\u{1}{round}");
+        pusher.send(event.as_bytes()).await.expect("sent");
+        let limit = Duration::from_secs(2);
+        let got = tokio::time::timeout(limit, listener.next()).await.expect("in time");
+        assert_eq!(got.expect("a bus").expect("an event"), event);
+    }
+    relay.abort();
+}

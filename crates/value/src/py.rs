@@ -274,6 +274,12 @@ impl Value {
         }
     }
 
+    /// Tells whether two values are the same in kind, order and content, where Python's equality
+    /// takes `1` for `True`. Those that contain themselves are not.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        identical(self, other, 0)
+    }
+
     /// Tells truth as Python does: zero, the empty and None are false.
     pub fn truthy(&self) -> bool {
         match self {
@@ -323,6 +329,27 @@ impl Value {
             Self::Timestamp(time) => datetime_str(time).into(),
             other => other.repr().into(),
         }
+    }
+}
+
+fn identical(a: &Value, b: &Value, depth: usize) -> bool {
+    if depth > MAX_DEPTH {
+        return false;
+    }
+    let all = |a: &[Value], b: &[Value]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| identical(a, b, depth + 1))
+    };
+    match (a, b) {
+        (Value::List(a), Value::List(b)) => a.is_same(b) || all(&a.to_vec(), &b.to_vec()),
+        (Value::Tuple(a), Value::Tuple(b)) => all(a, b),
+        (Value::Dict(a), Value::Dict(b)) => {
+            let same = |((a, x), (b, y)): (&(Key, Value), &(Key, Value))| {
+                identical(a, b, depth + 1) && identical(x, y, depth + 1)
+            };
+            a.is_same(b) || a.len() == b.len() && a.entries().iter().zip(&b.entries()).all(same)
+        }
+        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+        _ => std::mem::discriminant(a) == std::mem::discriminant(b) && a == b,
     }
 }
 
@@ -624,6 +651,17 @@ impl Value {
 mod tests {
     use super::*;
     use crate::{dict, list};
+
+    #[test]
+    fn identity_is_stricter_than_equality() {
+        let value = |flag: Value| dict! { "a" => list![1, flag], "b" => 2 };
+        assert_eq!(value(1.into()), value(true.into()));
+        assert!(!value(1.into()).is_identical(&value(true.into())));
+        assert!(value(1.into()).is_identical(&value(1.into())));
+        let turned = dict! { "b" => 2, "a" => list![1, 1] };
+        assert_eq!(value(1.into()), turned);
+        assert!(!value(1.into()).is_identical(&turned));
+    }
 
     #[test]
     fn sorting_is_stable_and_gives_up_on_mixed_kinds() {

@@ -41,7 +41,7 @@ impl Event {
 }
 
 /// The time as Salt 3008 stamps events: `2026-11-15T22:40:46.354303+00:00`.
-fn stamp() -> String {
+pub fn stamp() -> String {
     let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     format!("{}.{:06}+00:00", now.strftime("%Y-%m-%dT%H:%M:%S"), now.subsec_nanosecond() / 1000)
 }

@@ -2,8 +2,11 @@
 //!
 //! In `_auth` a Halite minion adds `halite: {version, listens?}` (`listens`: it is going to take
 //! jobs, which the master holds for it until then); the answer has `halite: {version, first}`
-//! (`first`: the first serial under the shared key). Notices are small clear maps on the extended connection: they carry job ids
-//! and nothing secret, and the connection they come in on says who speaks.
+//! (`first`: the first serial under the shared key). Notices are small clear maps on the extended
+//! connection: they carry job ids and nothing secret, and the connection they come in on says who
+//! speaks. From version 2 on a minion may add [`IN_SESSION`] to a question whose answer Salt seals
+//! with RSA for it alone (`_pillar`): the answer then comes as any other does, under the session key
+//! that only this minion and the master know.
 
 use halite_value::{
     Dict, Value, entries,
@@ -13,7 +16,10 @@ use halite_value::{
 use crate::{Error, Fields, Jid};
 
 /// The version of what is described here.
-pub const EXTENSION: i64 = 1;
+pub const EXTENSION: i64 = 2;
+
+/// The field by which a minion asks for a private answer under its session key.
+pub const IN_SESSION: &str = "halite_in_session";
 
 /// A one-way message between Halite ends.
 #[derive(Clone, Debug, PartialEq, Eq)]

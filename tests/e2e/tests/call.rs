@@ -45,3 +45,16 @@ fn an_sls_that_does_not_parse_is_pointed_at() {
     let ran = machine.call(&["state.apply", "bad"]);
     ran.code(1).says("Rendering SLS 'base:bad' failed").says("--> bad.sls:4:3");
 }
+
+#[test]
+fn a_state_waits_for_a_parallel_one_that_has_not_begun() {
+    let machine = Machine::new();
+    let flag = machine.path("flag").display().to_string();
+    let sls = format!(
+        "#!yaml\nslow:\n  cmd.run: [name: sleep 0.3, parallel: true]\nmakes:\n  cmd.run:\n    - name: \
+         echo made > {flag}\n    - parallel: true\n    - require: [cmd: slow]\nneeds:\n  cmd.run:\n    - \
+         name: test -s {flag}\n    - require: [cmd: makes]\n"
+    );
+    machine.write("srv/salt/chain.sls", &sls);
+    machine.call(&["state.apply", "chain"]).says("Succeeded: 3");
+}

@@ -54,6 +54,68 @@ fn a_batch_is_one_job() {
     assert_eq!(ran.out.matches("True").count(), 3, "{ran:?}");
 }
 
+/// Starts a batch the master drives; returns its id.
+fn start_batch(fleet: &Fleet, args: &[&str]) -> String {
+    let ran = fleet.salt(&[&["*", "--async"], args].concat()).code(0);
+    let jid = ran.out.trim().strip_prefix("Executed batch command with job ID: ");
+    jid.unwrap_or_else(|| panic!("{ran:?}")).to_owned()
+}
+
+fn batch_status(fleet: &Fleet, jid: &str) -> Value {
+    let ran = fleet.run(&["batch.status", jid, "--out=json"]).code(0);
+    json_of(&ran.out)
+}
+
+#[test]
+fn a_batch_in_the_master_survives_it() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    let ids = ["a", "b", "c", "d"];
+    for id in ids {
+        fleet.start_minion(id, "master_alive_interval: 1\nrecon_max: 500");
+    }
+    ids.iter().for_each(|id| fleet.wait_for(id));
+    let events = fleet.follow();
+    let jid = start_batch(&fleet, &["-b", "1", "test.echo", "hi"]);
+    let tag = |what: &str| format!("salt/batch/{jid}/{what}");
+    until("it is told to be complete", || events.text().contains(&tag("complete")));
+    let tags = events.tags(&format!("salt/batch/{jid}/"));
+    assert_eq!(tags.iter().filter(|own| **own == tag("new")).count(), 1, "{tags:?}");
+    assert_eq!(tags.iter().filter(|own| **own == tag("progress")).count(), 4, "{tags:?}");
+    assert_eq!(tags.len(), 6, "{tags:?}");
+    let status = batch_status(&fleet, &jid);
+    let counts = (&status["completed"], &status["total"], &status["driver"], &status["halted"]);
+    assert_eq!(counts, (&json!(4), &json!(4), &json!("master"), &json!(false)), "{status}");
+    assert_eq!(fleet.run(&["batch.list_active", "--out=json"]).code(0).out.trim(), "[]");
+
+    // Nobody is left out and nobody gets it twice when the master dies in the middle.
+    let file = fleet.machine.path("done");
+    let line = format!("echo done >> {}; sleep 0.7", file.display());
+    let jid = start_batch(&fleet, &["-b", "1", "cmd.run", &line]);
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    until("the second one has it", || lines() >= 2);
+    assert!(fleet.run(&["batch.list_active", "--out=json"]).code(0).out.contains(&jid));
+    fleet.kill_master();
+    fleet.start_master();
+    until("it goes on to its end", || batch_status(&fleet, &jid)["completed"] == json!(4));
+    assert_eq!(lines(), 4);
+    let found = json_of(&fleet.run(&["jobs.lookup_jid", &jid, "--out=json"]).code(0).out);
+    assert_eq!(found.as_object().map(serde_json::Map::len), Some(4), "{found}");
+
+    // It can be stopped; who has the job is named.
+    let jid = start_batch(&fleet, &["-b", "1", "test.sleep", "60"]);
+    until("somebody has it", || batch_status(&fleet, &jid)["active"] == json!(1));
+    fleet.run(&["batch.stop", &jid, "kill=True", "--out=json"]).code(0).says("true");
+    let status = batch_status(&fleet, &jid);
+    let counts = (&status["halted"], &status["halted_reason"], &status["pending"]);
+    assert_eq!(counts, (&json!(true), &json!("stop"), &json!(3)), "{status}");
+    fleet.run(&["batch.stop", &jid, "--out=json"]).code(0).says("false");
+    assert_eq!(batch_status(&fleet, "20200101000000000000"), Value::Null);
+
+    let failing = start_batch(&fleet, &["-b", "1", "--failhard", "cmd.run", "exit 3"]);
+    until("it halts", || batch_status(&fleet, &failing)["halted_reason"] == json!("failhard"));
+    assert_eq!(batch_status(&fleet, &failing)["completed"], json!(1));
+}
+
 #[test]
 fn what_salt_run_did_is_remembered() {
     let fleet = Fleet::new("");
@@ -100,4 +162,52 @@ fn a_function_tells_the_master() {
     let function = format!("master_type: func\nmaster: whereis.master\nmodule_dirs: ['{folder}']");
     site.minion("asker", Make::Ours, &function);
     site.answer(&["asker"]);
+}
+
+#[test]
+fn a_master_tells_of_its_requests_its_files_and_the_ends_of_jobs() {
+    let mut fleet = Fleet::new(
+        "auto_accept: True\njob_cache_store_endtime: True\nfileserver_events: True\n\
+         master_stats: True\nmaster_stats_event_iter: 1",
+    );
+    fleet.minion("a", "retry_dns_count: 2\nretry_dns: 1");
+    let events = fleet.follow();
+    fleet.run(&["fileserver.update"]).code(0);
+    fleet.machine.write("srv/salt/new.sls", "{}");
+    fleet.run(&["fileserver.update"]).code(0).says("True");
+    until("files are told of", || events.text().contains("salt/fileserver/roots/update"));
+    let told = events.text();
+    let told = told.lines().find(|line| line.starts_with("salt/fileserver/roots/update"));
+    let (_, data) = told.and_then(|line| line.split_once('\t')).expect("tag and data");
+    let files = json_of(data)["files"].clone();
+    assert_eq!(files["added"].as_array().map(Vec::len), Some(1), "{files}");
+    assert!(files["added"][0].as_str().is_some_and(|path| path.ends_with("/new.sls")), "{files}");
+
+    until("requests are counted", || {
+        fleet.salt(&["a", "test.ping"]).code(0);
+        let told = events.text();
+        let mut stats =
+            told.lines().filter(|line| line.starts_with("salt/stats/MWorker-default-0"));
+        stats
+            .next_back()
+            .is_some_and(|line| line.contains("\"_return\"") && line.contains("\"runs\""))
+    });
+    let job = fleet.run(&["jobs.last_run", "function=test.ping", "--out=json"]).code(0);
+    let job = json_of(&job.out);
+    let job = job.as_object().and_then(|jobs| jobs.values().next()).expect("a job");
+    assert!(job["EndTime"].as_str() > job["StartTime"].as_str(), "{job}");
+
+    // A name that does not exist is not looked for without end.
+    fleet.machine.write(
+        "etc/lost/minion",
+        "id: lost\nmaster: no-such-host.invalid\nretry_dns_count: 1\nretry_dns: 1\n",
+    );
+    let root = fleet.machine.path("lost");
+    let mut lost = std::process::Command::new(halite_e2e::halite());
+    lost.args(["minion", "--config-dir"]).arg(fleet.machine.path("etc/lost"));
+    let text = format!("root_dir: {}\n", root.display());
+    let config = fleet.machine.read("etc/lost/minion").unwrap_or_default() + &text;
+    fleet.machine.write("etc/lost/minion", &config);
+    let ran = fleet.machine.run(&mut lost);
+    assert!(ran.code != Some(0) && ran.err.contains("not found or not responsive"), "{ran:?}");
 }

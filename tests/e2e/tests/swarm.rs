@@ -64,7 +64,8 @@ impl Drop for Swarm {
 fn a_thousand_minions_are_counted_exactly() {
     let mut site = Site::new(Make::Ours, "auto_accept: True\ngather_job_timeout: 3\n");
     site.start_master();
-    let swarm = Swarm::start(&site, &["--dead", "3", "--offline", "2"]);
+    let hostile = ["--hostile", "4", "--period", "0.5"];
+    let swarm = Swarm::start(&site, &[&["--dead", "3", "--offline", "2"], &hostile[..]].concat());
     // Those that stay away have been there once.
     until("the swarm is there", || swarm.count("connected") == MINIONS - 2);
     until("their own jobs are done", || swarm.count("waiting") == 0);
@@ -97,6 +98,17 @@ fn a_thousand_minions_are_counted_exactly() {
     let stored = stored.as_object().expect("returns by minion");
     assert_eq!(stored.len(), good);
     assert!(stored.values().all(|value| *value == "counted"));
+
+    // Four of them tried all the time to be somebody else, and did their jobs beside it.
+    until("all attacks have been tried", || swarm.count("attacks") > 4 * 14 * 2);
+    assert_eq!(swarm.count("breaches"), 0);
+    let believed = "forged-by-a-hostile-minion";
+    let history = site.run("salt-run", &["jobs.list_jobs", "display_progress=False"]).code(0).out;
+    assert!(!history.contains("swarm-999"), "a job in the name of another: {history}");
+    let cached = site.path("master/var/cache/salt/master");
+    let found = Command::new("grep").args(["-r", "-l", believed]).arg(cached).output();
+    let found = String::from_utf8_lossy(&found.expect("grep runs").stdout).into_owned();
+    assert_eq!(found, "", "the master keeps what a hostile minion said");
 
     let keys = site.run("salt-key", &["-l", "acc", "--out=json"]).code(0);
     let keys: Value = serde_json::from_str(&keys.out).expect("JSON");

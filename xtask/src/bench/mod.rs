@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 use crate::shell;
 
 const SALT: &str = "salt==3008.3";
+/// Names the executable to measure, instead of a release build of this tree.
+const GIVEN: &str = "HALITE_BIN";
 /// How long each engine repeats each workload.
 const SECONDS: &str = "3";
 /// Columns of the table; the first is what others are compared with.
@@ -87,6 +89,9 @@ fn events(root: &Path, folder: &Path, python: &Path) -> Result<()> {
         let mut command = Command::new(python);
         command.arg(root.join("bench/events/events.py")).args(["--name", make]);
         command.arg("--bin").arg(programs).arg("--scratch").arg(folder.join("events"));
+        if let Some(more) = std::env::var_os("EVENTS_ARGS") {
+            command.args(more.to_string_lossy().split_whitespace());
+        }
         let text = shell::output(&mut command)?;
         let result: Value = serde_json::from_str(&text).context(text)?;
         println!("{make}: {result}");
@@ -95,8 +100,12 @@ fn events(root: &Path, folder: &Path, python: &Path) -> Result<()> {
     save(&folder.join("events.json"), &results.into())
 }
 
-/// Builds the executable that is measured, and returns it.
+/// Builds the executable that is measured, and returns it; `HALITE_BIN` names another one, to try
+/// the benchmarks themselves.
 fn release(root: &Path) -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os(GIVEN) {
+        return Ok(given.into());
+    }
     shell::run(
         shell::cargo()
             .args(["build", "--quiet", "--release", "--package", "halite"])
@@ -107,6 +116,10 @@ fn release(root: &Path) -> Result<PathBuf> {
 
 /// Keeps the results in the repository and writes the report of all that are there.
 fn report(root: &Path, folder: &Path) -> Result<()> {
+    if std::env::var_os(GIVEN).is_some() {
+        println!("bench: measured with {GIVEN}, so nothing is kept");
+        return Ok(());
+    }
     let kept = root.join("bench/results");
     fs::create_dir_all(&kept)?;
     for name in ["render", "startup", "bridge", "fleet", "local", "events", "swarm"] {

@@ -4,6 +4,7 @@
 mod dead;
 mod dependencies;
 mod layers;
+mod options;
 mod text;
 
 use std::{path::Path, process::Command};
@@ -22,6 +23,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let mut findings = layers::check(&packages);
     findings.extend(dead::check(root, &packages)?);
     findings.extend(text::check(root)?);
+    findings.extend(options::check(root)?);
     findings.extend(dependencies::check(root)?);
     for file in generated::stale(root)? {
         let name = tree::shown(root, &file.path);

@@ -1,21 +1,19 @@
 //! `--batch`: a job on a few minions at a time; and `--static`, which shows all returns at once.
 //!
-//! First `test.ping` tells who is there. Then minions are handed the job as slots become free: a slot
-//! is free when its minion has returned or is given up, and `--batch-wait` seconds have passed. All
-//! parts go under one job id, so that the job's history is whole; each part has its own account
-//! of who is still to answer. As in Salt the bus is told how far the batch is
-//! (`salt/batch/<jid>/new`, `progress`, `complete`, `halted`).
+//! First `test.ping` tells who is there; then the client's `batch` hands the job out. As in Salt the
+//! bus is told how far the batch is (`salt/batch/<jid>/new`, `progress`, `complete`, `halted`). With
+//! `--async` the master drives it instead, and tells.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    time::{Duration, Instant},
+use std::time::Duration;
+
+use halite_client::{
+    Client, Error, Gather, Job, News, Request,
+    batch::{Batch, Moment, Plan, Watch},
 };
-
-use halite_client::{Client, Error, Gather, Job, News, Request, Waited};
 use halite_value::{Dict, SmolStr, Value, dict, entries};
 use halite_wire::Jid;
 
-use super::{interrupt, job, patience, retcode};
+use super::{interrupt, job, patience};
 use crate::{programs::Context, terminal};
 
 /// Batches of more minions are told of at their begin and end only: each telling carries all
@@ -40,22 +38,33 @@ pub struct Ended {
     pub retcode: i64,
 }
 
-/// A batch under way.
-struct Batch<'a> {
-    cx: &'a Context,
-    whole: Job,
-    all: Vec<SmolStr>,
-    size: usize,
-    wait: Duration,
-    created: f64,
-    pending: VecDeque<SmolStr>,
-    /// Who has the job, and since when.
-    active: HashMap<SmolStr, f64>,
-    parts: Vec<Gather>,
-    /// Slots that are free again, but not before a time.
-    resting: Vec<Instant>,
-    done: Dict,
-    failed: Dict,
+/// Finds out who is there, and plans the batch of the command line.
+fn plan(
+    cx: &Context,
+    client: &mut Client,
+    size: &str,
+    screen: &mut dyn Screen,
+) -> Result<Option<Plan>, Error> {
+    let whole = job(cx);
+    let (all, silent) = ping(cx, client, &whole, screen)?;
+    if all.is_empty() {
+        screen.say("No minions matched the target.\n");
+        return Ok(None);
+    }
+    for id in silent {
+        screen.say(&format!("Minion {id} did not respond. No job will be sent.\n"));
+    }
+    let wait = cx.parsed.get("batch_wait").as_float().filter(|s| *s > 0.0 && *s < 1e9);
+    Ok(Some(Plan {
+        size: size_of(size, all.len()),
+        wait: Duration::from_secs_f64(wait.unwrap_or(0.0)),
+        failhard: cx.opts.bool("failhard"),
+        patience: patience(cx),
+        // Each telling of a small batch carries them.
+        keeps_returns: all.len() <= TOLD,
+        job: Job { jid: Jid::now().to_string().into(), ..whole },
+        all,
+    }))
 }
 
 /// Runs the job of the command line in batches.
@@ -65,68 +74,31 @@ pub fn run(
     size: &str,
     screen: &mut dyn Screen,
 ) -> Result<Ended, Error> {
-    let mut whole = job(cx);
-    let (present, silent) = ping(cx, client, &whole, screen)?;
-    let mut ended = Ended { any: !present.is_empty(), retcode: 0 };
-    if present.is_empty() {
-        screen.say("No minions matched the target.\n");
-        return Ok(ended);
-    }
-    for id in silent {
-        screen.say(&format!("Minion {id} did not respond. No job will be sent.\n"));
-    }
-    whole.jid = Jid::now().to_string().into();
-    let wait = cx.parsed.get("batch_wait").as_float().filter(|s| *s > 0.0 && *s < 1e9);
-    let mut batch = Batch {
-        cx,
-        whole,
-        size: size_of(size, present.len()),
-        wait: Duration::from_secs_f64(wait.unwrap_or(0.0)),
-        created: now(),
-        pending: present.iter().cloned().collect(),
-        all: present,
-        active: HashMap::new(),
-        parts: Vec::new(),
-        resting: Vec::new(),
-        done: Dict::new(),
-        failed: Dict::new(),
+    let Some(plan) = plan(cx, client, size, screen)? else { return Ok(Ended::default()) };
+    interrupt::names(&plan.job.jid);
+    let mut batch = Batch::new(plan);
+    let retcode = batch.run(client, &mut Watched { cx, screen })?;
+    Ok(Ended { any: true, retcode })
+}
+
+/// Has the master run the job of the command line in batches (`--async`); returns its id, and None
+/// if nobody is there.
+pub fn hand_over(
+    cx: &Context,
+    client: &mut Client,
+    size: &str,
+    screen: &mut dyn Screen,
+) -> Result<Option<SmolStr>, Error> {
+    let Some(plan) = plan(cx, client, size, screen)? else { return Ok(None) };
+    let spec = dict! {
+        "minions" => Value::list(&plan.all), "size" => plan.size, "wait" => plan.wait.as_secs_f64(),
+        "failhard" => plan.failhard, "timeout" => plan.patience.timeout.as_secs_f64(),
+        "gather_job_timeout" => plan.patience.gather_job_timeout.as_secs_f64(),
     };
-    interrupt::names(&batch.whole.jid);
-    batch.tell(client, "new", None);
-    batch.fill(client, screen)?;
-    while !batch.is_over() {
-        let news = batch.hear(client)?;
-        let mut returned = Vec::new();
-        for one in news {
-            match one {
-                News::Returned { id, load } if batch.take(&id, &load) => {
-                    returned.push((id, load));
-                }
-                News::Missing { id, .. } if batch.give_up(&id) => {
-                    screen.say(&format!("Minion '{id}' failed to respond to job sent\n"));
-                }
-                _ => {}
-            }
-        }
-        let is_bad = |(_, load): &&(SmolStr, Dict)| retcode(load) != 0;
-        let stops = cx.opts.bool("failhard") && returned.iter().any(|one| is_bad(&one));
-        if !stops {
-            // As Salt does: first the next ones, then what came.
-            batch.fill(client, screen)?;
-        }
-        for (id, load) in returned {
-            let code = retcode(&load);
-            ended.retcode = ended.retcode.max(code);
-            screen.returned(&id, &load);
-            if code != 0 && stops {
-                batch.tell(client, "halted", Some("failhard"));
-                tracing::error!("Batch run stopped due to failhard");
-                return Ok(ended);
-            }
-        }
-    }
-    batch.tell(client, "complete", None);
-    Ok(ended)
+    let job = Job { follow: false, ..plan.job };
+    job.kwargs.insert(halite_client::BATCH, spec);
+    let (published, _) = client.publish(&job)?;
+    Ok(Some(published.jid))
 }
 
 /// Runs the job of the command line on everybody at once, for `--static` without a size.
@@ -144,110 +116,57 @@ pub fn at_once(cx: &Context, client: &mut Client, screen: &mut dyn Screen) -> Re
     Ok(())
 }
 
-fn now() -> f64 {
-    jiff::Timestamp::now().as_microsecond() as f64 / 1e6
+/// The terminal and the bus, beside a batch.
+struct Watched<'a> {
+    cx: &'a Context,
+    screen: &'a mut dyn Screen,
 }
 
-impl Batch<'_> {
-    fn is_over(&self) -> bool {
-        self.pending.is_empty() && self.active.is_empty()
-    }
-
-    /// Hands the job to as many as there are free slots.
-    fn fill(&mut self, client: &mut Client, screen: &mut dyn Screen) -> Result<(), Error> {
-        self.resting.retain(|until| *until > Instant::now());
-        let taken = self.active.len() + self.resting.len();
-        let free = self.size.saturating_sub(taken).min(self.pending.len());
-        if free == 0 {
-            return Ok(());
-        }
-        let mut ids: Vec<SmolStr> = self.pending.drain(..free).collect();
-        ids.sort();
-        screen.say(&format!("\nExecuting run on {}\n\n", Value::list(&ids).repr()));
-        let part = Job { tgt: Value::list(&ids), tgt_type: "list".into(), ..self.whole.clone() };
-        let (published, stream) = client.publish(&part)?;
-        let since = now();
-        // Who is not among them has lost its key since the ping.
-        self.active.extend(published.minions.iter().map(|id| (id.clone(), since)));
-        if !published.minions.is_empty() {
-            self.parts.push(Gather::new(&published, stream, patience(self.cx)));
-        }
-        self.progress(client);
-        Ok(())
-    }
-
-    /// Waits a moment for news of any part.
-    fn hear(&mut self, client: &mut Client) -> Result<Vec<News>, Error> {
-        const STEP: Duration = Duration::from_millis(20);
-        let (until, mut news) = (Instant::now() + STEP, Vec::new());
-        for part in &mut self.parts {
-            match part.next_until(client, Some(until))? {
-                Waited::News(one) => news.push(one),
-                Waited::TimedOut | Waited::Over => continue,
+impl Watch for Watched<'_> {
+    fn at(&mut self, client: &mut Client, batch: &Batch, moment: Moment) {
+        match moment {
+            Moment::Executing(ids) => {
+                let ids = Value::list(ids).repr();
+                self.screen.say(&format!("\nExecuting run on {ids}\n\n"));
             }
-            // What has come besides is taken at once.
-            while let Waited::News(one) = part.next_until(client, Some(Instant::now()))? {
-                news.push(one);
+            Moment::New => self.tell(client, batch, "new", None),
+            Moment::Filled if batch.plan.all.len() <= TOLD => {
+                self.tell(client, batch, "progress", None);
+            }
+            Moment::Filled | Moment::Moved => {}
+            Moment::Complete => self.tell(client, batch, "complete", None),
+            Moment::Halted(reason) => {
+                self.tell(client, batch, "halted", Some(reason));
+                tracing::error!("Batch run stopped due to {reason}");
             }
         }
-        self.parts.retain(|part| !part.is_over());
-        if self.parts.is_empty() && news.is_empty() {
-            // Nobody can be at it any more; `--batch-wait` may still hold the next ones back.
-            self.active.clear();
-            std::thread::sleep(STEP);
-        }
-        Ok(news)
     }
 
-    /// A minion has returned; false if that is known, or is the business of another job.
-    fn take(&mut self, id: &SmolStr, load: &Dict) -> bool {
-        if self.active.remove(id).is_none() {
-            return false;
-        }
-        let ret = dict! {
-            "ret" => load.get("return"), "retcode" => retcode(load), "jid" => &self.whole.jid,
-        };
-        self.done.insert(id.as_str(), ret);
-        self.rest();
-        true
+    fn returned(&mut self, id: &SmolStr, load: &Dict) {
+        self.screen.returned(id, load);
     }
 
-    fn give_up(&mut self, id: &SmolStr) -> bool {
-        if self.active.remove(id).is_none() {
-            return false;
-        }
-        self.failed.insert(id.as_str(), "timeout");
-        self.rest();
-        true
+    fn given_up(&mut self, id: &SmolStr) {
+        self.screen.say(&format!("Minion '{id}' failed to respond to job sent\n"));
     }
+}
 
-    fn rest(&mut self) {
-        if !self.wait.is_zero() {
-            self.resting.push(Instant::now() + self.wait);
-        }
-    }
-
-    fn progress(&self, client: &mut Client) {
-        if self.all.len() <= TOLD {
-            self.tell(client, "progress", None);
-        }
-    }
-
+impl Watched<'_> {
     /// Tells the bus how far it is.
-    fn tell(&self, client: &mut Client, what: &str, halted: Option<&str>) {
-        let (cx, whole) = (self.cx, &self.whole);
-        let active: Dict = self.active.iter().map(|(id, at)| (id.as_str(), *at)).collect();
+    fn tell(&self, client: &mut Client, batch: &Batch, what: &str, halted: Option<&str>) {
+        let (cx, plan, whole) = (self.cx, &batch.plan, &batch.plan.job);
+        let active: Dict = batch.active.iter().map(|(id, at)| (id.as_str(), *at)).collect();
         let state = entries! {
             "jid" => &whole.jid, "driver" => "cli", "fun" => &whole.fun, "arg" => whole.arg.clone(),
             "kwargs" => Dict::new(), "tgt" => &whole.tgt, "tgt_type" => &whole.tgt_type,
-            "ret" => &whole.ret, "user" => user(&whole.user), "batch_size" => self.size,
-            "batch_wait" => self.wait.as_secs(), "failhard" => cx.opts.bool("failhard"),
+            "ret" => &whole.ret, "user" => user(&whole.user), "batch_size" => plan.size,
+            "batch_wait" => plan.wait.as_secs(), "failhard" => plan.failhard,
             "timeout" => cx.opts.get("timeout"),
             "gather_job_timeout" => cx.opts.get("gather_job_timeout"),
-            "created" => self.created, "last_progress" => now(),
-            "all_minions" => Value::list(&self.all),
-            "pending" => Value::list(&self.pending), "active" => active,
-            "done" => &self.done, "failed" => &self.failed, "wait" => Vec::<Value>::new(),
+            "created" => batch.created, "last_progress" => batch.last_progress,
+            "all_minions" => Value::list(&plan.all),
+            "pending" => Value::list(&batch.pending), "active" => active,
+            "done" => &batch.done, "failed" => &batch.failed, "wait" => Vec::<Value>::new(),
             "halted" => halted.is_some(), "halted_reason" => halted,
         };
         let data = entries! {

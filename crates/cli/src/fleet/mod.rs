@@ -13,6 +13,7 @@ pub mod ticker;
 
 use std::path::Path;
 
+pub use halite_client::batch::retcode;
 use halite_client::{Client, Error, Job, Patience};
 use halite_value::{Dict, SmolStr, Value};
 
@@ -38,12 +39,15 @@ fn unreachable(cx: &Context, error: &Error) -> u8 {
     })
 }
 
-/// Shows why the master did not do it, in Salt's way: its words on standard output.
+/// Shows why the master did not do it, in Salt's way: its words as if they were the return.
 pub fn refused(cx: &Context, error: &Error) -> u8 {
     match error {
         Error::Refused { message, .. } => {
-            terminal::out(&format!("{message}\n"));
-            0
+            let text = message.as_str().into();
+            match crate::display::show(cx, &text, "", None, 0) {
+                Ok(()) => 0,
+                Err(error) => cx.report(&Report::error(error.to_string()).exit(1)),
+            }
         }
         other => cx.report(&Report::error(other.to_string()).exit(2)),
     }
@@ -124,35 +128,4 @@ pub fn job(cx: &Context) -> Job {
 pub fn header(jid: &str) -> String {
     let line = format!("Executing job with jid {jid}");
     format!("{line}\n{}\n\n", "-".repeat(line.len()))
-}
-
-/// Returns the code of a return: the worst one of a compound command.
-pub fn retcode(load: &Dict) -> i64 {
-    let number = |value: &Value| match value {
-        Value::Bool(flag) => i64::from(*flag),
-        other => other.as_int().unwrap_or(0),
-    };
-    match load.get("retcode") {
-        Some(Value::Dict(codes)) => codes.values().iter().map(number).max().unwrap_or(0),
-        Some(list @ (Value::List(_) | Value::Tuple(_))) => {
-            list.items_of_sequence().unwrap_or_default().iter().map(number).max().unwrap_or(0)
-        }
-        Some(code) => number(&code),
-        None => 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use halite_value::{dict, entries, list};
-
-    use super::*;
-
-    #[test]
-    fn codes_of_returns() {
-        assert_eq!(retcode(&Dict::new()), 0);
-        assert_eq!(retcode(&entries! { "retcode" => 3 }), 3);
-        assert_eq!(retcode(&entries! { "retcode" => dict! { "a.b" => 0, "c.d" => 2 } }), 2);
-        assert_eq!(retcode(&entries! { "retcode" => list![0, 1] }), 1);
-    }
 }

@@ -41,8 +41,13 @@ pub fn sign_in(cx: &Context, client: &mut Client) -> Result<(), u8> {
                  Available eauth types: {}\n",
                 known.join(", ")
             ));
-            terminal::err("ERROR: Authentication failed\n");
-            return Err(2);
+            // Only `salt` itself ends for it; the other programs write it to the log.
+            if cx.program.name == "salt" {
+                terminal::err("ERROR: Authentication failed\n");
+                return Err(2);
+            }
+            tracing::error!("Authentication failed");
+            return Err(0);
         }
     }
     let Some(credentials) = credentials(cx) else { return Ok(()) };

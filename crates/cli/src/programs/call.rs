@@ -307,6 +307,14 @@ pub fn run(cx: &mut Context) -> u8 {
                 terminal::err(&format!("Passed invalid arguments: {message}.\n\nUsage:\n{doc}\n"));
                 return 1;
             }
+            let is_missing = matches!(error, Error::NotFound(_) | Error::Unavailable { .. })
+                && !caller.cx.runtime.has(&function);
+            let instead = is_missing
+                .then(|| halite_minion::failure::instead_of(&*caller.cx.runtime, &function));
+            if let Some(docs) = instead.flatten() {
+                let code = shown(cx, &dict! { "local" => docs }, "sys.doc", 1);
+                return if code == 0 { 1 } else { code };
+            }
             failed(cx, &function, &error)
         }
     }

@@ -283,32 +283,24 @@ fn by_wheel(cx: &Context) -> u8 {
         Ok(client) => client,
         Err(code) => return code,
     };
-    let flag = |name: &str| cx.parsed.bool(name);
-    let (fun, what, kwarg) = match command(cx) {
-        Command::List(status) if status == "all" => ("key.list_all", None, Dict::new()),
-        Command::List(status) => ("key.list", Some(status), Dict::new()),
-        Command::Print(globs) => ("key.print", Some(globs), Dict::new()),
-        Command::Finger(globs) => ("key.finger", Some(globs), Dict::new()),
-        Command::Change(Verb::Accept, globs) => {
-            let rejected = flag("include_all") || flag("include_rejected");
-            let denied = flag("include_denied");
-            let kwarg = entries! { "include_rejected" => rejected, "include_denied" => denied };
-            ("key.accept", Some(globs), kwarg)
+    let (fun, what) = match command(cx) {
+        Command::List(status) if status == "all" => ("key.list_all", None),
+        Command::List(status) => ("key.list", Some(status)),
+        Command::Print(globs) => ("key.print", Some(globs)),
+        Command::Finger(globs) => ("key.finger", Some(globs)),
+        Command::Change(verb, globs) => {
+            return match change_by_wheel(cx, &mut client, verb, &globs) {
+                Ok(()) => 0,
+                Err(error) => fleet::refused(cx, &error),
+            };
         }
-        Command::Change(Verb::Reject, globs) => {
-            let accepted = flag("include_all") || flag("include_accepted");
-            let denied = flag("include_denied");
-            let kwarg = entries! { "include_accepted" => accepted, "include_denied" => denied };
-            ("key.reject", Some(globs), kwarg)
-        }
-        Command::Change(Verb::Delete, globs) => ("key.delete", Some(globs), Dict::new()),
         Command::MakeKeys | Command::MakeSignature => {
             let why = "keys are made on this machine, by its own user: leave out --eauth";
             return cx.report(&Report::error(why.to_owned()).exit(1));
         }
     };
     let arg = what.into_iter().map(Value::from).collect();
-    match client.call(&Request::Wheel { fun: fun.into(), arg, kwarg }) {
+    match client.call(&Request::Wheel { fun: fun.into(), arg, kwarg: Dict::new() }) {
         Ok(answer) => {
             let ret = answer.get("return").unwrap_or_default();
             if let Value::Dict(lists) = &ret
@@ -324,23 +316,23 @@ fn by_wheel(cx: &Context) -> u8 {
 }
 
 fn show(cx: &Context, ret: &Value) {
-    // Nothing matched: nothing is said, whatever the outputter.
-    if ret.as_dict().is_some_and(Dict::is_empty) {
-        return;
-    }
     if let Err(error) = display::show(cx, ret, "", Some("key"), 0) {
         cx.report(&Report::error(format!("cannot write the result: {error}")).exit(1));
     }
 }
 
-fn change(cx: &Context, keys: &Keys, verb: Verb, globs: &str) -> Result<(), halite_keys::Error> {
+fn include(cx: &Context, verb: Verb) -> Include {
     let flag = |name: &str| cx.parsed.bool(name);
-    let include = Include {
+    Include {
         accepted: verb == Verb::Reject && (flag("include_all") || flag("include_accepted")),
         rejected: verb == Verb::Accept && (flag("include_all") || flag("include_rejected")),
         denied: flag("include_denied"),
-    };
-    let meant = keys.matching(&Match::of(&globs.into()))?;
+    }
+}
+
+/// Shows which of the matching keys are meant and asks for consent; `None` if there is nothing to do.
+fn chosen(cx: &Context, verb: Verb, globs: &str, matching: Dict) -> Option<Dict> {
+    let include = include(cx, verb);
     if verb != Verb::Delete {
         for (status, wanted) in [
             ("minions", include.accepted),
@@ -348,19 +340,58 @@ fn change(cx: &Context, keys: &Keys, verb: Verb, globs: &str) -> Result<(), hali
             ("minions_denied", include.denied),
         ] {
             if !wanted {
-                meant.remove(status);
+                matching.remove(status);
             }
         }
     }
-    if meant.is_empty() {
+    if matching.is_empty() {
         terminal::out(&no_match(globs, include));
-        return Ok(());
+        return None;
     }
     terminal::out(&format!("The following keys are going to be {}:\n", verb.done()));
-    show(cx, &meant.clone().into());
-    if !cx.opts.bool("yes") && !confirmed(verb) {
-        return Ok(());
+    show(cx, &matching.clone().into());
+    (cx.opts.bool("yes") || confirmed(verb)).then_some(matching)
+}
+
+/// Changes keys through the running master.
+fn change_by_wheel(
+    cx: &Context,
+    client: &mut Client,
+    verb: Verb,
+    globs: &str,
+) -> Result<(), halite_client::Error> {
+    let mut wheel = |fun: &str, arg: Value, kwarg: Dict| {
+        let answer = client.call(&Request::Wheel { fun: fun.into(), arg: vec![arg], kwarg })?;
+        let ret = answer.get("return").and_then(|ret| ret.as_dict().cloned());
+        Ok::<Dict, halite_client::Error>(ret.unwrap_or_default())
+    };
+    let matching = wheel("key.name_match", globs.into(), Dict::new())?;
+    matching.remove("local");
+    let Some(meant) = chosen(cx, verb, globs, matching) else { return Ok(()) };
+    let include = include(cx, verb);
+    let denied = include.denied;
+    let (fun, kwarg) = match verb {
+        Verb::Accept => (
+            "key.accept_dict",
+            entries! { "include_rejected" => include.rejected, "include_denied" => denied },
+        ),
+        Verb::Reject => (
+            "key.reject_dict",
+            entries! { "include_accepted" => include.accepted, "include_denied" => denied },
+        ),
+        Verb::Delete => ("key.delete_dict", Dict::new()),
+    };
+    wheel(fun, meant.clone().into(), kwarg)?;
+    for id in meant.values().iter().flat_map(|ids| ids.items_of_sequence().unwrap_or_default()) {
+        terminal::out(&format!("Key for minion {} {}.\n", id.to_str(), verb.done()));
     }
+    Ok(())
+}
+
+fn change(cx: &Context, keys: &Keys, verb: Verb, globs: &str) -> Result<(), halite_keys::Error> {
+    let matching = keys.matching(&Match::of(&globs.into()))?;
+    let Some(meant) = chosen(cx, verb, globs, matching) else { return Ok(()) };
+    let include = include(cx, verb);
     let listed = Match::Dict(meant.clone());
     let changed = match verb {
         Verb::Accept => keys.accept(&listed, include)?,

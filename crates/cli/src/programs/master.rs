@@ -3,7 +3,10 @@
 //! The master itself is the crate `master`. What it cannot do alone is put together here: pillar is
 //! rendered with the functions of this machine, as Salt's master does it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use halite_host::Os;
 use halite_master::{Parts, PillarRequest, PillarSource};
@@ -51,13 +54,14 @@ pub fn run(cx: &mut Context) -> u8 {
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));
     let works = Arc::new(MasterWorks::new(cx.opts.values()));
-    let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values()));
+    let wheel = Arc::new(crate::wheel::Wheel::new(cx.opts.values(), works.clone()));
     let returns_events = cx.opts.get("event_return").is_some_and(|names| names.truthy());
     let parts = Parts {
         pillar: Some(pillar),
         runners: Some(works.clone()),
         wheel: Some(wheel),
         event_returner: returns_events.then(|| works.clone() as _),
+        job_cache: Some(works.clone() as _),
         authenticators: workshop::authenticators(&works, cx.opts.values()),
         engines: Some(Arc::new(workshop::PythonEngines(works.clone()))),
         rendering: Some(works),
@@ -80,13 +84,15 @@ const MOST_KEPT: usize = 20_000;
 struct MasterPillar {
     cx: Cx,
     pipes: Arc<Pipes>,
-    kept: Mutex<HashMap<String, Kept>>,
+    kept: Mutex<HashMap<String, Arc<Kept>>>,
+    /// Most minions' pillars are made from the same few files: each set is kept once.
+    inputs: Mutex<HashSet<Arc<[Input]>>>,
 }
 
 /// A pillar with what it was made from.
 struct Kept {
     grains: Value,
-    inputs: Vec<Input>,
+    inputs: Arc<[Input]>,
     pillar: Dict,
 }
 
@@ -120,7 +126,20 @@ pub(crate) fn own_context(opts: &Dict) -> (Cx, Arc<Pipes>) {
 impl MasterPillar {
     fn new(opts: &Dict) -> Self {
         let (cx, pipes) = own_context(opts);
-        Self { cx, pipes, kept: Mutex::default() }
+        Self { cx, pipes, kept: Mutex::default(), inputs: Mutex::default() }
+    }
+
+    /// Returns the one copy of a set of inputs.
+    fn shared(&self, inputs: Vec<Input>) -> Arc<[Input]> {
+        let mut all = self.inputs.lock();
+        if let Some(known) = all.get(&inputs[..]) {
+            return Arc::clone(known);
+        }
+        // Sets that no pillar has any more go when a new one comes.
+        all.retain(|inputs| Arc::strong_count(inputs) > 1);
+        let inputs: Arc<[Input]> = inputs.into();
+        all.insert(Arc::clone(&inputs));
+        inputs
     }
 
     /// The context of a minion's templates: this machine's functions, the minion's grains.
@@ -141,9 +160,10 @@ impl PillarSource for MasterPillar {
             .is_empty()
             .then(|| format!("{}\0{:?}\0{:?}", request.id, request.saltenv, request.pillarenv));
         let grains = Value::from(&request.grains);
-        if let Some(key) = &key
-            && let Some(kept) = self.kept.lock().get(key)
-            && kept.grains == grains
+        // Files are looked at without the lock: others ask meanwhile.
+        let kept = key.as_ref().and_then(|key| self.kept.lock().get(key).cloned());
+        if let Some(kept) = kept
+            && kept.grains.is_identical(&grains)
             && unchanged(&kept.inputs, &*self.cx.host)
         {
             return kept.pillar.clone();
@@ -175,12 +195,13 @@ impl PillarSource for MasterPillar {
             );
         }
         if let Some(key) = key {
+            let inputs = self.shared(compiled.inputs);
             let mut kept = self.kept.lock();
             if kept.len() >= MOST_KEPT {
                 kept.clear();
             }
             let pillar = compiled.pillar.clone();
-            kept.insert(key, Kept { grains, inputs: compiled.inputs, pillar });
+            kept.insert(key, Arc::new(Kept { grains, inputs, pillar }));
         }
         compiled.pillar
     }
@@ -195,5 +216,9 @@ struct Templates {
 impl Renderer for Templates {
     fn render(&self, source: &Source<'_>) -> Result<Value> {
         self.pipes.pillar(&self.cx, source)
+    }
+
+    fn matches(&self, kind: &str, target: &Value) -> Option<bool> {
+        self.pipes.custom_match(&self.cx, kind, target)
     }
 }

@@ -343,6 +343,13 @@ fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Box<Report>> {
         }
         // A command may well be run by a user who cannot write there.
         Err(_) => {
+            // Salt says so before its own layout holds, and only to those who look closely.
+            if file.starts_with("file://") && settings.console <= logging::Level::DEBUG {
+                terminal::err(
+                    "[WARNING ] The log_file does not exist. Logging not setup correctly or \
+                     syslog service not started.\n",
+                );
+            }
             settings.file.clear();
             let _ = logging::init(settings);
             Ok(())

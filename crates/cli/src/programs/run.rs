@@ -112,8 +112,7 @@ pub fn run(cx: &mut Context) -> u8 {
             let tag = format!("salt/run/{jid}/new").into();
             tell_master(&own, &Request::Fire { tag, data: about.shallow_copy() });
             let Some(result) = workshop.runner(&own, &name, Call { args, kwargs }) else {
-                terminal::out(&format!("'{name}' is not available.\n"));
-                return 0;
+                return said(cx, format!("'{name}' is not available."), 0);
             };
             about.insert("success", result.is_ok());
             about.insert(
@@ -142,21 +141,28 @@ pub fn run(cx: &mut Context) -> u8 {
             code
         }
         Err(Error::Args(wrong)) => {
-            let doc = halite_runners::runner(&name).map_or("", |function| function.doc);
-            terminal::out(&format!("\nPassed invalid arguments: {wrong}\n\nUsage:\n\n{doc}\n"));
-            0
+            let function = halite_runners::runner(&name);
+            let doc = function.map_or("", |function| function.doc);
+            let why = halite_minion::failure::python_text(&name, function, &wrong);
+            said(cx, format!("\nPassed invalid arguments: {why}\n\nUsage:\n\n{doc}"), 0)
         }
         Err(Error::Raised { class, message, traceback: Some(trace) }) => {
             let trace = match trace.is_empty() {
                 true => format!("{class}: {message}"),
                 false => trace.trim_end().to_owned(),
             };
-            terminal::out(&format!("Exception occurred in runner {name}: {trace}\n"));
-            1
+            said(cx, format!("Exception occurred in runner {name}: {trace}"), 1)
         }
+        Err(error) => said(cx, format!("Exception occurred in runner {name}: {error}"), 1),
+    }
+}
+
+/// Shows a text as if it were the return, which it is in Salt.
+fn said(cx: &Context, text: String, code: u8) -> u8 {
+    match display::show(cx, &text.into(), "", None, 0) {
+        Ok(()) => code,
         Err(error) => {
-            terminal::out(&format!("Exception occurred in runner {name}: {error}\n"));
-            1
+            cx.report(&Report::error(format!("cannot write the result: {error}")).exit(1))
         }
     }
 }
@@ -296,7 +302,7 @@ fn documentation(cx: &Context) -> u8 {
     if let Some(python) = python {
         python.remember(&own);
         if let Some(users) = python.names("runners") {
-            docs.retain(|(name, _)| !users.modules.contains(name.split('.').next().unwrap_or("")));
+            docs.retain(|(name, _)| !users.hides(name));
             let names: Vec<String> =
                 users.functions.iter().filter(|name| is_wanted(name)).cloned().collect();
             for (name, about) in &python.describe("runners", &names) {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use halite_client::{Client, Error, Gather, Job, News, Request, Silence, Waited};
-use halite_value::{Dict, SmolStr, Value, dict, yaml};
+use halite_value::{Dict, SmolStr, Value, dict, entries, yaml};
 
 use crate::{
     args::{Args, share_out},
@@ -294,12 +294,10 @@ pub fn run(cx: &mut Context) -> u8 {
 /// Returns the minions a target means, as the master sees it.
 fn targeted(cx: &Context, client: &mut Client) -> Result<Vec<SmolStr>, Error> {
     let tgt = cx.opts.get("tgt").unwrap_or_default();
-    let request = Request::MinionData { tgt, tgt_type: fleet::target_type(cx) };
-    let data = client.call(&request)?;
-    let mut ids: Vec<SmolStr> = data
-        .as_dict()
-        .map(|data| data.keys().iter().map(|id| id.to_str()).collect())
-        .unwrap_or_default();
+    let load = entries! { "tgt" => tgt, "tgt_type" => fleet::target_type(cx) };
+    let found = client.call(&Request::Ask { what: "resolve".into(), load })?;
+    let ids = found.get("minions").and_then(|ids| ids.items_of_sequence()).unwrap_or_default();
+    let mut ids: Vec<SmolStr> = ids.iter().map(Value::to_str).collect();
     ids.sort();
     Ok(ids)
 }
@@ -316,6 +314,15 @@ fn is_too_many(cx: &Context, client: &mut Client) -> bool {
     let limit = cx.parsed.int("batch_safe_limit").unwrap_or(0);
     let limit = usize::try_from(limit).unwrap_or(0);
     limit > 1 && targeted(cx, client).is_ok_and(|ids| ids.len() >= limit)
+}
+
+/// Says that the target means nobody, and shows the returns there are: none.
+fn nobody(cx: &Context) -> u8 {
+    terminal::out(fleet::NOBODY);
+    match shown(cx, &Value::Dict(Dict::new()), None, 0, false) {
+        0 => no_return(),
+        code => code,
+    }
 }
 
 fn no_return() -> u8 {
@@ -341,6 +348,13 @@ fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
             "Invalid batch specification '{size}': must be an integer or percentage string like '10' or '25%'."
         );
         return Ok(cx.report(&Report::error(why).exit(1)));
+    }
+    if let Some(size) = size.as_deref().filter(|_| cx.opts.bool("async")) {
+        let mut screen = batch::Printed(cx);
+        if let Some(jid) = batch::hand_over(cx, client, size, &mut screen)? {
+            terminal::out(&format!("Executed batch command with job ID: {jid}\n"));
+        }
+        return Ok(0);
     }
     if cx.parsed.bool("static") {
         let mut screen = batch::Silent::default();
@@ -377,8 +391,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     if let Some(count) = cx.parsed.int("subset").filter(|count| *count > 0) {
         let chosen = subset(cx, client, &job, count)?;
         if chosen.is_empty() {
-            terminal::out(fleet::NOBODY);
-            return Ok(no_return());
+            return Ok(nobody(cx));
         }
         job.tgt = Value::list(&chosen);
         job.tgt_type = "list".into();
@@ -386,8 +399,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     let (published, stream) = client.publish(&job)?;
     if published.jid.is_empty() || (published.minions.is_empty() && !cx.opts.bool("order_masters"))
     {
-        terminal::out(fleet::NOBODY);
-        return Ok(no_return());
+        return Ok(nobody(cx));
     }
     interrupt::names(&published.jid);
     if cx.parsed.bool("verbose") {

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use halite_spec::host::{Error, HttpRequest, HttpResponse, Result};
+use halite_spec::host::{Error, HttpRequest, HttpResponse, Result, network_words};
 use reqwest::{
     Certificate, Identity, Method, Proxy,
     blocking::{Client, Response},
@@ -142,7 +142,7 @@ fn worded(error: &reqwest::Error) -> Error {
         });
     }
     let top = error.source().map_or_else(|| error.to_string(), |_| deepest.to_string());
-    Error::Other(top)
+    Error::Other(network_words(&top))
 }
 
 pub(super) fn connect(host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {

@@ -16,7 +16,7 @@ use halite_store::Op;
 use halite_value::{Dict, Value, dict, entries};
 use halite_wire::{MinionId, MinionRequest};
 
-use crate::{Counters, Error, Master, blocking, returns, service::Opened};
+use crate::{Counters, Error, Master, SERVING, blocking, brief, returns, service::Opened};
 
 /// Answers a request.
 pub(crate) async fn answer(master: &Arc<Master>, opened: Opened) -> Result<Option<Vec<u8>>, Error> {
@@ -96,7 +96,7 @@ async fn handle(
             blocking(move || owner.runners.clone().tops(&owner, &opts)).await?.into()
         }
         MinionRequest::FileReceive { path, offset, size, data } => {
-            blocking(move || receive::take(&owner, &sender, &path, offset, size, &data))
+            brief(&SERVING, move || receive::take(&owner, &sender, &path, offset, size, &data))
                 .await?
                 .into()
         }
@@ -105,7 +105,8 @@ async fn handle(
             true.into()
         }
         MinionRequest::MineGet { tgt, tgt_type, functions } => {
-            blocking(move || mine::get(&owner, &sender, &tgt, &tgt_type, &functions)).await??
+            brief(&SERVING, move || mine::get(&owner, &sender, &tgt, &tgt_type, &functions))
+                .await??
         }
         MinionRequest::MineDelete { function } => {
             let op = Op::MineDelete { minion: id.to_string(), function: function.to_string() };
@@ -170,7 +171,7 @@ fn file_command(request: &MinionRequest) -> Option<&'static str> {
 
 async fn serve(master: &Arc<Master>, command: &'static str, load: &Dict) -> Result<Value, Error> {
     let (files, load) = (master.files.clone(), Value::from(load));
-    let answer = blocking(move || files.answer(command, &load)).await?;
+    let answer = brief(&SERVING, move || files.answer(command, &load)).await?;
     match answer {
         Some(Ok(value)) => Ok(value),
         Some(Err(error)) => Err(Error::Other(error.to_string())),
@@ -180,7 +181,7 @@ async fn serve(master: &Arc<Master>, command: &'static str, load: &Dict) -> Resu
 
 async fn master_opts(master: &Arc<Master>, env_only: bool) -> Result<Value, Error> {
     let files = master.files.clone();
-    let envs = blocking(move || files.envs()).await?;
+    let envs = brief(&SERVING, move || files.envs()).await?;
     let envs = envs.map_err(|error| Error::Other(error.to_string()))?;
     let opts = &master.settings.opts;
     let roots: Dict = envs.into_iter().map(|env| (env, Value::from(Vec::<Value>::new()))).collect();

@@ -46,6 +46,12 @@ impl Keys {
         if self.session.is_some() { PROTOCOL } else { 2 }
     }
 
+    /// Tells whether the master gives private answers under our session key.
+    pub fn in_session(&self) -> bool {
+        let version = self.halite.as_ref().and_then(|own| own.get("version")?.to_int());
+        self.session.is_some() && version.is_some_and(|version| version >= 2)
+    }
+
     /// Returns the first serial under the shared key, as a Halite master counts.
     fn first(&self) -> i64 {
         let first = self.halite.as_ref().and_then(|own| own.get("first"));

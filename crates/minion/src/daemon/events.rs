@@ -36,6 +36,10 @@ fn act(node: &Arc<Node>, event: Event) {
         "grains_refresh" | "module_refresh" => {
             reload_python(node);
             refresh_grains(node, false);
+            if data.get("notify").is_some_and(|notify| notify.truthy()) {
+                let tag = "/salt/minion/minion_mod_refresh_complete";
+                node.bus.fire(tag, &halite_value::entries! { "complete" => true });
+            }
         }
         "beacons_refresh" | "matchers_refresh" => reload_python(node),
         "fire_master" => {
@@ -105,7 +109,7 @@ fn refresh_pillar(node: &Arc<Node>) {
                 tracing::error!("Pillar data could not be refreshed: {error}");
                 return;
             }
-            let tag = "salt/minion/minion_pillar_refresh_complete";
+            let tag = "/salt/minion/minion_pillar_refresh_complete";
             tie.node.bus.fire(tag, &halite_value::entries! { "complete" => true });
         });
     }

@@ -124,7 +124,10 @@ fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &T
         Ok(Err(Refused::Error(Error::NotFound(_) | Error::Unavailable { .. })))
             if registry::function(fun).is_none() && !cx.runtime.has(fun) =>
         {
-            Done::failed(missing(fun))
+            Done::failed(
+                failure::instead_of(&*cx.runtime, fun)
+                    .map_or_else(|| failure::missing(fun).into(), Value::from),
+            )
         }
         Ok(Err(Refused::Error(error))) => {
             tracing::error!("Problem executing '{fun}': {error}");
@@ -239,24 +242,6 @@ fn executors(cx: &Cx, publication: &Publication) -> Result<()> {
         Some(other) => Err(Error::invalid(format!("Executor '{other}' is not available"))),
         None => Ok(()),
     }
-}
-
-/// What a minion says about a function it does not have: the documentation of those whose names
-/// begin with it, if there are any.
-fn missing(fun: &str) -> Value {
-    let docs = Dict::new();
-    for name in registry::function_names() {
-        if name.starts_with(fun)
-            && let Some(function) = registry::function(&name)
-        {
-            docs.insert(name, function.doc);
-        }
-    }
-    if docs.is_empty() {
-        return failure::missing(fun).into();
-    }
-    docs.insert(fun, failure::missing(fun));
-    docs.into()
 }
 
 /// Returns the outputter a user's module asks for (`__outputter__`).

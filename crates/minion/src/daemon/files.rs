@@ -292,6 +292,10 @@ impl Files for Remote {
         }
     }
 
+    fn forget(&self, cached: &Path) -> Result<()> {
+        self.local.forget(cached)
+    }
+
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>> {
         if path.starts_with('/') {
             let named = |hash| (self.hash_type.name().to_owned(), hash);

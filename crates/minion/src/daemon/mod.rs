@@ -51,6 +51,9 @@ pub const EX_NOPERM: u8 = 77;
 /// The master's fingerprint is not the configured one.
 pub const EX_FINGER: u8 = 42;
 const EX_GENERIC: u8 = 1;
+/// How long starting takes, at most times; how often a daemon looks for memory to give back.
+const STARTED: Duration = Duration::from_secs(4);
+const AT_REST: Duration = Duration::from_secs(600);
 
 /// What the daemon is started with.
 pub struct Start {
@@ -94,6 +97,38 @@ pub fn run_until(start: Start, stop: impl Future<Output = ()>) -> Result<u8, Sta
     Ok(code)
 }
 
+/// With `retry_dns_count` a minion gives up if no master's name can be resolved that often. Without
+/// it names are looked up at every attempt to connect, for ever.
+async fn await_names(settings: &Settings) -> Result<(), StartError> {
+    let Some(tries) = settings.dns_tries.filter(|_| !settings.masters.is_empty()) else {
+        return Ok(());
+    };
+    for attempt in 1..=tries.max(1) {
+        for master in &settings.masters {
+            let host = master.host.trim_matches(['[', ']']);
+            if tokio::net::lookup_host((host, master.port))
+                .await
+                .is_ok_and(|mut at| at.next().is_some())
+            {
+                return Ok(());
+            }
+        }
+        let names: Vec<_> = settings.masters.iter().map(|master| master.host.as_str()).collect();
+        let names = names.join("', '");
+        if attempt < tries && !settings.dns_pause.is_zero() {
+            tracing::error!(
+                "Master hostname: '{names}' not found or not responsive. Retrying in {} seconds",
+                settings.dns_pause.as_secs()
+            );
+            tokio::time::sleep(settings.dns_pause).await;
+        } else {
+            let problem = format!("Master hostname: '{names}' not found or not responsive");
+            return Err(options::Problem::Master(problem).into());
+        }
+    }
+    Ok(())
+}
+
 async fn daemon(
     start: Start,
     handle: tokio::runtime::Handle,
@@ -107,6 +142,7 @@ async fn daemon(
         asked.unwrap_or_else(|panic| Err(options::Problem::Master(panic.to_string())))?;
     }
     let settings = Arc::new(Settings::read(&opts)?);
+    await_names(&settings).await?;
     let configured = match opts.get("grains") {
         Some(Value::Dict(configured)) => configured,
         _ => Dict::new(),
@@ -163,12 +199,23 @@ async fn daemon(
         tokio::spawn(masters::keep(Arc::clone(&node)));
     }
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
+    tokio::spawn(rest());
     tokio::select! {
         name = signals.next() => tracing::warn!("Minion received a {name}. Exiting."),
         () = node.exiting.notified() => {}
         () = stop => {}
     }
     Ok(end(&node, &mut signals).await)
+}
+
+/// Gives back what starting needed, and now and then what jobs did.
+async fn rest() {
+    let mut pause = STARTED;
+    loop {
+        tokio::time::sleep(pause).await;
+        halite_host::give_back();
+        pause = AT_REST;
+    }
 }
 
 /// `master_type: func`: the option `master` names an execution function that tells the master, or
@@ -298,8 +345,10 @@ impl Signals {
             tokio::select! {
                 _ = self.term.recv() => return "SIGTERM",
                 _ = self.int.recv() => return "SIGINT",
-                // Genuine Salt dumps its stack; there is nothing to dump, but nothing to die of.
-                _ = self.usr1.recv() => tracing::info!("received SIGUSR1"),
+                _ = self.usr1.recv() => match halite_host::write_snapshot("SIGUSR1: salt-minion") {
+                    Ok(path) => tracing::warn!("SIGUSR1: see {}", path.display()),
+                    Err(error) => tracing::warn!("SIGUSR1: {error}"),
+                },
             }
         }
     }

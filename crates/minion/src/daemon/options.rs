@@ -122,6 +122,9 @@ pub struct Settings {
     pub request_timeout: Duration,
     pub request_tries: u32,
     pub return_retry: Duration,
+    /// How often a master's name is looked up before the minion gives up; `None`: for ever.
+    pub dns_tries: Option<u32>,
+    pub dns_pause: Duration,
     pub return_retry_max: Duration,
     pub process_count_max: Option<usize>,
     pub jid_queue: usize,
@@ -237,6 +240,11 @@ impl Settings {
                 .unwrap_or(3)
                 .max(1),
             return_retry: reader.seconds("return_retry_timer", 5.0),
+            dns_tries: opts
+                .get("retry_dns_count")
+                .and_then(|count| count.to_int())
+                .and_then(|count| u32::try_from(count).ok()),
+            dns_pause: reader.seconds("retry_dns", 30.0),
             return_retry_max: reader.seconds("return_retry_timer_max", 10.0),
             process_count_max: process_count_max.filter(|max| *max > 0),
             jid_queue: reader.count("minion_jid_queue_hwm", 100).max(1),

@@ -22,7 +22,7 @@ use halite_value::{
     Dict, Value, entries,
     msgpack::{self, Dialect, Text},
 };
-use halite_wire::{EXTENSION, Envelope, Sealed, SealedPublication};
+use halite_wire::{EXTENSION, Envelope, IN_SESSION, Sealed, SealedPublication};
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
@@ -262,6 +262,16 @@ impl Master {
             Some(keys) => keys,
             None => self.keys_after(None).await?,
         };
+        if keys.in_session() {
+            let load = load.shallow_copy();
+            load.insert(IN_SESSION, true);
+            match self.ask(&load).await {
+                // It may have become another master meanwhile, one that does not know the field.
+                Err(AskError::Reply(_)) => {}
+                done => return done,
+            }
+            keys = self.keys_after(None).await?;
+        }
         let mut renewed = false;
         loop {
             let (reply, nonce) = self.send(load, &keys, self.settings.request_timeout).await?;
@@ -333,9 +343,13 @@ impl Master {
     }
 
     fn seal(&self, load: &Dict, keys: &Keys) -> Result<(Bytes, Nonce), AskError> {
+        self.seal_as(&self.identity.id, load, keys)
+    }
+
+    fn seal_as(&self, id: &str, load: &Dict, keys: &Keys) -> Result<(Bytes, Nonce), AskError> {
         let nonce = Nonce::generate();
         let load = load.shallow_copy();
-        load.insert("id", &self.identity.id);
+        load.insert("id", id);
         load.insert("ts", jiff::Timestamp::now().as_second());
         if self.settings.sign_messages {
             // The order of the fields is part of what is signed.
@@ -355,6 +369,19 @@ impl Master {
             sig_algo: Some(self.identity.sig_algo.name().into()),
         };
         Ok((Envelope::Sealed(sealed).encode()?.into(), nonce))
+    }
+
+    /// Sends a question in the name of `id`, the same frame several times, and gives the replies as
+    /// they are. No honest minion does: a swarm's hostile ones try the master with it.
+    pub(crate) async fn provoke(&self, id: &str, load: &Dict, times: usize) -> Vec<Bytes> {
+        let Some(keys) = self.keys() else { return Vec::new() };
+        let Ok((body, _)) = self.seal_as(id, load, &keys) else { return Vec::new() };
+        let mut replies = Vec::with_capacity(times);
+        for _ in 0..times {
+            let reply = self.transport.request(body.clone(), self.settings.auth_timeout).await;
+            replies.extend(reply.ok());
+        }
+        replies
     }
 
     /// Returns the identification frame of `transport: tcp`.

@@ -5,14 +5,15 @@
 //! that do the jobs (a machine with ten thousand threads measures itself), and, unless asked
 //! otherwise, a store of keys: making one takes a tenth of a second of processor time.
 //!
-//! A part of the swarm can misbehave: answer late, take jobs and never answer, come and go.
+//! A part of the swarm can misbehave: answer late, take jobs and never answer, come and go, or be
+//! hostile: sign in as it should, do its jobs, and try meanwhile what no minion may do.
 
 use std::{
     net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -72,6 +73,8 @@ pub struct Mischief {
     pub period: Duration,
     /// Are known to the master once, then stay away.
     pub offline: usize,
+    /// Try every `period` to speak for others, to read what is not theirs, and to break the master.
+    pub hostile: usize,
 }
 
 impl Mischief {
@@ -82,6 +85,7 @@ impl Mischief {
             (self.dead, Role::Dead),
             (self.flapping, Role::Flapping),
             (self.offline, Role::Offline),
+            (self.hostile, Role::Hostile),
         ] {
             end += many;
             if number < end {
@@ -99,6 +103,7 @@ enum Role {
     Dead,
     Flapping,
     Offline,
+    Hostile,
 }
 
 /// How a swarm does.
@@ -111,6 +116,9 @@ pub struct Report {
     pub jobs: u64,
     /// Returns the master has not acknowledged.
     pub waiting: usize,
+    /// What hostile minions tried, and how often the master gave in.
+    pub attacks: u64,
+    pub breaches: u64,
     pub seconds: f64,
     pub memory_kb: u64,
 }
@@ -120,6 +128,7 @@ impl Report {
         dict! {
             "minions" => self.minions, "connected" => self.connected, "jobs" => self.jobs as i64,
             "waiting" => self.waiting, "seconds" => self.seconds,
+            "attacks" => self.attacks as i64, "breaches" => self.breaches as i64,
             "memory_kb" => self.memory_kb as i64,
         }
     }
@@ -150,11 +159,13 @@ async fn live(swarm: Swarm, handle: Handle, tell: impl Fn(Report)) -> Result<(),
         StartError::io("cannot make the swarm")(std::io::Error::other(error.to_string()))
     })??;
     let turns = Arc::new(Semaphore::new(swarm.at_once.max(1)));
+    let tally = Arc::new(Tally::default());
     for (number, node) in nodes.iter().enumerate() {
         let role = swarm.mischief.of(number);
-        let (node, turns) = (Arc::clone(node), Arc::clone(&turns));
+        let (node, turns, tally) = (Arc::clone(node), Arc::clone(&turns), Arc::clone(&tally));
         let period = swarm.mischief.period.max(Duration::from_millis(100));
-        handle.spawn(async move { lead(&node, &turns, role, period).await });
+        let victim = format!("{}{}", swarm.prefix, swarm.first + swarm.count.saturating_sub(1));
+        handle.spawn(async move { lead(&node, &turns, role, period, &victim, &tally).await });
     }
     let report = || {
         let ties = nodes.iter().filter(|node| node.is_served()).count();
@@ -163,6 +174,8 @@ async fn live(swarm: Swarm, handle: Handle, tell: impl Fn(Report)) -> Result<(),
             connected: ties,
             jobs: nodes.iter().map(|node| node.jobs.finished()).sum(),
             waiting: nodes.iter().map(|node| node.journal.waiting()).sum(),
+            attacks: tally.attacks.load(Ordering::Relaxed),
+            breaches: tally.breaches.load(Ordering::Relaxed),
             seconds: begun.elapsed().as_secs_f64(),
             memory_kb: memory_kb(),
         }
@@ -182,7 +195,14 @@ async fn live(swarm: Swarm, handle: Handle, tell: impl Fn(Report)) -> Result<(),
 }
 
 /// The life of one minion.
-async fn lead(node: &Arc<Node>, turns: &Semaphore, role: Role, period: Duration) {
+async fn lead(
+    node: &Arc<Node>,
+    turns: &Semaphore,
+    role: Role,
+    period: Duration,
+    victim: &str,
+    tally: &Tally,
+) {
     // Signing in costs both sides real work: a crowd that tries all at once only times out.
     let turn = turns.acquire().await;
     let keeping = tokio::spawn(masters::keep(Arc::clone(node)));
@@ -194,6 +214,10 @@ async fn lead(node: &Arc<Node>, turns: &Semaphore, role: Role, period: Duration)
     match role {
         Role::Good | Role::Slow | Role::Dead => {}
         Role::Offline => leave(node, &keeping),
+        Role::Hostile => loop {
+            tokio::time::sleep(period).await;
+            attack(node, victim, tally).await;
+        },
         Role::Flapping => {
             let mut keeping = keeping;
             loop {
@@ -204,6 +228,65 @@ async fn lead(node: &Arc<Node>, turns: &Semaphore, role: Role, period: Duration)
         }
     }
 }
+
+/// What hostile minions did.
+#[derive(Default)]
+struct Tally {
+    attacks: AtomicU64,
+    breaches: AtomicU64,
+}
+
+/// Tries everything once that a minion must not do. Each is a frame of its own, sealed as it should
+/// be, so that it gets as far as it can.
+async fn attack(node: &Node, victim: &str, tally: &Tally) {
+    let Some(tie) = node.ties().into_iter().next() else { return };
+    let own = node.identity.id.to_string();
+    let jid = halite_wire::Jid::now();
+    let forged = entries! {
+        "cmd" => "_return", "jid" => &jid, "fun" => "test.ping", "return" => FORGED, "retcode" => 0,
+        "success" => true, "fun_args" => list![],
+    };
+    let event = |tag: &str| {
+        entries! { "cmd" => "_minion_event", "tag" => tag, "data" => dict! { "id" => FORGED } }
+    };
+    let read = |path: &str| {
+        entries! { "cmd" => "_serve_file", "path" => path, "saltenv" => "base", "loc" => 0 }
+    };
+    let pillar = entries! { "cmd" => "_pillar", "grains" => dict! { "id" => victim } };
+    let push = entries! {
+        "cmd" => "_file_recv", "path" => list!["..", "..", FORGED], "loc" => 0, "size" => 1,
+        "data" => FORGED,
+    };
+    let tries: [(&str, Dict, usize); 10] = [
+        (victim, forged, 1),
+        (victim, event("own/tag"), 1),
+        (&own, event("salt/auth"), 1),
+        (&own, event(&format!("salt/job/{jid}/ret/{victim}")), 1),
+        (victim, pillar, 1),
+        (&own, read("../../../../etc/shadow"), 1),
+        (&own, read("salt://../../etc/shadow"), 1),
+        (&own, push, 1),
+        (&own, entries! { "cmd" => "__init__" }, 1),
+        // The second is a replay.
+        (&own, entries! { "cmd" => "_file_envs" }, 2),
+    ];
+    for (id, load, times) in tries {
+        tally.attacks.fetch_add(1, Ordering::Relaxed);
+        let replies = tie.master.provoke(id, &load, times).await;
+        let gave = |reply: &bytes::Bytes| reply.windows(6).any(|part| part == b"root:x");
+        if replies.iter().any(gave) {
+            tally.breaches.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    // Not even a request.
+    for body in [&b""[..], &[0xc1; 64], &[0xdf, 0xff, 0xff, 0xff, 0xff], &[0x81; 4000]] {
+        tally.attacks.fetch_add(1, Ordering::Relaxed);
+        let _ = tie.master.transport.request(body.to_vec().into(), Duration::from_secs(5)).await;
+    }
+}
+
+/// What appears anywhere only if a master believed a hostile minion.
+const FORGED: &str = "forged-by-a-hostile-minion";
 
 fn leave(node: &Node, keeping: &tokio::task::JoinHandle<()>) {
     keeping.abort();
@@ -400,11 +483,17 @@ mod tests {
 
     #[test]
     fn mischief_is_counted_from_the_first() {
-        let mischief =
-            Mischief { slow: 1, dead: 2, flapping: 1, offline: 1, ..Mischief::default() };
-        let roles: Vec<_> = (0..6).map(|number| mischief.of(number)).collect();
+        let mischief = Mischief {
+            slow: 1,
+            dead: 2,
+            flapping: 1,
+            offline: 1,
+            hostile: 1,
+            ..Mischief::default()
+        };
+        let roles: Vec<_> = (0..7).map(|number| mischief.of(number)).collect();
         use Role::*;
-        assert_eq!(roles, [Slow, Dead, Dead, Flapping, Offline, Good]);
+        assert_eq!(roles, [Slow, Dead, Dead, Flapping, Offline, Hostile, Good]);
     }
 
     #[test]

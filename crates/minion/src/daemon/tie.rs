@@ -363,7 +363,7 @@ impl Follow for Tie {
             Refresh::Pillar => {
                 *self.pillar.write() = cx.pillar.deep_copy();
                 self.tell_pillar();
-                let tag = "salt/minion/minion_pillar_refresh_complete";
+                let tag = "/salt/minion/minion_pillar_refresh_complete";
                 self.node.bus.fire(tag, &entries! { "complete" => true });
             }
             Refresh::Modules => {

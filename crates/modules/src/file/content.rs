@@ -9,20 +9,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_spec::{Cx, Error, Result, Template, host};
+use halite_spec::{Cx, Error, Fetch, Result, Template, host};
 use halite_value::{Dict, Value};
 
 use super::{
     diff,
     hashes::{Sum, sum_for},
     paths::parent,
-    source::{REMOTE_PROTOCOLS, VALID_PROTOCOLS, local_path, parse_salt, redacted, scheme_of},
+    source::{
+        REMOTE_PROTOCOLS, Trust, VALID_PROTOCOLS, local_path, parse_salt, redacted, scheme_of,
+    },
     text::{decode, is_binary, lines_at_newline},
 };
 use crate::{cp, hashutil::Kind};
 
 /// Files larger than this are compared, but their difference is not spelled out.
 const DIFF_LIMIT: u64 = 32 << 20;
+
+/// How much of a file tells whether it is text.
+const BLOCK: usize = 2048;
 
 /// What a file shall hold.
 #[derive(Clone, Debug)]
@@ -54,6 +59,8 @@ pub struct Origin {
     pub saltenv: String,
     pub skip_verify: bool,
     pub use_etag: bool,
+    /// What the source and the file of its digests must show.
+    pub trust: Trust,
     /// What else templates see: `user`, `group`, `mode`, `attrs`.
     pub names: Dict,
 }
@@ -102,8 +109,7 @@ impl Origin {
     fn sum(&self, cx: &Cx, source: &str) -> Result<Sum> {
         let hash_name = self.source_hash_name.as_deref().filter(|name| !name.is_empty());
         let hash = self.hash().unwrap_or_default();
-        sum_for(cx, &self.name, source, hash, hash_name, &self.saltenv)
-            .map_err(|error| Error::failed(format!("Unable to manage file: {error}")))
+        sum_for(cx, &self.name, source, hash, hash_name, &self.saltenv, &self.trust)
     }
 
     fn served(&self, cx: &Cx, source: &str) -> Result<Content> {
@@ -147,7 +153,8 @@ impl Origin {
                 return Ok(Content::File(cached));
             }
         }
-        let cached = cx.files.cache(source, &self.saltenv).map_err(|error| {
+        let how = Fetch { use_etag: self.use_etag, ..self.trust.fetch() };
+        let cached = cx.files.cache_with(source, &self.saltenv, &how).map_err(|error| {
             Error::failed(format!("Failed to cache {}: {error}", redacted(source)))
         })?;
         let cached = cached.ok_or_else(|| {
@@ -160,12 +167,16 @@ impl Origin {
     }
 
     fn rendered(&self, cx: &Cx, engine: &str, source: &str, found: &Content) -> Result<Content> {
+        let bytes = found.read(cx)?;
+        // A folder of templates may hold pictures and signatures too: they stay what they are.
+        if is_binary(bytes.get(..BLOCK).unwrap_or(&bytes)) {
+            return Ok(found.clone());
+        }
         let names = self.names.shallow_copy();
         names.insert("name", self.name.as_str());
         names.insert("source", source);
         names.update(&self.defaults);
         names.update(&self.context);
-        let bytes = found.read(cx)?;
         let text = String::from_utf8(bytes).map_err(|error| {
             Error::failed(format!(
                 "'utf-8' codec can't decode byte 0x{:02x} in position {}: invalid start byte",

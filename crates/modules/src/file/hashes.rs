@@ -7,7 +7,7 @@ use halite_value::{Dict, Value, entries};
 
 use super::{
     paths::{expand_user, file_name as last_part, is_abs},
-    source::{REMOTE_PROTOCOLS, VALID_PROTOCOLS, redacted, scheme_of},
+    source::{Signature, Trust, VALID_PROTOCOLS, redacted, scheme_of},
     text::text_lines,
 };
 use crate::hashutil::Kind;
@@ -150,14 +150,16 @@ pub fn sum_for(
     source_hash: &str,
     source_hash_name: Option<&str>,
     saltenv: &str,
+    trust: &Trust,
 ) -> Result<Sum> {
     let scheme = scheme_of(source_hash);
     let list = if is_abs(source_hash) {
         Some(Path::new(source_hash).to_owned())
     } else if VALID_PROTOCOLS.contains(&scheme.as_str()) {
-        let cached = cx.files.cache(source_hash, saltenv)?.ok_or_else(|| {
-            Error::failed(format!("Source hash file {} not found", redacted(source_hash)))
-        })?;
+        let cached =
+            cx.files.cache_with(source_hash, saltenv, &trust.fetch())?.ok_or_else(|| {
+                Error::failed(format!("Source hash file {} not found", redacted(source_hash)))
+            })?;
         Some(cached)
     } else if scheme.is_empty() {
         None
@@ -165,6 +167,9 @@ pub fn sum_for(
         return Err(bad_format(source_hash));
     };
     if let Some(list) = list {
+        if let Some(signature) = &trust.digests {
+            signature.verify(cx, &list, saltenv)?;
+        }
         let text = cx.host.read_text(&list)?;
         return find_sum(&text, None, name, source, source_hash_name)
             .ok_or_else(|| bad_format(source_hash));
@@ -293,23 +298,16 @@ pub fn get_source_sum(
 ) -> Result<Value> {
     let source_hash = source_hash.unwrap_or_default();
     let hash_name = source_hash_name.as_deref().filter(|name| !name.is_empty());
-    let sum = sum_for(cx, &file_name, &source, &source_hash, hash_name, &saltenv)?;
-    if let Some(signature) = source_hash_sig.filter(Value::truthy) {
-        let is_list =
-            is_abs(&source_hash) || REMOTE_PROTOCOLS.contains(&scheme_of(&source_hash).as_str());
-        if is_list && let Some(list) = cx.files.cache(&source_hash, &saltenv)? {
-            let check = super::source::Signature {
-                signature,
-                signed_by_any,
-                signed_by_all,
-                keyring,
-                gnupghome,
-                backend: sig_backend,
-            };
-            check.verify(cx, &list, &saltenv)?;
-        }
-    }
-    let _ = verify_ssl;
+    let digests = source_hash_sig.filter(Value::truthy).map(|signature| Signature {
+        signature,
+        signed_by_any,
+        signed_by_all,
+        keyring,
+        gnupghome,
+        backend: sig_backend,
+    });
+    let trust = Trust { verify_ssl, digests };
+    let sum = sum_for(cx, &file_name, &source, &source_hash, hash_name, &saltenv, &trust)?;
     Ok((&sum).into())
 }
 

@@ -21,7 +21,7 @@ use super::{
     hashes::Sum,
     paths::{expand_user, parent, real},
     perms::{Label, Mode, Owner, Wanted},
-    source::choose,
+    source::{Signature, choose},
     tree::make_folders,
 };
 use crate::hashutil::Kind;
@@ -361,6 +361,16 @@ fn request_from(
     request.origin.defaults = names_of(given.get("defaults").as_ref(), "Defaults")?;
     request.origin.skip_verify = flag("skip_verify", false);
     request.origin.use_etag = flag("use_etag", false);
+    request.origin.trust.verify_ssl = flag("verify_ssl", true);
+    let signature = given.get("source_hash_sig").filter(Value::truthy);
+    request.origin.trust.digests = signature.map(|signature| Signature {
+        signature,
+        signed_by_any: given.get("signed_by_any"),
+        signed_by_all: given.get("signed_by_all"),
+        keyring: text("keyring"),
+        gnupghome: text("gnupghome"),
+        backend: text("sig_backend").unwrap_or_else(|| "gpg".to_owned()),
+    });
     request.contents = match given.get("contents") {
         None | Some(Value::Null) => None,
         Some(value) => Some(

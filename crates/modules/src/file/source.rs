@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use halite_spec::{Call, Cx, Error, Result, function};
+use halite_spec::{Call, Cx, Error, Fetch, Result, function};
 use halite_value::{Dict, Value};
 
 use super::paths::is_abs;
@@ -55,7 +55,30 @@ pub fn redacted(address: &str) -> String {
     address.to_owned()
 }
 
+/// What a source from elsewhere must show before it is believed.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    /// Check the certificate of the server.
+    pub verify_ssl: bool,
+    /// The signature of the file of digests, where `source_hash` names one.
+    pub digests: Option<Signature>,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { verify_ssl: true, digests: None }
+    }
+}
+
+impl Trust {
+    /// How files are fetched that must show this.
+    pub fn fetch(&self) -> Fetch {
+        Fetch { verify_ssl: self.verify_ssl, ..Fetch::default() }
+    }
+}
+
 /// Checks a signature with the module that can (`gpg.verify` …).
+#[derive(Clone, Debug)]
 pub struct Signature {
     pub signature: Value,
     pub signed_by_any: Option<Value>,
@@ -75,16 +98,26 @@ impl Signature {
                 self.backend
             )));
         }
+        let cached = |address: &str| match cx.files.cache(address, saltenv)? {
+            Some(path) => Ok(path.display().to_string()),
+            None => Err(Error::failed(format!("Detached signature file {address} not found"))),
+        };
         let signature = match &self.signature {
-            Value::Str(address) => match cx.files.cache(address, saltenv)? {
-                Some(path) => Value::from(path.display().to_string()),
-                None => {
-                    return Err(Error::failed(format!(
-                        "Detached signature file {address} not found"
-                    )));
+            Value::Str(address) => Value::from(cached(address)?),
+            other => match other.items_of_sequence() {
+                Some(addresses) => {
+                    let paths = addresses.iter().map(|address| cached(&address.to_str()));
+                    paths.collect::<Result<Vec<String>>>()?.into()
                 }
+                // The file carries its signature itself.
+                None => Value::Null,
             },
-            _ => Value::Null,
+        };
+        let signatures: Vec<String> = match &signature {
+            Value::Str(path) => vec![path.to_string()],
+            other => {
+                other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+            }
         };
         let call = Call::default()
             .with("filename", file.display().to_string())
@@ -96,6 +129,11 @@ impl Signature {
         let ret = cx.call(&function, call)?;
         if ret.get("res") == Some(Value::Bool(true)) {
             return Ok(());
+        }
+        // What nobody vouches for does not stay in the cache for the next to find.
+        cx.files.forget(file)?;
+        for path in signatures {
+            cx.files.forget(Path::new(&path))?;
         }
         let message = ret.get("message").unwrap_or_default();
         Err(Error::failed(format!("The file's signature could not be verified: {message}")))

@@ -197,6 +197,15 @@ pub fn decode_as(content: &[u8], encoding: &str) -> Option<String> {
         });
         char::decode_utf16(units).collect::<Result<String, _>>().ok()
     };
+    let widest = |bytes: &[u8], big: bool| {
+        let (units, rest) = bytes.as_chunks::<4>();
+        let unit = |unit: &[u8; 4]| match big {
+            true => u32::from_be_bytes(*unit),
+            false => u32::from_le_bytes(*unit),
+        };
+        let text = units.iter().map(|bytes| char::from_u32(unit(bytes))).collect();
+        if rest.is_empty() { text } else { None }
+    };
     match name.as_str() {
         "utf-8" | "utf8" | "u8" => String::from_utf8(content.to_vec()).ok(),
         "utf-8-sig" | "utf8-sig" => {
@@ -216,6 +225,13 @@ pub fn decode_as(content: &[u8], encoding: &str) -> Option<String> {
         },
         "utf-16-le" | "utf-16le" => wide(content, false),
         "utf-16-be" | "utf-16be" => wide(content, true),
+        "utf-32" | "utf32" | "u32" => match content {
+            [0, 0, 0xfe, 0xff, rest @ ..] => widest(rest, true),
+            [0xff, 0xfe, 0, 0, rest @ ..] => widest(rest, false),
+            rest => widest(rest, false),
+        },
+        "utf-32-le" | "utf-32le" => widest(content, false),
+        "utf-32-be" | "utf-32be" => widest(content, true),
         _ => None,
     }
 }
@@ -253,5 +269,10 @@ mod tests {
              ordinal not in range(256)"
         );
         assert_eq!(decode_as(b"\xff\xfea\0", "utf-16").unwrap(), "a");
+        for name in ["utf-32", "utf-32-be", "UTF_32_LE"] {
+            let content = encode("aé", name, "strict").unwrap();
+            assert_eq!(decode_as(&content, name).unwrap(), "aé");
+            assert_eq!(decode_as(content.get(1..).unwrap(), name), None);
+        }
     }
 }

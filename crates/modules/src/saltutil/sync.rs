@@ -22,17 +22,15 @@ struct Wanted {
 }
 
 /// Which modules of a form are (not) wanted: a text is for this form, a dict for each.
-fn names_of(given: Option<&Value>, option: Option<Value>, form: &str) -> Vec<String> {
+fn names_of(given: Option<&Value>, option: Option<Value>, form: &str) -> Option<Vec<String>> {
     let texts = |value: &Value| match value.items_of_sequence() {
         Some(items) => items.iter().map(|item| item.to_str().to_string()).collect(),
         None => vec![value.to_str().to_string()],
     };
     match given {
-        Some(Value::Str(text)) => text.split(',').map(str::to_owned).collect(),
-        Some(Value::Dict(forms)) => forms.get(form).map(|names| texts(&names)).unwrap_or_default(),
-        _ => {
-            option.and_then(|forms| forms.get(form)).map(|names| texts(&names)).unwrap_or_default()
-        }
+        Some(Value::Str(text)) => Some(text.split(',').map(str::to_owned).collect()),
+        Some(Value::Dict(forms)) => forms.get(form).map(|names| texts(&names)),
+        _ => option.and_then(|forms| forms.get(form)).map(|names| texts(&names)),
     }
 }
 
@@ -88,7 +86,9 @@ fn sync(cx: &Cx, form: &str, wanted: &Wanted) -> Result<Vec<String>> {
                 continue;
             };
             let name = rel.rsplit_once('.').map_or(rel, |(name, _)| name).replace('/', ".");
-            if (!only.is_empty() && !only.contains(&name)) || without.contains(&name) {
+            // An empty list allows nothing.
+            let is_allowed = only.as_ref().is_none_or(|only| only.contains(&name));
+            if !is_allowed || without.as_ref().is_some_and(|without| without.contains(&name)) {
                 continue;
             }
             let Some(source) = cx.files.cache(&format!("salt://{path}"), &env)? else { continue };
@@ -791,4 +791,27 @@ pub(crate) fn before_highstate(cx: &Cx) -> Result<()> {
         cx.runtime.refresh(cx, Refresh::Modules)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{dict, list};
+
+    use super::*;
+
+    #[test]
+    fn lists_of_allowed_modules() {
+        let given = dict! { "modules" => list!["one"], "states" => list![] };
+        let names = |form: &str| names_of(Some(&given), None, form);
+        assert_eq!(names("modules"), Some(vec!["one".to_owned()]));
+        // An empty list is a list; a form that is not named is free.
+        assert_eq!(names("states"), Some(Vec::new()));
+        assert_eq!(names("grains"), None);
+        let text = Value::from("a,b");
+        assert_eq!(names_of(Some(&text), None, "grains").map(|names| names.len()), Some(2));
+        assert_eq!(
+            names_of(None, Some(dict! { "sdb" => list!["x"] }), "sdb"),
+            Some(vec!["x".into()])
+        );
+    }
 }

@@ -251,6 +251,18 @@ fn allows_no_value(options: &Dict) -> bool {
     options.get("allow_no_value").is_some_and(|flag| flag.truthy())
 }
 
+/// What every section has unless it says otherwise: the option `defaults`.
+fn defaults_of(options: &Dict) -> Dict {
+    match options.get("defaults") {
+        Some(Value::Dict(given)) => given
+            .entries()
+            .into_iter()
+            .map(|(key, value)| (key.to_str().to_lowercase(), value))
+            .collect(),
+        _ => Dict::new(),
+    }
+}
+
 fn write_ini(data: &Value, options: &Dict) -> Result<String> {
     let Value::Dict(sections) = data else {
         return Err(Failed(format!(
@@ -258,8 +270,21 @@ fn write_ini(data: &Value, options: &Dict) -> Result<String> {
             data.type_name()
         )));
     };
-    let mut out = String::new();
+    let defaults = defaults_of(options);
+    let others = Dict::new();
     for (section, keys) in sections {
+        match (section.to_str().as_str(), &keys) {
+            ("DEFAULT", Value::Dict(more)) => defaults.update(more),
+            _ => drop(others.insert(section, keys)),
+        }
+    }
+    let sections = Dict::new();
+    if !defaults.is_empty() {
+        sections.insert("DEFAULT", defaults);
+    }
+    sections.update(&others);
+    let mut out = String::new();
+    for (section, keys) in &sections {
         let Value::Dict(keys) = keys else {
             return Err(Failed(format!("'{}' object has no attribute 'items'", keys.type_name())));
         };
@@ -352,19 +377,73 @@ fn read_ini(text: &str, options: &Dict) -> Result<Value> {
             }
         }
     }
-    let defaults = match sections.remove("DEFAULT") {
-        Some(Value::Dict(defaults)) => defaults,
-        _ => Dict::new(),
-    };
-    for section in sections.values() {
-        if let Value::Dict(section) = section {
-            for (key, value) in &defaults {
-                section.get_or_insert_with(key, || value.clone());
-            }
-        }
+    let defaults = defaults_of(options);
+    if let Some(Value::Dict(more)) = sections.remove("DEFAULT") {
+        defaults.update(&more);
     }
-    Ok(sections.into())
+    let interpolates = options.get("interpolation").is_none();
+    let read = Dict::new();
+    for (name, own) in &sections {
+        let raw = defaults.shallow_copy();
+        if let Value::Dict(own) = own {
+            raw.update(&own);
+        }
+        let section = Dict::new();
+        for (key, value) in &raw {
+            let value = match value {
+                Value::Str(text) if interpolates => {
+                    Value::from(interpolated(&text, (&name.to_str(), &key.to_str()), &raw, 1)?)
+                }
+                other => other,
+            };
+            section.insert(key, value);
+        }
+        read.insert(name, section);
+    }
+    Ok(read.into())
 }
+
+/// Puts other options of the section in the place of `%(name)s`; `%%` is a percent sign.
+fn interpolated(text: &str, at: (&str, &str), section: &Dict, depth: usize) -> Result<String> {
+    let (name, option) = at;
+    if depth > MAX_DEPTH {
+        return Err(Failed(format!(
+            "Recursion limit exceeded in value substitution: option '{option}' in section \
+             '{name}' contains an interpolation key which cannot be substituted in {MAX_DEPTH} \
+             steps. Raw value: '{text}'"
+        )));
+    }
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        if let Some(after) = after.strip_prefix('%') {
+            out.push('%');
+            rest = after;
+            continue;
+        }
+        let Some(inner) = after.strip_prefix('(') else {
+            return Err(Failed(format!("'%' must be followed by '%' or '(', found: '%{after}'")));
+        };
+        let Some((key, after)) = inner.split_once(")s") else {
+            return Err(Failed(format!("bad interpolation variable reference '%({inner}'")));
+        };
+        let Some(value) = section.get(key.to_lowercase().as_str()) else {
+            return Err(Failed(format!(
+                "Bad value substitution: option '{option}' in section '{name}' contains an \
+                 interpolation key '{}' which is not a valid option name. Raw value: '{text}'",
+                key.to_lowercase()
+            )));
+        };
+        out.push_str(&interpolated(&value.to_str(), at, section, depth + 1)?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// How many steps of substitution Python allows.
+const MAX_DEPTH: usize = 10;
 
 #[cfg(test)]
 mod tests {
@@ -386,6 +465,25 @@ mod tests {
         check(Serializer::Toml, &data, "a = 1\nl = [ 1, \"x\",]\n\n[t]\nk = \"v\"\n");
         let ini = dict! { "s" => dict! { "k" => "v", "m" => "a\nb" } };
         check(Serializer::ConfigParser, &ini, "[s]\nk = v\nm = a\n\tb\n\n");
+    }
+
+    #[test]
+    fn ini_values_refer_to_each_other() {
+        let read = |text: &str, options: &Dict| {
+            Serializer::ConfigParser
+                .read(text.as_bytes(), options)
+                .map_err(|error| error.to_string())
+        };
+        let given = entries! { "defaults" => dict! { "Z" => "5" } };
+        let text = "[s]\nb = %(z)s%%\n";
+        assert_eq!(read(text, &given).unwrap(), dict! { "s" => dict! { "z" => "5", "b" => "5%" } });
+        assert!(read(text, &Dict::new()).unwrap_err().contains("interpolation key 'z'"));
+        assert!(read("[s]\na = %(a)s\n", &Dict::new()).unwrap_err().contains("Recursion limit"));
+        let raw = read(text, &entries! { "interpolation" => Value::Null }).unwrap();
+        assert_eq!(raw, dict! { "s" => dict! { "b" => "%(z)s%%" } });
+        let data = dict! { "s" => dict! { "k" => 1 }, "DEFAULT" => dict! { "x" => 2 } };
+        let text = Serializer::ConfigParser.write(&data, &given).unwrap();
+        assert_eq!(text.to_str(), "[DEFAULT]\nz = 5\nx = 2\n\n[s]\nk = 1\n\n");
     }
 
     #[test]

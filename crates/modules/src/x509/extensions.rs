@@ -830,7 +830,7 @@ fn show(name: &str, item: Item, shown: &Dict) {
             put(shown, "issuer_sn", serial);
         }
         "issuerAltName" | "subjectAltName" | "certificateIssuer" => {
-            put(shown, "value", texts(item))
+            put(shown, "value", texts(item));
         }
         "authorityInfoAccess" => put(shown, "value", show_access(item)),
         "crlDistributionPoints" | "freshestCRL" => {

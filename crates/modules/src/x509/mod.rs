@@ -92,7 +92,7 @@ fn colons(bytes: &[u8]) -> String {
 /// Reads hexadecimal digits, with or without colons.
 fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.replace(':', "");
-    if digits.is_empty() || digits.len() % 2 != 0 || !digits.is_ascii() {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.is_ascii() {
         return None;
     }
     let pairs = digits.as_bytes().chunks(2);

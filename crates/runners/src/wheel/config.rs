@@ -61,7 +61,7 @@ pub fn update_config(
 ) -> Result<String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     if file_name.is_empty() || file_name.starts_with('.') || !file_name.chars().all(plain) {
-        return Err(Error::invalid(format!("`{file_name}` cannot be the name of a file")));
+        return Ok("Invalid path".into());
     }
     let options = match &yaml_contents {
         Value::Dict(options) => options.clone(),

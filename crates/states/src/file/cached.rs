@@ -7,7 +7,7 @@ use halite_modules::{
     file::{
         hashes::{Sum, sum_for},
         paths::{expand_user, real},
-        source::{REMOTE_PROTOCOLS, local_path, redacted, scheme_of},
+        source::{REMOTE_PROTOCOLS, Signature, Trust, local_path, redacted, scheme_of},
     },
     hashutil::{Kind, from_base64},
 };
@@ -36,22 +36,16 @@ pub struct Cached {
     #[default(false)]
     use_etag: bool,
     /// A detached signature of the file of digests.
-    #[expect(dead_code, reason = "signatures of digests are checked by file.get_source_sum")]
     source_hash_sig: Option<Value>,
     /// Keys one of which must have signed.
-    #[expect(dead_code, reason = "see above")]
     signed_by_any: Option<Value>,
     /// Keys all of which must have signed.
-    #[expect(dead_code, reason = "see above")]
     signed_by_all: Option<Value>,
     /// The keyring.
-    #[expect(dead_code, reason = "see above")]
     keyring: Option<String>,
     /// The home of GnuPG.
-    #[expect(dead_code, reason = "see above")]
     gnupghome: Option<String>,
     /// The module that checks signatures.
-    #[expect(dead_code, reason = "see above")]
     #[default("gpg".to_owned())]
     sig_backend: String,
 }
@@ -63,7 +57,17 @@ impl Cached {
         }
         let hash_name = self.source_hash_name.as_deref();
         let hash = self.source_hash.to_str();
-        sum_for(cx, "", &self.name, &hash, hash_name, &self.saltenv).map(Some)
+        let signature = self.source_hash_sig.clone().filter(Value::truthy);
+        let digests = signature.map(|signature| Signature {
+            signature,
+            signed_by_any: self.signed_by_any.clone(),
+            signed_by_all: self.signed_by_all.clone(),
+            keyring: self.keyring.clone(),
+            gnupghome: self.gnupghome.clone(),
+            backend: self.sig_backend.clone(),
+        });
+        let trust = Trust { digests, ..Trust::default() };
+        sum_for(cx, "", &self.name, &hash, hash_name, &self.saltenv, &trust).map(Some)
     }
 
     /// A file of this machine is only looked at.

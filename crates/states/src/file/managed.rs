@@ -7,7 +7,7 @@ use halite_modules::file::{
     managed::{Done, Request, View},
     paths::{expand_user, is_abs},
     perms::{Label, Mode, Owner, Wanted},
-    source::{Signature, choose, scheme_of},
+    source::{Signature, Trust, choose, scheme_of},
     text::{bare_lines, encode},
 };
 use halite_spec::{
@@ -119,7 +119,6 @@ pub struct Managed {
     #[default(false)]
     win_perms_reset: bool,
     /// Check certificates.
-    #[expect(dead_code, reason = "the file client's business")]
     #[default(true)]
     verify_ssl: bool,
     /// Ask the server whether the source changed.
@@ -128,7 +127,6 @@ pub struct Managed {
     /// A detached signature of the source.
     signature: Option<Value>,
     /// A detached signature of the file of digests.
-    #[expect(dead_code, reason = "checked by file.get_source_sum only")]
     source_hash_sig: Option<Value>,
     /// Keys one of which must have signed.
     signed_by_any: Option<Value>,
@@ -289,6 +287,10 @@ impl Managed {
         origin.source_hash_name.clone_from(&self.source_hash_name);
         origin.skip_verify = self.skip_verify;
         origin.use_etag = self.use_etag;
+        origin.trust = Trust {
+            verify_ssl: self.verify_ssl,
+            digests: self.signed(self.source_hash_sig.as_ref()),
+        };
         // What an author wrote beside the arguments (often by indenting `context` too little).
         origin.names = keywords::strays(&cx.low, Self::PARAMS);
         origin.names.update(&entries! {
@@ -336,18 +338,21 @@ impl Managed {
         Ok(Found::todo(plan, Some(Work { request, view, refused })))
     }
 
-    /// Checks the signature of the source, if one is given.
-    fn verify(&self, cx: &Cx, work: &Work) -> Result<()> {
-        let Some(signature) = self.signature.clone().filter(Value::truthy) else { return Ok(()) };
-        let Content::File(path) = work.view.content().clone().fetched(cx)? else { return Ok(()) };
-        let check = Signature {
-            signature,
+    fn signed(&self, signature: Option<&Value>) -> Option<Signature> {
+        Some(Signature {
+            signature: signature.filter(|signature| signature.truthy())?.clone(),
             signed_by_any: self.signed_by_any.clone(),
             signed_by_all: self.signed_by_all.clone(),
             keyring: self.keyring.clone(),
             gnupghome: self.gnupghome.clone(),
             backend: self.sig_backend.clone(),
-        };
+        })
+    }
+
+    /// Checks the signature of the source, if one is given.
+    fn verify(&self, cx: &Cx, work: &Work) -> Result<()> {
+        let Some(check) = self.signed(self.signature.as_ref()) else { return Ok(()) };
+        let Content::File(path) = work.view.content().clone().fetched(cx)? else { return Ok(()) };
         check.verify(cx, &path, &cx.saltenv()).map_err(|error| {
             Error::failed(format!("Failed checking new file's signature: {error}"))
         })
@@ -522,6 +527,7 @@ impl Managed {
             hash,
             origin.source_hash_name.as_deref(),
             &origin.saltenv,
+            &origin.trust,
         );
         sum.is_ok_and(|sum| {
             sum.kind.of_file(&*cx.host, Path::new(name)).is_ok_and(|digits| digits == sum.digits)

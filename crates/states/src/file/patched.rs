@@ -155,6 +155,10 @@ impl Patch {
         if self.run(cx, work, &["-R", "-f", "-r", "-"], true)?.code == 0 {
             return Ok(Verdict::Applied);
         }
+        Ok(Verdict::Rejected(self.rejected(&output)))
+    }
+
+    fn rejected(&self, output: &Output) -> String {
         let mut comment = "Patch would not apply cleanly, no changes made. Results of dry-run are \
                            below."
             .to_owned();
@@ -165,10 +169,10 @@ impl Patch {
             );
         }
         comment.push_str("\n\n");
-        for (key, value) in &shape(&output) {
+        for (key, value) in &shape(output) {
             comment.push_str(&format!("              {key}:\n                  {value}\n"));
         }
-        Ok(Verdict::Rejected(comment))
+        comment
     }
 }
 
@@ -239,7 +243,9 @@ impl State for Patch {
         if seen.plan.test_result == Some(false) {
             if let Some(rejects) = &self.reject_file {
                 // What does not fit is left there; the file itself is written to nowhere.
-                self.run(cx, &work, &["-N", "-r", rejects, "-o", "/dev/null"], false)?;
+                let how = ["-N", "-r", rejects, "-o", "/dev/null"];
+                let output = self.run(cx, &work, &how, false)?;
+                return Err(Error::failed(self.rejected(&output)));
             }
             return Err(Error::failed(seen.plan.pending));
         }

@@ -1,0 +1,151 @@
+//! Nobody can hold the event bus up: neither a minion that sends too much, nor a program that reads
+//! too little.
+
+use std::{
+    io::Read as _,
+    os::unix::net::UnixStream,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use halite_client::{Client, Request};
+use halite_e2e::fleet::{Fleet, until};
+
+fn client(fleet: &Fleet) -> Client {
+    Client::connect(&fleet.machine.path("var/run/salt/master")).expect("a master")
+}
+
+fn counter(fleet: &Fleet, name: &str) -> i64 {
+    let counters = client(fleet).call(&Request::Statistics).expect("a master");
+    counters.get(name).and_then(|count| count.as_int()).expect("a number")
+}
+
+#[test]
+fn a_minion_that_sends_too_much_is_dropped_and_told_of() {
+    const SENT: usize = 24;
+    let limit = "auto_accept: True\nhalite: {minion_events: {rate: 1, burst: 5}}";
+    let mut fleet = Fleet::new(limit);
+    fleet.minion("loud", "");
+    fleet.minion("calm", "");
+    let events = fleet.follow();
+    // At once: whoever waits for its turn too long is dropped.
+    std::thread::scope(|scope| {
+        for n in 0..SENT {
+            let fleet = &fleet;
+            scope.spawn(move || {
+                let data = format!("{{n: {n}}}");
+                fleet.call("loud", &["event.send", &format!("flood/{n}"), &data]).code(0);
+            });
+        }
+    });
+    until("it is told", || !events.tags("salt/minion/loud/events_dropped").is_empty());
+    // What belongs to others has a measure of its own, and so have jobs and returns.
+    fleet.call("calm", &["event.send", "calm/one"]).code(0);
+    until("the calm one is heard", || events.tags("calm/").len() == 1);
+    fleet.salt(&["loud", "test.ping", "--out=txt"]).code(0).says("loud: True");
+    let (heard, dropped) = (events.tags("flood/").len(), counter(&fleet, "dropped_events"));
+    assert_eq!(i64::try_from(SENT - heard), Ok(dropped), "{heard} heard");
+    assert!(heard >= 5 && dropped > 0, "{heard} heard, {dropped} dropped");
+    assert!(fleet.log().contains("sends more than 1 events per second"));
+}
+
+/// The memory of the master, in megabytes.
+fn memory(fleet: &Fleet) -> u64 {
+    let hello = client(fleet).call(&Request::Hello).expect("a master");
+    let pid = hello.get("pid").and_then(|pid| pid.as_int()).expect("its process");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    let kilobytes = line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok());
+    kilobytes.expect("a number") >> 10
+}
+
+/// Counts the events of a tag in what a subscriber of Salt's socket reads.
+struct Reader {
+    socket: UnixStream,
+    rest: Vec<u8>,
+}
+
+impl Reader {
+    const TAG: &'static [u8] = b"many/";
+
+    fn new(fleet: &Fleet) -> Self {
+        let path = fleet.machine.path("var/run/salt/master/master_event_pub.ipc");
+        let socket = UnixStream::connect(path).expect("Salt's event socket");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        Self { socket, rest: Vec::new() }
+    }
+
+    /// Reads once, and returns how many more were seen.
+    fn read(&mut self) -> usize {
+        let mut chunk = [0; 1 << 16];
+        let read = self.socket.read(&mut chunk).expect("events go on");
+        assert!(read > 0, "the master has closed the socket");
+        self.rest.extend_from_slice(&chunk[..read]);
+        let is_tag = |at: &usize| self.rest[*at..].starts_with(Self::TAG);
+        let seen: Vec<usize> = (0..self.rest.len()).filter(is_tag).collect();
+        let done = seen.last().map_or(0, |at| at + 1);
+        let keep = self.rest.len().saturating_sub(Self::TAG.len() - 1).max(done);
+        self.rest.drain(..keep.min(self.rest.len()));
+        seen.len()
+    }
+}
+
+#[test]
+fn who_reads_a_byte_a_second_holds_nobody_up() {
+    const ROUND: usize = 15_000;
+    const MANY: usize = 2 * ROUND;
+    let fleet = Fleet::new("");
+    let word = "x".repeat(6000);
+    let mut firing = client(&fleet);
+    let mut fire = |tag: &str| {
+        let data = halite_value::entries! { "word" => word.as_str() };
+        firing.call(&Request::Fire { tag: tag.into(), data }).expect("it is fired");
+    };
+    let mut readers: Vec<Reader> = (0..3).map(|_| Reader::new(&fleet)).collect();
+    let mut slow = Reader::new(&fleet);
+    let is_over = AtomicBool::new(false);
+    // All listen once each has seen something.
+    for reader in &mut readers {
+        fire("many/first");
+        while reader.read() == 0 {}
+    }
+    let (counts, before) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut byte = [0];
+            while !is_over.load(Ordering::Relaxed) && slow.socket.read(&mut byte).is_ok() {
+                for _ in 0..20 {
+                    if !is_over.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(50));
+                    }
+                }
+            }
+        });
+        let reading: Vec<_> = readers
+            .iter_mut()
+            .map(|reader| {
+                scope.spawn(move || {
+                    let mut seen = 0;
+                    while seen < MANY {
+                        seen += reader.read();
+                    }
+                    seen
+                })
+            })
+            .collect();
+        let mut before = 0;
+        for n in 0..MANY {
+            fire(&format!("many/{n}"));
+            if n == ROUND {
+                before = memory(&fleet);
+            }
+        }
+        let counts: Vec<usize> = reading.into_iter().map(|r| r.join().expect("it reads")).collect();
+        is_over.store(true, Ordering::Relaxed);
+        (counts, before)
+    });
+    // Those of the beginning may have come to some twice over.
+    assert!(counts.iter().all(|count| (MANY..MANY + 3).contains(count)), "{counts:?}");
+    // What waits for the slow one has a limit, which the first round reached; another 90 MB went by.
+    let grown = memory(&fleet).saturating_sub(before);
+    assert!(grown < 45, "the master grew by {grown} MB");
+}
