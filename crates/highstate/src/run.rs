@@ -798,7 +798,8 @@ impl Caller {
         let problems = self.verify(low, &full);
         if !problems.is_empty() {
             let comment = problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
-            let ret = failed_return(low, &comment);
+            // Without `__id__` and `__sls__`, as in Salt.
+            let ret = Outcome::failed(&comment).to_value(&low.get("name").unwrap_or_default());
             ret.insert("__run_num__", self.next_number());
             tracing::error!("{comment}");
             return ret;
