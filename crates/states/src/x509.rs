@@ -527,7 +527,7 @@ impl State for CertificateManaged {
             passphrase: self.pkcs12_passphrase.clone(),
             compatible: self.pkcs12_encryption_compat,
             friendly_name: self.pkcs12_friendlyname.clone(),
-            key: x509::embedded_key(cx, encoding, &self.given())?,
+            key: x509::embedded_key(cx, encoding, &certificate, &self.given())?,
         };
         let others = appended(cx, &self.append_certs)?;
         let made = x509::pack(cx, encoding, &certificate.der, &others, &packing)?;

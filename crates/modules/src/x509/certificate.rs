@@ -271,7 +271,9 @@ impl Builder {
         let mut all = extensions::given(&self.given, &extensions::CERTIFICATE, &about)?;
         // What the request asks for is granted where nothing else is said.
         for asked in self.request(cx)?.into_iter().flat_map(|request| request.extensions) {
-            if asked.name().is_some() && !all.iter().any(|own| own.oid == asked.oid) {
+            let grantable =
+                asked.name().is_some_and(|name| !extensions::SIGNERS_OWN.contains(&name));
+            if grantable && !all.iter().any(|own| own.oid == asked.oid) {
                 all.push(asked);
             }
         }
