@@ -13,7 +13,7 @@ use halite_spec::{
 use halite_value::{Dict, Value, dict, entries};
 
 use super::{
-    backup::keep_copy,
+    backup::{self, keep_copy},
     content::{
         Content, Difference, Lenient, Origin, difference, has_folder, mode_of_source, names_of,
         render,
@@ -292,6 +292,11 @@ impl Request {
             make_folders(cx, parent(name), owner, mode.as_ref())?;
         }
         let how = self.how(cx, &view.wanted)?;
+        // Salt makes an empty file before it writes contents, and keeps a copy of that.
+        if self.contents.is_some() && backup::wanted(cx, &self.backup) {
+            cx.host.write(&view.target, b"", &how)?;
+            keep_copy(cx, &view.target, &self.backup)?;
+        }
         let mut reader = view.content.open(cx)?;
         if let Err(error) = cx.host.write_from(&view.target, &mut *reader, &how) {
             return Ok(Done::failed(format!("Failed to commit change: {error}")));

@@ -318,7 +318,13 @@ impl Built {
 /// Tells names of extensions that differ: `added`, `changed`, `removed`; nothing if none do.
 pub fn extension_changes(own: &[Extension], wanted: &[Extension]) -> Option<Dict> {
     let find = |all: &[Extension], oid: &str| all.iter().find(|one| one.oid == oid).cloned();
-    let name = |one: &Extension| one.name().map_or_else(|| one.oid.clone(), str::to_owned);
+    // Salt calls these two otherwise here.
+    let name = |one: &Extension| match one.name() {
+        Some("tlsfeature") => "TLSFeature".to_owned(),
+        Some("noCheck") => "OCSPNoCheck".to_owned(),
+        Some(name) => name.to_owned(),
+        None => one.oid.clone(),
+    };
     let (mut added, mut changed, mut removed) = (Vec::new(), Vec::new(), Vec::new());
     for one in wanted {
         match find(own, &one.oid) {
