@@ -197,12 +197,12 @@ pub enum Seen {
 }
 
 impl Seen {
-    /// The changes, if only these are among them.
+    /// Tells whether nothing but these changes.
     fn only(&self, names: &[&str]) -> bool {
         match self {
             Self::Right => false,
-            Self::Make { changes, new } => {
-                !new && changes.keys().iter().all(|key| names.contains(&key.to_str().as_str()))
+            Self::Make { changes, .. } => {
+                changes.keys().iter().all(|key| names.contains(&key.to_str().as_str()))
             }
         }
     }
@@ -856,6 +856,10 @@ pub struct CsrManaged {
 }
 
 impl CsrManaged {
+    fn digest(&self) -> String {
+        request::digest(&self.rest.kwargs, &self.digest)
+    }
+
     fn target(&self) -> Target<'_> {
         Target {
             what: "certificate signing request",
@@ -869,7 +873,7 @@ impl CsrManaged {
         let given = self.rest.kwargs.shallow_copy();
         given.insert("subject", &self.subject);
         let key = Private::load(cx, &self.private_key, self.private_key_passphrase.as_deref())?;
-        Ok((Request::build(&given, &key, &self.digest)?, key))
+        Ok((Request::build(&given, &key, &self.digest())?, key))
     }
 }
 
@@ -933,7 +937,7 @@ impl State for CsrManaged {
             return target.write(cx, &own.encode(encoding), encoding);
         }
         let (wanted, key) = self.built(cx)?;
-        let made = wanted.sign(cx, &key, &self.digest)?.encode(encoding);
+        let made = wanted.sign(cx, &key, &self.digest())?.encode(encoding);
         target.write(cx, &made, encoding)
     }
 }

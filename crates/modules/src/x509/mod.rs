@@ -399,6 +399,7 @@ pub fn create_csr(
 ) -> Result<Value> {
     let encoding = Encoding::of(&encoding, &PLAIN_ENCODINGS)?;
     let key = Private::load(cx, &private_key, private_key_passphrase.as_deref())?;
+    let digest = request::digest(&rest.kwargs, &digest);
     let made = Request::build(&rest.kwargs, &key, &digest)?.sign(cx, &key, &digest)?;
     kept(cx, made.encode(encoding), encoding, path.as_ref(), raw, Some("CSR"))
 }
