@@ -181,7 +181,7 @@ impl Target<'_> {
         }
         if text.is_none() {
             // `file.managed` writes texts only.
-            let backup = self.given.get("backup").filter(|backup| backup.truthy());
+            let backup = self.given.get("backup").filter(Value::truthy);
             let backup = backup.map(|backup| backup.to_str().to_string()).unwrap_or_default();
             halite_modules::file::backup::keep_copy(cx, path, &backup)?;
             cx.host.write(path, made, &Write::default())?;
