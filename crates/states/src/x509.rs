@@ -292,6 +292,11 @@ impl State for PrivateKeyManaged {
             Ok(own) => own,
             Err(seen) => return Ok(seen),
         };
+        // What is replaced anyway need not be readable.
+        if self.new {
+            changes.insert("replaced", name);
+            return Ok(self.target().seen(changes, false));
+        }
         let mut opened = Private::open(cx, &own, self.passphrase.as_deref());
         if matches!(&opened, Err(error) if error.class() == "SuperfluousPassword") {
             changes.insert("passphrase", true);
@@ -300,9 +305,6 @@ impl State for PrivateKeyManaged {
         match opened {
             Err(error @ Error::Raised { .. }) => self.unopened(&error, &changes)?,
             Err(error) => return Err(error),
-            Ok(_) if self.new => {
-                changes.insert("replaced", name);
-            }
             Ok(own) => {
                 if own.public.algo() != self.algo {
                     changes.insert("algo", self.algo.as_str());
