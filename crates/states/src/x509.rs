@@ -11,7 +11,7 @@ use halite_modules::x509::{
     self, CERTIFICATE_ENCODINGS, KEY_ENCODINGS, PLAIN_ENCODINGS, Packing, appended,
     certificate::{Built, Certificate},
     extension_changes,
-    keys::{Private, default_size, public_of},
+    keys::{Private, Public, default_size, public_of, verify},
     remote,
     request::{self, Request},
     revocation::{self, List, Revoked, Wanted},
@@ -19,7 +19,7 @@ use halite_modules::x509::{
     stamp,
 };
 use halite_spec::{
-    Applied, Args, Binder, Call, Cx, Error, Plan, Rest, Result, State, host::Write, states,
+    Applied, Args, Binder, Call, Cx, Error, Outcome, Plan, Rest, Result, State, host::Write, states,
 };
 use halite_value::{Dict, Value, dict, entries};
 
@@ -51,7 +51,9 @@ fn managed(name: &str, content: Option<&str>, given: &Dict, mode: Option<&str>) 
     let kwargs = file_arguments(given);
     kwargs.insert("name", name);
     if let Some(mode) = mode {
-        kwargs.get_or_insert_with("mode", || mode.into());
+        // `mode: null` says nothing, either.
+        let given = kwargs.get("mode").filter(|given| !given.is_null());
+        kwargs.insert("mode", given.unwrap_or_else(|| mode.into()));
     }
     match content {
         Some(content) => {
@@ -68,84 +70,142 @@ fn managed(name: &str, content: Option<&str>, given: &Dict, mode: Option<&str>) 
 
 /// A file that holds something made, and the arguments for it.
 struct Target<'a> {
+    /// What it holds: `certificate`.
+    what: &'static str,
     name: &'a str,
     given: &'a Dict,
     mode: Option<&'a str>,
 }
 
 impl Target<'_> {
-    /// Looks after everything but the content.
-    fn kept(&self) -> Result<Managed> {
-        managed(self.name, None, self.given, self.mode)
+    fn flag(&self, name: &str) -> bool {
+        self.given.get(name).is_none_or(|flag| flag.truthy())
     }
 
-    /// Writes what was made; the return tells of the file as a part of the state, as Salt's does.
-    fn write(&self, cx: &Cx, made: &[u8], encoding: Encoding) -> Result<Applied> {
-        let text = encoding.is_text().then(|| String::from_utf8_lossy(made).into_owned());
-        let file = managed(self.name, text.as_deref(), self.given, self.mode)?;
-        let outcome = halite_spec::run(&file, cx, false)?;
-        if outcome.result == Some(false) {
-            return Err(Error::failed(format!(
-                "Could not create file, see file.managed output: {}",
-                outcome.comment
-            )));
-        }
-        if text.is_none() {
-            cx.host.write(Path::new(self.name), made, &Write::default())?;
-        }
+    /// Sees to the file, with this content or whatever it has; the return tells of it as a part
+    /// of the state, as Salt's does.
+    fn part(&self, cx: &Cx, content: Option<&str>, test: bool) -> Result<(Outcome, Dict)> {
+        let file = managed(self.name, content, self.given, self.mode)?;
+        let outcome = match halite_spec::run(&file, cx, test) {
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            Err(error) => Outcome::failed(error.to_string()),
+            Ok(outcome) => outcome,
+        };
+        let id = cx.low.get("__id__").unwrap_or_else(|| self.name.into());
         let low = dict! {
-            "name" => self.name, "state" => "file", "fun" => "managed",
-            "__id__" => cx.low.get("__id__").unwrap_or_else(|| self.name.into()),
+            "name" => self.name, "state" => "file", "__id__" => id.clone(), "fun" => "managed",
         };
         let part = dict! {
-            "low" => low, "changes" => outcome.changes, "result" => outcome.result,
-            "comment" => outcome.comment,
+            "changes" => outcome.changes.clone(), "comment" => outcome.comment.as_str(),
+            "name" => self.name, "result" => outcome.result,
+            "__sls__" => cx.low.get("__sls__").unwrap_or_default(), "__id__" => id, "low" => low,
         };
-        let extra = entries! { "sub_state_run" => Value::list([part]) };
+        Ok((outcome, entries! { "sub_state_run" => Value::list([part]) }))
+    }
+
+    fn is_right(&self) -> String {
+        format!("The {} is in the correct state", self.what)
+    }
+
+    /// Decides by what differs.
+    fn seen(&self, changes: Dict, new: bool) -> Seen {
+        if changes.is_empty() { Seen::Right } else { Seen::Make { changes, new } }
+    }
+
+    /// What is in the file, or what is to be done since it cannot be kept.
+    fn content(&self, cx: &Cx) -> Result<std::result::Result<Vec<u8>, Seen>> {
+        let path = Path::new(self.name);
+        if !path.is_absolute() || cx.host.is_dir(path)? {
+            return Err(Error::failed(
+                "Problem while testing file.managed changes, see its output",
+            ));
+        }
+        let created = || Seen::Make { changes: entries! { "created" => self.name }, new: true };
+        if !self.flag("follow_symlinks") && cx.host.is_link(path)? {
+            return Ok(Err(created()));
+        }
+        let own = cx.host.read_if_there(path)?;
+        Ok(own.ok_or_else(|| if self.flag("create") { created() } else { Seen::Right }))
+    }
+
+    fn plan(&self, seen: &Seen) -> Plan {
+        match seen {
+            // The file's owner and mode are seen to in any case.
+            Seen::Right => Plan::unknown().pending(self.is_right()).done(self.is_right()),
+            Seen::Make { changes, new } => {
+                let verb = if *new { "created" } else { "recreated" };
+                Plan::changes(changes.clone())
+                    .pending(format!("The {} would have been {verb}", self.what))
+                    .done(format!("The {} has been {verb}", self.what))
+            }
+        }
+    }
+
+    /// The return of a test.
+    fn rehearsed(&self, cx: &Cx, seen: &Seen) -> Result<Option<Outcome>> {
+        let Plan { changes, pending, .. } = self.plan(seen);
+        let (file, extra) = self.part(cx, None, true)?;
+        let result = if changes.is_empty() { Some(true) } else { None };
+        let outcome = match file.result {
+            Some(false) => {
+                Outcome::failed("Problem while testing file.managed changes, see its output")
+            }
+            _ => Outcome::new(result, changes, pending),
+        };
+        Ok(Some(Outcome { extra, ..outcome }))
+    }
+
+    /// Sees to a file whose content is right.
+    fn keep(&self, cx: &Cx) -> Result<Applied> {
+        let (file, extra) = self.part(cx, None, false)?;
+        let result = file.result.filter(|result| !result);
+        let comment = match result {
+            Some(_) => "Could not create file, see file.managed output".to_owned(),
+            None => self.is_right(),
+        };
+        Ok(Applied { result, extra, ..Applied::changes(Dict::new()).comment(comment) })
+    }
+
+    /// Writes what was made.
+    fn write(&self, cx: &Cx, made: &[u8], encoding: Encoding) -> Result<Applied> {
+        let path = Path::new(self.name);
+        let text = encoding.is_text().then(|| String::from_utf8_lossy(made).into_owned());
+        if text.is_none() && !self.flag("follow_symlinks") && cx.host.is_link(path)? {
+            cx.host.remove_file(path)?;
+        }
+        let (file, extra) = self.part(cx, text.as_deref(), false)?;
+        if file.result == Some(false) {
+            let failed =
+                Applied::failed(Dict::new(), "Could not create file, see file.managed output");
+            return Ok(Applied { extra, ..failed });
+        }
+        if text.is_none() {
+            // `file.managed` writes texts only.
+            let backup = self.given.get("backup").filter(Value::truthy);
+            let backup = backup.map(|backup| backup.to_str().to_string()).unwrap_or_default();
+            halite_modules::file::backup::keep_copy(cx, path, &backup)?;
+            cx.host.write(path, made, &Write::default())?;
+        }
         Ok(Applied { extra, ..Applied::as_planned() })
     }
 }
 
-/// What was found: nothing to make (and what the file itself lacks), or what to make and why.
+/// What was found: nothing to make, or what to make and why.
 pub enum Seen {
-    Right(Box<<Managed as State>::Seen>),
+    Right,
     Make { changes: Dict, new: bool },
 }
 
-/// Decides by what differs.
-fn seen(cx: &Cx, changes: Dict, new: bool, target: &Target) -> Result<Seen> {
-    if changes.is_empty() {
-        return Ok(Seen::Right(Box::new(target.kept()?.observe(cx)?)));
-    }
-    Ok(Seen::Make { changes, new })
-}
-
-/// The rest of a state, the same for all that is made.
-fn plan_of(what: &str, seen: &Seen, file: &Managed) -> Result<Plan> {
-    match seen {
-        Seen::Right(found) => {
-            let right = format!("The {what} is in the correct state");
-            let plan = file.plan(found)?;
-            if plan.is_empty() {
-                return Ok(Plan::nothing(right));
+impl Seen {
+    /// Tells whether nothing but these changes.
+    fn only(&self, names: &[&str]) -> bool {
+        match self {
+            Self::Right => false,
+            Self::Make { changes, .. } => {
+                changes.keys().iter().all(|key| names.contains(&key.to_str().as_str()))
             }
-            Ok(plan)
-        }
-        Seen::Make { changes, new } => {
-            let verb = if *new { "created" } else { "recreated" };
-            Ok(Plan::changes(changes.clone())
-                .pending(format!("The {what} would have been {verb}"))
-                .done(format!("The {what} has been {verb}")))
         }
     }
-}
-
-/// What is in a file that may not be there.
-fn content(cx: &Cx, name: &str) -> Result<Option<Vec<u8>>> {
-    if !Path::new(name).is_absolute() || cx.host.is_dir(Path::new(name))? {
-        return Err(Error::failed("Problem while testing file.managed changes, see its output"));
-    }
-    Ok(cx.host.read_if_there(Path::new(name))?)
 }
 
 /// Make sure that a file holds a private key.
@@ -184,7 +244,12 @@ impl PrivateKeyManaged {
     }
 
     fn target(&self) -> Target<'_> {
-        Target { name: &self.name, given: &self.rest.kwargs, mode: Some("0400") }
+        Target {
+            what: "private key",
+            name: &self.name,
+            given: &self.rest.kwargs,
+            mode: Some("0400"),
+        }
     }
 
     /// Why a key cannot be opened, and what is done about it.
@@ -223,10 +288,15 @@ impl State for PrivateKeyManaged {
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let name = self.name.as_str();
         let changes = Dict::new();
-        let Some(own) = content(cx, name)? else {
-            changes.insert("created", name);
-            return seen(cx, changes, true, &self.target());
+        let own = match self.target().content(cx)? {
+            Ok(own) => own,
+            Err(seen) => return Ok(seen),
         };
+        // What is replaced anyway need not be readable.
+        if self.new {
+            changes.insert("replaced", name);
+            return Ok(self.target().seen(changes, false));
+        }
         let mut opened = Private::open(cx, &own, self.passphrase.as_deref());
         if matches!(&opened, Err(error) if error.class() == "SuperfluousPassword") {
             changes.insert("passphrase", true);
@@ -235,9 +305,6 @@ impl State for PrivateKeyManaged {
         match opened {
             Err(error @ Error::Raised { .. }) => self.unopened(&error, &changes)?,
             Err(error) => return Err(error),
-            Ok(_) if self.new => {
-                changes.insert("replaced", name);
-            }
             Ok(own) => {
                 if own.public.algo() != self.algo {
                     changes.insert("algo", self.algo.as_str());
@@ -249,29 +316,35 @@ impl State for PrivateKeyManaged {
                 }
             }
         }
-        seen(cx, changes, false, &self.target())
+        Ok(self.target().seen(changes, false))
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        plan_of("private key", seen, &self.target().kept()?)
+        Ok(self.target().plan(seen))
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        let seen = self.observe(&cx.looking_only())?;
+        self.target().rehearsed(cx, &seen)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         let target = self.target();
-        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
-        let key = Private::make(cx, &self.algo, Some(&self.size()))?;
+        let Seen::Make { .. } = seen else { return target.keep(cx) };
+        // Another form does not make another key.
+        let own = match seen.only(&["encoding", "passphrase"]) {
+            true => cx.host.read_if_there(Path::new(&self.name))?,
+            false => None,
+        };
+        let key = match own {
+            None => Private::make(cx, &self.algo, Some(&self.size()))?,
+            Some(own) => Private::open(cx, &own, self.passphrase.as_deref())
+                .or_else(|_| Private::open(cx, &own, None))?,
+        };
         let encoding = Encoding::of(&self.encoding, &KEY_ENCODINGS)?;
         let passphrase = self.passphrase.as_deref();
         let made = key.encode(cx, encoding, passphrase, self.pkcs12_encryption_compat)?;
         target.write(cx, &made, encoding)
-    }
-}
-
-/// Sees to a file whose content is right.
-fn apply_kept(cx: &Cx, target: &Target, seen: Seen) -> Result<Applied> {
-    match seen {
-        Seen::Right(found) => target.kept()?.apply(cx, *found),
-        Seen::Make { .. } => Ok(Applied::as_planned()),
     }
 }
 
@@ -344,7 +417,7 @@ pub struct CertificateManaged {
 
 impl CertificateManaged {
     fn target(&self) -> Target<'_> {
-        Target { name: &self.name, given: &self.rest.kwargs, mode: None }
+        Target { what: "certificate", name: &self.name, given: &self.rest.kwargs, mode: None }
     }
 
     /// What the certificate is made from.
@@ -390,6 +463,16 @@ impl CertificateManaged {
         }
     }
 
+    /// The certificate that is there, if only what is round it changes.
+    fn kept(&self, cx: &Cx, seen: &Seen) -> Result<Option<Certificate>> {
+        if !seen.only(&["encoding", "additional_certs", "pkcs12_friendlyname"]) {
+            return Ok(None);
+        }
+        let Some(own) = cx.host.read_if_there(Path::new(&self.name))? else { return Ok(None) };
+        let found = source::certificates(cx, &own, self.pkcs12_passphrase.as_deref())?;
+        Ok(found.certificates.first().and_then(|der| Certificate::read(der)))
+    }
+
     /// What differs between the certificate there and the one wanted.
     fn differences(&self, cx: &Cx, own: &Certificate, changes: &Dict) -> Result<()> {
         if own.ends_within(stamp::now(cx), self.days_remaining.unwrap_or(90))? {
@@ -398,6 +481,9 @@ impl CertificateManaged {
         let (Some(server), Some(policy)) = (&self.ca_server, &self.signing_policy) else {
             let wanted = self.built(cx)?;
             compare(own, &wanted.certificate, &self.given(), changes);
+            if !signed_by(cx, own, &wanted.signer.public)? {
+                changes.insert("signing_private_key", true);
+            }
             return Ok(());
         };
         // Another minion has the key: what its policy says is compared, not what it would sign.
@@ -420,6 +506,9 @@ impl CertificateManaged {
             if signing.subject != own.issuer {
                 changes.insert("issuer_name", signing.subject.shown());
             }
+            if !signed_by(cx, own, &signing.key)? {
+                changes.insert("signing_private_key", true);
+            }
             let about = x509::extensions::About {
                 key: &own.key.der,
                 signing_key: &signing.key.der,
@@ -433,6 +522,10 @@ impl CertificateManaged {
         }
         Ok(())
     }
+}
+
+fn signed_by(cx: &Cx, own: &Certificate, key: &Public) -> Result<bool> {
+    verify(cx, key, &own.algorithm, &own.signature, &own.signed)
 }
 
 /// Tells what has to change for one certificate to become the other.
@@ -467,9 +560,9 @@ impl State for CertificateManaged {
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let name = self.name.as_str();
         let changes = Dict::new();
-        let Some(own) = content(cx, name)? else {
-            changes.insert("created", name);
-            return seen(cx, changes, true, &self.target());
+        let own = match self.target().content(cx)? {
+            Ok(own) => own,
+            Err(seen) => return Ok(seen),
         };
         let mut new = false;
         match source::certificates(cx, &own, self.pkcs12_passphrase.as_deref()) {
@@ -489,7 +582,10 @@ impl State for CertificateManaged {
                     if found.friendly_name != self.pkcs12_friendlyname {
                         changes.insert("pkcs12_friendlyname", self.pkcs12_friendlyname.clone());
                     }
-                    if found.key.is_none() && !self.private_key.is_null() {
+                    let signs_itself = self.signing_cert.is_null()
+                        && !self.signing_private_key.is_null()
+                        && self.signing_policy.is_none();
+                    if found.key.is_none() && (!self.private_key.is_null() || signs_itself) {
                         changes.insert("private_key", true);
                     }
                 }
@@ -511,23 +607,36 @@ impl State for CertificateManaged {
                 }
             }
         }
-        seen(cx, changes, new, &self.target())
+        Ok(self.target().seen(changes, new))
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        plan_of("certificate", seen, &self.target().kept()?)
+        Ok(self.target().plan(seen))
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        let seen = self.observe(&cx.looking_only())?;
+        self.target().rehearsed(cx, &seen)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         let target = self.target();
-        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
+        let Seen::Make { .. } = seen else { return target.keep(cx) };
         let encoding = Encoding::of(&self.encoding, &CERTIFICATE_ENCODINGS)?;
-        let certificate = self.signed(cx)?;
+        let certificate = self.kept(cx, &seen)?;
+        let certificate = match certificate {
+            Some(own) => own,
+            None => {
+                let made = self.signed(cx)?;
+                x509::keep_copy(cx, &made, &self.rest.kwargs)?;
+                made
+            }
+        };
         let packing = Packing {
             passphrase: self.pkcs12_passphrase.clone(),
             compatible: self.pkcs12_encryption_compat,
             friendly_name: self.pkcs12_friendlyname.clone(),
-            key: x509::embedded_key(cx, encoding, &self.given())?,
+            key: x509::embedded_key(cx, encoding, &certificate, &self.given())?,
         };
         let others = appended(cx, &self.append_certs)?;
         let made = x509::pack(cx, encoding, &certificate.der, &others, &packing)?;
@@ -571,7 +680,12 @@ pub struct CrlManaged {
 
 impl CrlManaged {
     fn target(&self) -> Target<'_> {
-        Target { name: &self.name, given: &self.rest.kwargs, mode: None }
+        Target {
+            what: "certificate revocation list",
+            name: &self.name,
+            given: &self.rest.kwargs,
+            mode: None,
+        }
     }
 
     /// The list wanted, with the number after this one where it counts by itself.
@@ -673,9 +787,9 @@ impl State for CrlManaged {
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let name = self.name.as_str();
         let changes = Dict::new();
-        let Some(own) = content(cx, name)? else {
-            changes.insert("created", name);
-            return seen(cx, changes, true, &self.target());
+        let own = match self.target().content(cx)? {
+            Ok(own) => own,
+            Err(seen) => return Ok(seen),
         };
         let mut new = true;
         match revocation::load(&own) {
@@ -691,18 +805,29 @@ impl State for CrlManaged {
                 }
             }
         }
-        seen(cx, changes, new, &self.target())
+        Ok(self.target().seen(changes, new))
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        plan_of("certificate revocation list", seen, &self.target().kept()?)
+        Ok(self.target().plan(seen))
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        let seen = self.observe(&cx.looking_only())?;
+        self.target().rehearsed(cx, &seen)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         let target = self.target();
-        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
+        let Seen::Make { .. } = seen else { return target.keep(cx) };
         let encoding = Encoding::of(&self.encoding, &PLAIN_ENCODINGS)?;
-        let own = content(cx, &self.name)?.and_then(|own| revocation::load(&own).ok());
+        let own = cx.host.read_if_there(Path::new(&self.name))?;
+        let own = own.and_then(|own| revocation::load(&own).ok());
+        if seen.only(&["encoding"])
+            && let Some((own, _)) = &own
+        {
+            return target.write(cx, &own.encode(encoding), encoding);
+        }
         let number = own.map_or(0, |(own, _)| Self::number_of(&own)) + 1;
         let (list, key) = self.built(cx, number)?;
         let made = list.sign(cx, &key, &self.digest)?.encode(encoding);
@@ -733,15 +858,24 @@ pub struct CsrManaged {
 }
 
 impl CsrManaged {
+    fn digest(&self) -> String {
+        request::digest(&self.rest.kwargs, &self.digest)
+    }
+
     fn target(&self) -> Target<'_> {
-        Target { name: &self.name, given: &self.rest.kwargs, mode: None }
+        Target {
+            what: "certificate signing request",
+            name: &self.name,
+            given: &self.rest.kwargs,
+            mode: None,
+        }
     }
 
     fn built(&self, cx: &Cx) -> Result<(Request, Private)> {
         let given = self.rest.kwargs.shallow_copy();
         given.insert("subject", &self.subject);
         let key = Private::load(cx, &self.private_key, self.private_key_passphrase.as_deref())?;
-        Ok((Request::build(&given, &key, &self.digest)?, key))
+        Ok((Request::build(&given, &key, &self.digest())?, key))
     }
 }
 
@@ -751,15 +885,15 @@ impl State for CsrManaged {
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let name = self.name.as_str();
         let changes = Dict::new();
-        let Some(own) = content(cx, name)? else {
-            changes.insert("created", name);
-            return seen(cx, changes, true, &self.target());
+        let own = match self.target().content(cx)? {
+            Ok(own) => own,
+            Err(seen) => return Ok(seen),
         };
         let read = request::load(&own).ok();
         let read = read.and_then(|(der, encoding)| Some((Request::read(&der)?, encoding)));
         let Some((own, encoding)) = read else {
             changes.insert("replaced", name);
-            return seen(cx, changes, true, &self.target());
+            return Ok(self.target().seen(changes, true));
         };
         let (wanted, _) = self.built(cx)?;
         if own.digest() != wanted.digest()
@@ -779,19 +913,33 @@ impl State for CsrManaged {
         if let Some(differ) = extension_changes(&own.extensions, &wanted.extensions) {
             changes.insert("extensions", differ);
         }
-        seen(cx, changes, false, &self.target())
+        Ok(self.target().seen(changes, false))
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        plan_of("certificate signing request", seen, &self.target().kept()?)
+        Ok(self.target().plan(seen))
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        let seen = self.observe(&cx.looking_only())?;
+        self.target().rehearsed(cx, &seen)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         let target = self.target();
-        let Seen::Make { .. } = seen else { return apply_kept(cx, &target, seen) };
+        let Seen::Make { .. } = seen else { return target.keep(cx) };
         let encoding = Encoding::of(&self.encoding, &PLAIN_ENCODINGS)?;
+        let own = match seen.only(&["encoding"]) {
+            true => cx.host.read_if_there(Path::new(&self.name))?,
+            false => None,
+        };
+        if let Some((der, _)) = own.and_then(|own| request::load(&own).ok())
+            && let Some(own) = Request::read(&der)
+        {
+            return target.write(cx, &own.encode(encoding), encoding);
+        }
         let (wanted, key) = self.built(cx)?;
-        let made = wanted.sign(cx, &key, &self.digest)?.encode(encoding);
+        let made = wanted.sign(cx, &key, &self.digest())?.encode(encoding);
         target.write(cx, &made, encoding)
     }
 }

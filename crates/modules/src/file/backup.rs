@@ -22,11 +22,16 @@ pub(super) fn copy_whole(cx: &Cx, from: &Path, to: &Path, stat: &Stat) -> Result
     Ok(cx.host.write_from(to, &mut *cx.host.open(from)?, &how)?)
 }
 
-/// Keeps a copy of a file if the backup mode says so; an empty one asks the configuration.
-pub(super) fn keep_copy(cx: &Cx, path: &Path, mode: &str) -> Result<()> {
+/// Tells whether a backup mode asks for copies.
+pub(super) fn wanted(cx: &Cx, mode: &str) -> bool {
     let configured = || cx.opt_str("backup_mode").unwrap_or_default().to_string();
     let mode = if mode.is_empty() { configured() } else { mode.to_owned() };
-    if matches!(mode.as_str(), "minion" | "both") && cx.host.is_file(path)? {
+    matches!(mode.as_str(), "minion" | "both")
+}
+
+/// Keeps a copy of a file if the backup mode says so; an empty one asks the configuration.
+pub fn keep_copy(cx: &Cx, path: &Path, mode: &str) -> Result<()> {
+    if wanted(cx, mode) && cx.host.is_file(path)? {
         copy_now(cx, path)?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use halite_spec::{
 use halite_value::{Dict, Value, dict, entries};
 
 use super::{
-    backup::keep_copy,
+    backup::{self, keep_copy},
     content::{
         Content, Difference, Lenient, Origin, difference, has_folder, mode_of_source, names_of,
         render,
@@ -292,6 +292,11 @@ impl Request {
             make_folders(cx, parent(name), owner, mode.as_ref())?;
         }
         let how = self.how(cx, &view.wanted)?;
+        // Salt makes an empty file before it writes contents, and keeps a copy of that.
+        if self.contents.is_some() && backup::wanted(cx, &self.backup) {
+            cx.host.write(&view.target, b"", &how)?;
+            keep_copy(cx, &view.target, &self.backup)?;
+        }
         let mut reader = view.content.open(cx)?;
         if let Err(error) = cx.host.write_from(&view.target, &mut *reader, &how) {
             return Ok(Done::failed(format!("Failed to commit change: {error}")));
@@ -531,6 +536,8 @@ pub fn manage_file(
     let sfn = sfn.filter(|path| !path.is_empty());
     request.origin.source = sfn.clone().or_else(|| text_of(source.as_ref()));
     request.origin.skip_verify = true;
+    request.origin.trust.verify_ssl =
+        rest.kwargs.get("verify_ssl").is_none_or(|flag| flag.truthy());
     request.contents = contents.filter(|value| !value.is_null()).map(|value| {
         value.as_bytes().map_or_else(|| value.to_str().as_bytes().to_vec(), <[u8]>::to_vec)
     });
@@ -582,6 +589,20 @@ pub fn manage_file(
 const CHECK_NAMES: [&str; 8] =
     ["source_hash_name", "user", "group", "mode", "attrs", "template", "context", "defaults"];
 
+/// The last arguments of the functions that look, in their order.
+const LAST_NAMES: [&str; 10] = [
+    "seuser",
+    "serole",
+    "setype",
+    "serange",
+    "verify_ssl",
+    "follow_symlinks",
+    "ignore_ordering",
+    "ignore_whitespace",
+    "ignore_comment_characters",
+    "new_file_diff",
+];
+
 fn checked(
     cx: &Cx,
     name: &str,
@@ -592,6 +613,7 @@ fn checked(
     let names: Vec<&str> = CHECK_NAMES
         .into_iter()
         .chain(["saltenv", "contents", "skip_verify", "keep_mode"])
+        .chain(LAST_NAMES)
         .collect();
     let given = named(rest, &names);
     given.get_or_insert_with("follow_symlinks", || false.into());
@@ -686,7 +708,8 @@ pub fn check_file_meta(
     rest: Rest,
 ) -> Result<Dict> {
     let _ = source_sum;
-    let given = named(&rest, &["user", "group", "mode", "attrs", "saltenv", "contents"]);
+    let names = ["user", "group", "mode", "attrs", "saltenv", "contents"];
+    let given = named(&rest, &[names.as_slice(), LAST_NAMES.as_slice()].concat());
     given.get_or_insert_with("follow_symlinks", || false.into());
     given.insert("skip_verify", true);
     let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());

@@ -271,7 +271,9 @@ impl Builder {
         let mut all = extensions::given(&self.given, &extensions::CERTIFICATE, &about)?;
         // What the request asks for is granted where nothing else is said.
         for asked in self.request(cx)?.into_iter().flat_map(|request| request.extensions) {
-            if asked.name().is_some() && !all.iter().any(|own| own.oid == asked.oid) {
+            let grantable =
+                asked.name().is_some_and(|name| !extensions::SIGNERS_OWN.contains(&name));
+            if grantable && !all.iter().any(|own| own.oid == asked.oid) {
                 all.push(asked);
             }
         }
@@ -316,7 +318,13 @@ impl Built {
 /// Tells names of extensions that differ: `added`, `changed`, `removed`; nothing if none do.
 pub fn extension_changes(own: &[Extension], wanted: &[Extension]) -> Option<Dict> {
     let find = |all: &[Extension], oid: &str| all.iter().find(|one| one.oid == oid).cloned();
-    let name = |one: &Extension| one.name().map_or_else(|| one.oid.clone(), str::to_owned);
+    // Salt calls these two otherwise here.
+    let name = |one: &Extension| match one.name() {
+        Some("tlsfeature") => "TLSFeature".to_owned(),
+        Some("noCheck") => "OCSPNoCheck".to_owned(),
+        Some(name) => name.to_owned(),
+        None => one.oid.clone(),
+    };
     let (mut added, mut changed, mut removed) = (Vec::new(), Vec::new(), Vec::new());
     for one in wanted {
         match find(own, &one.oid) {

@@ -217,12 +217,42 @@ pub fn given(given: &Dict, allowed: &[&str], about: &About) -> Result<Vec<Extens
         }
     }
     let mut all = Vec::new();
+    let given = super::remote::short_names(given);
     for (name, oid) in TABLE.iter().filter(|(name, _)| allowed.contains(name)) {
         let Some(value) = given.get(*name).filter(|value| !value.is_null()) else { continue };
         let (critical, value) = write(name, &value, about)?;
         all.push(Extension { oid: (*oid).to_owned(), critical, value });
     }
     Ok(all)
+}
+
+/// What a request may not ask for: they tell of the one who signs.
+pub const SIGNERS_OWN: [&str; 4] =
+    ["authorityInfoAccess", "authorityKeyIdentifier", "issuerAltName", "crlDistributionPoints"];
+
+/// The names openssl shows extensions by, which older trees use, too.
+const LONG_NAMES: [(&str, &str); 16] = [
+    ("X509v3 Basic Constraints", "basicConstraints"),
+    ("X509v3 Key Usage", "keyUsage"),
+    ("X509v3 Extended Key Usage", "extendedKeyUsage"),
+    ("X509v3 Subject Key Identifier", "subjectKeyIdentifier"),
+    ("X509v3 Authority Key Identifier", "authorityKeyIdentifier"),
+    ("X509v3 Issuer Alternative Name", "issuerAltName"),
+    ("X509v3 Authority Info Access", "authorityInfoAccess"),
+    ("X509v3 Subject Alternative Name", "subjectAltName"),
+    ("X509v3 CRL Distribution Points", "crlDistributionPoints"),
+    ("X509v3 Certificate Policies", "certificatePolicies"),
+    ("X509v3 Policy Constraints", "policyConstraints"),
+    ("X509v3 Inhibit Any Policy", "inhibitAnyPolicy"),
+    ("X509v3 Name Constraints", "nameConstraints"),
+    ("X509v3 OCSP No Check", "noCheck"),
+    ("X509v3 TLS Feature", "tlsfeature"),
+    ("Netscape Comment", "nsComment"),
+];
+
+/// The argument a long name stands for.
+pub fn short(name: &str) -> Option<&'static str> {
+    LONG_NAMES.iter().find(|(long, _)| *long == name).map(|(_, short)| *short)
 }
 
 /// Makes the extensions of an entry of a revocation list.

@@ -257,25 +257,60 @@ pub fn create_certificate(
             remote::under_policy(cx, policy.as_deref(), &builder.given)?.build(cx)?.sign(cx)?
         }
     };
+    keep_copy(cx, &certificate, &rest.kwargs)?;
     let packing = Packing {
         passphrase: pkcs12_passphrase,
         compatible: pkcs12_encryption_compat,
         friendly_name: pkcs12_friendlyname,
-        key: embedded_key(cx, encoding, &rest.kwargs)?,
+        key: embedded_key(cx, encoding, &certificate, &rest.kwargs)?,
     };
     let made = pack(cx, encoding, &certificate.der, &others, &packing)?;
     kept(cx, made, encoding, path.as_ref(), raw, Some("Certificate"))
 }
 
-/// The key a PKCS 12 carries: the certificate's own, if it was given.
-pub fn embedded_key(cx: &Cx, encoding: Encoding, given: &Dict) -> Result<Option<Vec<u8>>> {
+/// The key a PKCS 12 carries: the certificate's own, if it was given. One that signs itself has
+/// the key that signs.
+pub fn embedded_key(
+    cx: &Cx,
+    encoding: Encoding,
+    certificate: &Certificate,
+    given: &Dict,
+) -> Result<Option<Vec<u8>>> {
     if encoding != Encoding::Pkcs12 {
         return Ok(None);
     }
-    let Some(key) = given.get("private_key").filter(|key| !key.is_null()) else { return Ok(None) };
-    let passphrase = given.get("private_key_passphrase").filter(|text| !text.is_null());
-    let passphrase = passphrase.map(|text| text.to_str().to_string());
-    Ok(Some(Private::load(cx, &key, passphrase.as_deref())?.der))
+    let value = |name: &str| given.get(name).filter(|value| !value.is_null());
+    let named = match (value("private_key"), value("signing_private_key")) {
+        (Some(key), _) => Some((key, "private_key_passphrase")),
+        (None, Some(key)) if value("signing_cert").is_none() => {
+            Some((key, "signing_private_key_passphrase"))
+        }
+        _ => None,
+    };
+    let Some((key, passphrase)) = named else { return Ok(None) };
+    let passphrase = value(passphrase).map(|text| text.to_str().to_string());
+    let key = Private::load(cx, &key, passphrase.as_deref())?;
+    Ok((key.public == certificate.key).then_some(key.der))
+}
+
+/// Leaves a copy of a new certificate in the folder `copypath`, named after its number and, with
+/// `prepend_cn`, who it is for.
+pub fn keep_copy(cx: &Cx, certificate: &Certificate, given: &Dict) -> Result<()> {
+    let Some(folder) = given.get("copypath").filter(|folder| !folder.is_null()) else {
+        return Ok(());
+    };
+    let digits = hashutil::hex(&certificate.serial);
+    let mut name = format!("{}.crt", digits.trim_start_matches('0'));
+    if given.get("prepend_cn").is_some_and(|flag| flag.truthy())
+        && let Some(owner) = certificate.subject.common_name()
+    {
+        name = format!("{owner}-{name}");
+    }
+    // A subject is not to choose another folder.
+    let path = Path::new(folder.to_str().as_str()).join(name.replace('/', "_"));
+    let made = source::pem("CERTIFICATE", &certificate.der);
+    let mode = Write { mode: Some(0o600), ..Write::default() };
+    Ok(cx.host.write(&path, made.as_bytes(), &mode)?)
 }
 
 /// Make a revocation list and return it, or write it to a file.
@@ -364,6 +399,7 @@ pub fn create_csr(
 ) -> Result<Value> {
     let encoding = Encoding::of(&encoding, &PLAIN_ENCODINGS)?;
     let key = Private::load(cx, &private_key, private_key_passphrase.as_deref())?;
+    let digest = request::digest(&rest.kwargs, &digest);
     let made = Request::build(&rest.kwargs, &key, &digest)?.sign(cx, &key, &digest)?;
     kept(cx, made.encode(encoding), encoding, path.as_ref(), raw, Some("CSR"))
 }

@@ -62,6 +62,11 @@ pub fn is_part(name: &str) -> bool {
         || OTHER_NAMES.iter().any(|(other, _)| *other == name)
 }
 
+/// The argument another name stands for: `CN` for `commonName`.
+pub fn short(name: &str) -> Option<&'static str> {
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, short)| *short)
+}
+
 fn attribute(number: &str, value: &str) -> Result<Vec<u8>> {
     let known = PARTS.iter().find(|(_, own, ..)| *own == number);
     let (tag, least, most) = match known {

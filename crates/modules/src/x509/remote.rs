@@ -10,6 +10,7 @@ use halite_value::{Dict, Value};
 
 use super::{
     certificate::{Builder, Certificate},
+    extensions,
     keys::Private,
     source, stamp,
 };
@@ -36,7 +37,7 @@ fn policy_of(cx: &Cx, name: &str) -> Result<Dict> {
     )?;
     let Some(policy) = all.get(name) else { return Ok(Dict::new()) };
     if let Value::Dict(policy) = &policy {
-        return Ok(policy.shallow_copy());
+        return Ok(short_names(policy));
     }
     // Older trees write a list of pairs.
     let merged = Dict::new();
@@ -45,21 +46,58 @@ fn policy_of(cx: &Cx, name: &str) -> Result<Dict> {
             merged.insert(key, value);
         }
     }
-    Ok(merged)
+    Ok(short_names(&merged))
+}
+
+/// The arguments by their short names only: `CN`, not `commonName`.
+pub fn short_names(given: &Dict) -> Dict {
+    let short = Dict::new();
+    for (name, value) in given.entries() {
+        let text = name.to_str();
+        match super::name::short(&text).or_else(|| extensions::short(&text)) {
+            Some(own) => short.insert(own, value),
+            None => short.insert(name, value),
+        };
+    }
+    short
 }
 
 /// The arguments with what a policy says.
 pub fn under_policy(cx: &Cx, policy: Option<&str>, given: &Dict) -> Result<Builder> {
-    let merged = given.shallow_copy();
+    let merged = short_names(given);
     if let Some(policy) = policy {
         merge(&merged, &policy_of(cx, policy)?);
     }
     Ok(Builder { given: merged })
 }
 
+/// Lays a policy over the arguments. Subjects of the same kind are joined; a policy that names
+/// parts of the subject does not let `subject`, which counts for more, get round them.
 fn merge(given: &Dict, policy: &Dict) {
+    let names_parts = policy.keys().iter().any(|name| super::is_part(&name.to_str()));
+    let subject = match (given.remove("subject"), policy.get("subject")) {
+        (Some(Value::Dict(asked)), Some(Value::Dict(own))) => {
+            let joined = short_names(&asked);
+            for (part, value) in short_names(&own).entries() {
+                joined.insert(part, value);
+            }
+            Some(joined.into())
+        }
+        (Some(Value::List(asked)), Some(Value::List(own))) => {
+            let own = Value::List(own).items_of_sequence().unwrap_or_default();
+            let asked = Value::List(asked).items_of_sequence().unwrap_or_default();
+            let more: Vec<Value> = asked.into_iter().filter(|part| !own.contains(part)).collect();
+            Some(Value::list([own, more].concat()))
+        }
+        (_, Some(own)) if !own.is_null() => Some(own),
+        (asked, _) => asked.filter(|_| !names_parts),
+    };
     for (name, value) in policy.entries() {
         given.insert(name, value);
+    }
+    given.remove("subject");
+    if let Some(subject) = subject {
+        given.insert("subject", subject);
     }
 }
 
@@ -159,8 +197,8 @@ pub fn request(cx: &Cx, server: &str, policy: &str, given: &Dict) -> Result<Cert
 pub fn expected(cx: &Cx, server: &str, policy: &str, given: &Dict) -> Result<Expected> {
     let policy = ask(cx, server, policy, &Dict::new(), true)?;
     let policy = policy.as_dict().cloned().unwrap_or_default();
-    let merged = given.shallow_copy();
-    merge(&merged, &policy);
+    let merged = short_names(given);
+    merge(&merged, &short_names(&policy));
     Ok(Expected { given: merged })
 }
 
@@ -214,7 +252,9 @@ fn signed_for(
         ));
     }
     let allowed = policy.remove("minions");
-    if allowed.is_some_and(|allowed| !permits(&allowed, &asker)) {
+    if let Some(allowed) = allowed
+        && !permits(cx, &allowed, &asker)?
+    {
         return Err(Error::failed("minion not permitted to use specified signing policy"));
     }
     if only_policy {
@@ -226,7 +266,7 @@ fn signed_for(
         }
         return Ok(policy.into());
     }
-    let given = wanted.shallow_copy();
+    let given = short_names(wanted);
     // Nobody may have a key of this minion's used that the policy does not name.
     for own in
         ["signing_private_key", "signing_private_key_passphrase", "signing_cert", "private_key"]
@@ -242,8 +282,22 @@ fn signed_for(
     Ok(Value::bytes(made.der))
 }
 
-/// Tells whether a policy's `minions` names one: globs, one or several.
-fn permits(allowed: &Value, asker: &str) -> bool {
+/// Tells whether a policy's `minions` names one: globs, one or several, or a compound target.
+///
+/// What a compound target asks about another minion only the master knows; its `peer_run` setting
+/// has to allow the signing minion `match.compound_matches`.
+fn permits(cx: &Cx, allowed: &Value, asker: &str) -> Result<bool> {
+    if let Value::Str(target) = allowed
+        && target.contains('@')
+    {
+        let words = Value::list([Value::from(target.as_str()), Value::from(asker)]);
+        let found = publish::runner(cx, "match.compound_matches".into(), Some(words), 5.0)?;
+        return Ok(found.get("res").is_some_and(|found| found.to_str() == asker));
+    }
+    Ok(globs_name(allowed, asker))
+}
+
+fn globs_name(allowed: &Value, asker: &str) -> bool {
     let allowed = match allowed {
         Value::Str(text) => text.split(',').map(|glob| glob.trim().to_owned()).collect(),
         _ => {
@@ -251,18 +305,46 @@ fn permits(allowed: &Value, asker: &str) -> bool {
             globs.iter().map(Value::to_string).collect::<Vec<_>>()
         }
     };
-    // differs: a compound matcher would have to ask the master for the other's grains.
     allowed.iter().any(|glob| halite_target::fnmatch::Glob::new(glob).matches(asker))
 }
 
 #[cfg(test)]
 mod tests {
+    use halite_value::entries;
+
     use super::*;
 
     #[test]
     fn minions() {
-        assert!(permits(&"web*".into(), "web1") && !permits(&"web*".into(), "db1"));
-        assert!(permits(&"web*, db*".into(), "db1"));
-        assert!(permits(&Value::list(["db1"]), "db1"));
+        assert!(globs_name(&"web*".into(), "web1") && !globs_name(&"web*".into(), "db1"));
+        assert!(globs_name(&"web*, db*".into(), "db1"));
+        assert!(globs_name(&Value::list(["db1"]), "db1"));
+    }
+
+    fn merged(given: Dict, policy: Dict) -> Dict {
+        let given = short_names(&given);
+        merge(&given, &short_names(&policy));
+        given
+    }
+
+    #[test]
+    fn policies_win() {
+        let subject = |value: Value| entries! { "subject" => value };
+        let asked = || Value::from(entries! { "CN" => "me", "O" => "mine" });
+        let both = merged(subject(asked()), subject(entries! { "CN" => "you" }.into()));
+        assert_eq!(
+            both.get("subject").map(|all| all.repr()).as_deref(),
+            Some("{'CN': 'you', 'O': 'mine'}")
+        );
+        let lists = merged(subject(Value::list(["CN=me"])), subject(Value::list(["O=you"])));
+        assert_eq!(lists.get("subject"), Some(Value::list(["O=you", "CN=me"])));
+        let other = merged(subject(asked()), subject("CN=you".into()));
+        assert_eq!(other.get("subject"), Some("CN=you".into()));
+        let parts = merged(subject(asked()), entries! { "commonName" => "you" });
+        assert_eq!((parts.get("subject"), parts.get("CN")), (None, Some("you".into())));
+        let none = merged(subject("CN=me".into()), entries! { "days_valid" => 3 });
+        assert_eq!(none.get("subject"), Some("CN=me".into()));
+        let long = merged(entries! { "commonName" => "me" }, entries! { "CN" => "you" });
+        assert_eq!((long.get("commonName"), long.get("CN")), (None, Some("you".into())));
     }
 }

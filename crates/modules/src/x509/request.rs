@@ -37,6 +37,12 @@ pub fn load(bytes: &[u8]) -> Result<(Vec<u8>, Encoding)> {
     Ok((der, encoding))
 }
 
+/// The digest of the signature: `algorithm` is its old name.
+pub fn digest(given: &Dict, digest: &str) -> String {
+    let old = given.get("algorithm").filter(|old| !old.is_null());
+    old.map_or_else(|| digest.to_owned(), |old| old.to_str().to_string())
+}
+
 impl Request {
     pub fn read(der: &[u8]) -> Option<Self> {
         let mut parts = der::only(der, der::SEQUENCE)?.items();

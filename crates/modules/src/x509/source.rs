@@ -238,7 +238,18 @@ fn pkcs7(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     (parts.next()?.oid()? == SIGNED_DATA).then_some(())?;
     let signed = parts.tagged(der::context(0))?.items().next()?;
     let certificates = signed.items().find(|part| part.tag == der::context(0))?;
-    let all: Vec<Vec<u8>> = certificates.items().map(|item| item.whole.to_vec()).collect();
+    let mut all: Vec<Vec<u8>> = certificates.items().map(|item| item.whole.to_vec()).collect();
+    // A set has no order: the one that signed no other is the one meant.
+    let read: Vec<Option<Certificate>> = all.iter().map(|der| Certificate::read(der)).collect();
+    let signs = |own: &Certificate| {
+        let others = read.iter().flatten().filter(|other| other.der != own.der);
+        others.into_iter().any(|other| other.issuer == own.subject)
+    };
+    let last = read.iter().position(|own| own.as_ref().is_some_and(|own| !signs(own)));
+    if let Some(last) = last.filter(|last| *last < all.len()) {
+        let own = all.remove(last);
+        all.insert(0, own);
+    }
     (!all.is_empty()).then_some(all)
 }
 
