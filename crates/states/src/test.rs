@@ -269,9 +269,9 @@ impl Configurable {
                 let now = cx.host.now().duration_since(std::time::UNIX_EPOCH);
                 Ok(now.is_ok_and(|now| now.subsec_micros() % 2 == 0))
             }
-            other => Err(Error::invalid(format!(
+            _ => Err(Error::invalid(format!(
                 "You have specified the state option '{what}' with invalid arguments. It must be \
-                 either 'Random', True, or False (not {other})"
+                 either True, False, or 'Random'"
             ))),
         }
     }

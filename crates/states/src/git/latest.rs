@@ -21,8 +21,8 @@ pub struct Latest {
     /// Where the working copy is.
     target: Option<String>,
     /// The branch, tag or commit; the remote's HEAD by default.
-    #[default("HEAD".to_owned())]
-    rev: String,
+    #[default(Some("HEAD".to_owned()))]
+    rev: Option<String>,
     /// The local branch; whichever is checked out if none is given.
     branch: Option<String>,
     /// Who runs git.
@@ -199,13 +199,21 @@ impl Latest {
         }
     }
 
+    /// The revision; nothing is none (`rev: null`), and refused.
+    fn rev(&self) -> &str {
+        self.rev.as_deref().unwrap_or_default()
+    }
+
     fn check(&self, cx: &Cx) -> Result<()> {
         let target = self.target()?;
         if self.remote.is_empty() {
             return Err(Error::failed("'remote' argument is required"));
         }
-        if self.rev.is_empty() {
-            return Err(Error::failed("'' is not a valid value for the 'rev' argument"));
+        if self.rev().is_empty() {
+            let shown = if self.rev.is_some() { "" } else { "None" };
+            return Err(Error::failed(format!(
+                "'{shown}' is not a valid value for the 'rev' argument"
+            )));
         }
         if !matches!(self.force_reset, Value::Bool(_)) && !self.resets_for_news() {
             return Err(Error::failed(
@@ -218,7 +226,7 @@ impl Latest {
                 "Target '{target}' exists and is a regular file, cannot proceed"
             )));
         }
-        if self.rev != "HEAD" && self.is_bare() {
+        if self.rev() != "HEAD" && self.is_bare() {
             return Err(Error::failed(
                 "'rev' is not compatible with the 'mirror' and 'bare' arguments",
             ));
@@ -237,7 +245,7 @@ impl Latest {
             let mut branches = refs.iter().filter(|(_, sha)| sha == head);
             branches.find_map(|(name, _)| name.strip_prefix("refs/heads/")).map(str::to_owned)
         });
-        let rev = &self.rev;
+        let rev = self.rev();
         let hash = rev.len() <= 40 && rev.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (found, upstream) = if self.is_bare() {
             (None, Upstream::No)
@@ -336,16 +344,21 @@ impl Latest {
                 _ => false,
             },
             Some((sha, Kind::Tag)) => {
-                let own =
-                    tags.contains(&self.rev).then(|| parse(&format!("{}^{{commit}}", self.rev)));
+                let own = tags
+                    .iter()
+                    .any(|tag| tag == self.rev())
+                    .then(|| parse(&format!("{}^{{commit}}", self.rev())));
                 let own = own.flatten();
                 let known = parse(&format!("{sha}^{{commit}}")).is_some();
-                if known && tags.contains(&self.rev) && own.as_ref() != Some(sha) && !self.resets()
+                if known
+                    && tags.iter().any(|tag| tag == self.rev())
+                    && own.as_ref() != Some(sha)
+                    && !self.resets()
                 {
                     return Err(Error::failed(format!(
                         "'{}' is a tag, but the remote SHA1 for this tag ({}) doesn't match the \
                          local SHA1 ({}). Set 'force_reset' to True to force this update.",
-                        self.rev,
+                        self.rev(),
                         short(sha),
                         shorter(own.as_ref())
                     )));
@@ -384,7 +397,7 @@ impl Latest {
     }
 
     fn not_forward(&self, remote: &Remote, local: &Local) -> String {
-        let rev = &self.rev;
+        let rev = self.rev();
         let branch = shorter_or_name(local.branch.as_ref());
         let mut hint = String::new();
         if self.branch.is_none() {
@@ -505,7 +518,7 @@ impl Latest {
             )));
         }
         if local.has_rev && !matches && !self.update_head && !switches {
-            let place = if self.rev == "HEAD" {
+            let place = if self.rev() == "HEAD" {
                 remote.place.replacen("remote HEAD", "Remote head", 1)
             } else {
                 remote.place.clone()
@@ -618,7 +631,12 @@ impl Latest {
             line.extend(["--origin".to_owned(), self.remote.clone()]);
         }
         if let Some(depth) = self.depth {
-            line.extend(["--depth".into(), depth.to_string(), "--branch".into(), self.rev.clone()]);
+            line.extend([
+                "--depth".into(),
+                depth.to_string(),
+                "--branch".into(),
+                self.rev().to_owned(),
+            ]);
         }
         line.extend(["--".to_owned(), self.url()?, target.to_owned()]);
         let abroad = self.abroad(cx, Some("/tmp"));
@@ -653,8 +671,11 @@ impl Latest {
             let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
             Ok(text.lines().map(str::to_owned).collect())
         };
-        if *kind == Kind::Tag && !list("refs/tags/")?.contains(&self.rev) {
-            return Err(Error::failed(format!("Revision '{}' does not exist in clone", self.rev)));
+        if *kind == Kind::Tag && !list("refs/tags/")?.iter().any(|tag| tag == self.rev()) {
+            return Err(Error::failed(format!(
+                "Revision '{}' does not exist in clone",
+                self.rev()
+            )));
         }
         if let Some(branch) = &self.branch
             && !list("refs/heads/")?.contains(branch)
@@ -700,9 +721,9 @@ impl Latest {
     /// Where a new branch starts.
     fn start(&self, remote: &Remote, sha: &str) -> String {
         match &remote.upstream {
-            _ if self.rev == "HEAD" => sha.to_owned(),
+            _ if self.rev() == "HEAD" => sha.to_owned(),
             Upstream::Is(name) => name.clone(),
-            _ => self.rev.clone(),
+            _ => self.rev().to_owned(),
         }
     }
 
@@ -826,7 +847,8 @@ impl Latest {
             if let Err(error) = git.ask(cx, ["rev-parse", &commit]) {
                 return Err(Error::failed(format!(
                     "Fetch did not successfully retrieve rev '{}' from {}: {error}",
-                    self.rev, self.name
+                    self.rev(),
+                    self.name
                 )));
             }
             if !matches && !self.update_head && !switches {
@@ -883,8 +905,8 @@ impl Latest {
                 git.run(cx, ["merge", "--ff-only", sha])?;
                 comments.push(format!("Repository was fast-forwarded to {}", remote.place));
             } else {
-                git.run(cx, ["reset", "--hard", &self.rev])?;
-                comments.push(format!("Repository was reset to {} (fast-forward)", self.rev));
+                git.run(cx, ["reset", "--hard", self.rev()])?;
+                comments.push(format!("Repository was reset to {} (fast-forward)", self.rev()));
             }
         }
         self.update_submodules(cx)
