@@ -223,7 +223,17 @@ impl Resolver<'_> {
     }
 
     fn scope(&self, frame: Frame) -> Scope {
-        Scope { loads: self.symbols[frame.symbols].loads.clone() }
+        let symbols = &self.symbols[frame.symbols];
+        let mut scope = Scope::default();
+        for (slot, load) in &symbols.loads {
+            match load {
+                Load::Resolve(name) if !symbols.stores.contains(name) => {
+                    scope.fixed.push((*slot, name.clone()));
+                }
+                load => scope.loads.push((*slot, load.clone())),
+            }
+        }
+        scope
     }
 
     /// Returns every variable that was assigned in this or an outer scope.
