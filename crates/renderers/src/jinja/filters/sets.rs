@@ -517,7 +517,6 @@ fn zip_all(
     interp.generator(name, &over, Zip { iters, fill, ended })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn zip(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     zip_all(interp, &args.rest, None, "zip")
 }

@@ -540,7 +540,6 @@ fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
 fn path_join(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let mut parts = Vec::new();
     for part in &args.rest {
