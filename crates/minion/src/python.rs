@@ -504,8 +504,8 @@ impl Callbacks for Back<'_> {
 
     fn describe(&self, kind: &str, name: &str) -> Option<Value> {
         let doc = match kind {
-            "modules" => registry::function_here(self.cx, name)?.doc,
-            "states" => (registry::state_here(self.cx, name)?.doc)(),
+            "modules" => registry::function_here(self.cx, name)?.help("salt '*'", name),
+            "states" => (registry::state_here(self.cx, name)?.doc)().to_owned(),
             _ => return None,
         };
         Some(entries! { "doc" => doc }.into())
