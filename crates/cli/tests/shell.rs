@@ -261,6 +261,7 @@ fn functions_in_templates_fail_in_pythons_words() {
     let cases = [
         ("{% set x = salt['user.info'](None[0]) %}", "Jinja variable None has no element 0"),
         ("{% set x = salt['cmd.run']('true', cwd=nope) %}", "Jinja variable 'nope' is undefined"),
+        ("{% set x = salt['cmd.run'](nope) %}", "Jinja variable 'nope' is undefined"),
         ("{% set x = salt['pillar.get']('zz', nope) %}", "Jinja variable 'nope' is undefined"),
         (
             "{% set x = salt['cmd.run']() %}",

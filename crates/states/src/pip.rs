@@ -233,12 +233,12 @@ impl Installed {
             notes.push(format!("All specified packages are already installed{newest}"));
             return Plan::nothing(notes.join("\n"));
         }
-        let pending = match self.pkgs.items_of_sequence().filter(|list| !list.is_empty()) {
-            Some(list) => {
-                let names: Vec<String> = list.iter().map(Value::to_string).collect();
-                format!("Python package(s) set to be installed:\n{}", names.join("\n"))
-            }
-            None => format!("Python package {} is set to be installed", self.name),
+        let pkgs = self.pkgs.items_of_sequence().unwrap_or_default();
+        let names: Vec<String> = pkgs.iter().map(Value::to_string).collect();
+        let pending = match &names[..] {
+            [] => format!("Python package {} is set to be installed", self.name),
+            [one] => format!("Python package {one} is set to be installed"),
+            several => format!("Python package(s) set to be installed:\n{}", several.join("\n")),
         };
         let exact: Option<Dict> = seen
             .targets
