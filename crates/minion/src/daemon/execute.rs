@@ -60,7 +60,7 @@ pub(crate) fn describe(ret: &Dict, publication: &Publication, id: &str) {
         Some(metadata @ Value::Dict(_)) => {
             ret.insert("metadata", metadata);
         }
-        Some(_) => tracing::warn!("The metadata parameter must be a dictionary. Ignoring."),
+        Some(_) => tracing::warn!("the metadata of the job are no dictionary; they are left out"),
         None => {}
     }
 }

@@ -327,9 +327,7 @@ pub fn clear_cache(cx: &Cx) -> Result<bool> {
         for name in visited.files.iter().filter(|name| !kept(&visited.path, name)) {
             let path = visited.path.join(name);
             if let Err(error) = cx.host.remove_file(&path) {
-                tracing::error!(
-                    "Attempt to clear cache with saltutil.clear_cache FAILED with: {error}"
-                );
+                tracing::error!("clear_cache stops at {}: {error}", path.display());
                 return Ok(false);
             }
         }
@@ -358,9 +356,7 @@ pub fn clear_job_cache(
         let stat = cx.host.stat_if_there(&job, false)?;
         let old = stat.is_some_and(|stat| stat.kind == Kind::Dir && stat.mtime < before);
         if old && let Err(error) = cx.host.remove_all(&job) {
-            tracing::error!(
-                "Attempt to clear cache with saltutil.clear_job_cache FAILED with: {error}"
-            );
+            tracing::error!("clear_job_cache stops at {}: {error}", job.display());
             return Ok(false);
         }
     }
