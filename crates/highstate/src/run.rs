@@ -847,12 +847,12 @@ impl Caller {
         }
         let declared = self.declared(low, full);
         let place = self.places.of_state(&text(low, "__id__"), &text(low, "state"));
-        if !self.states.has(&declared) {
+        if !self.states.has(&self.cx, &declared) {
             problems.push(format!(
                 "State '{declared}' was not found in SLS '{}'",
                 text(low, "__sls__")
             ));
-            let reason = self.states.missing_reason(&declared);
+            let reason = self.states.missing_reason(&self.cx, &declared);
             problems.push(format!(
                 "Reason: {}",
                 reason.unwrap_or_else(|| format!("'{declared}' is not available."))
@@ -860,7 +860,7 @@ impl Caller {
             if let Some(place) = place {
                 problems.push(format!("  --> {place}"));
             }
-            let names = self.states.names();
+            let names = self.states.names(&self.cx);
             if let Some(near) = suggest::nearest(&declared, names.iter().map(String::as_str)) {
                 problems.push(format!("   = help: did you mean `{near}`?"));
             }
