@@ -58,6 +58,8 @@ pub struct Plan {
     pub test_result: Option<bool>,
     /// Shown as warnings with the result.
     pub warnings: Vec<String>,
+    /// Further keys of the state's return, whatever comes of the plan.
+    pub extra: Dict,
 }
 
 impl Plan {
@@ -210,6 +212,7 @@ pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
         }
     };
     outcome.warnings.extend(plan.warnings);
+    outcome.extra.update(&plan.extra);
     Ok(outcome)
 }
 
