@@ -281,6 +281,12 @@ impl Runtime for Engine {
     }
 
     fn ask_master(&self, cx: &Cx, load: Value) -> Result<Value> {
+        // On the master itself the link knows its way.
+        let is_master = cx.opt_str("__role").as_deref() == Some("master");
+        if !is_master && load.get("cmd").is_some_and(|cmd| cmd.to_str().starts_with("halite_")) {
+            let none = || Err(Error::failed("there is no master on this machine"));
+            return crate::others::ask_beside(cx, &load).unwrap_or_else(none);
+        }
         self.parts.link.ask(cx, load)
     }
 

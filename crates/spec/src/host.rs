@@ -571,6 +571,14 @@ pub trait Host: Send + Sync {
         Err(Error::Other(format!("cannot connect to {host}:{port} here")))
     }
 
+    /// Returns this machine for work under another umask: what is made without a mode of its own,
+    /// and by commands without a umask of their own, is made with this one. `None` where nothing
+    /// is made with a umask.
+    fn with_umask(&self, mask: u32) -> Option<Arc<dyn Host>> {
+        let _ = mask;
+        None
+    }
+
     // Both: it depends on the command.
 
     fn run(&self, command: &Command) -> Result<Output>;

@@ -60,7 +60,7 @@ pub(crate) fn describe(ret: &Dict, publication: &Publication, id: &str) {
         Some(metadata @ Value::Dict(_)) => {
             ret.insert("metadata", metadata);
         }
-        Some(_) => tracing::warn!("The metadata parameter must be a dictionary. Ignoring."),
+        Some(_) => tracing::warn!("the metadata of the job are no dictionary; they are left out"),
         None => {}
     }
 }
@@ -208,6 +208,11 @@ fn add_publication(kwargs: &Dict, publication: &Publication) {
         for key in ["arg", "tgt", "tgt_type", "ret", "user", "serial"] {
             load.remove(key);
         }
+    } else {
+        // Of minions that stand for other things: none here does.
+        load.insert("resource_targets", Vec::<Value>::new());
+        load.insert("pure_resource_target", false);
+        load.insert("minion_is_target", true);
     }
     for (key, value) in &load {
         kwargs.insert(format!("__pub_{key}"), value);

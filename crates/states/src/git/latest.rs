@@ -139,6 +139,11 @@ pub struct Seen {
     place: Place,
 }
 
+/// The commit a name stands for, if it is here.
+fn commit(cx: &Cx, git: &Git, name: &str) -> Option<String> {
+    git.ask(cx, ["rev-parse", &format!("{name}^{{commit}}")]).ok()
+}
+
 fn short(rev: &str) -> &str {
     rev.get(..7).unwrap_or(rev)
 }
@@ -301,60 +306,90 @@ impl Latest {
 
     fn look_here(&self, cx: &Cx, remote: &Remote) -> Result<Local> {
         let git = self.quiet()?;
-        let list = |place: &str| -> Result<Vec<String>> {
+        let names = |place: &str| -> Result<Vec<String>> {
             let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
             Ok(text.lines().map(|line| line.trim().to_owned()).filter(|l| !l.is_empty()).collect())
         };
-        let (branches, tags) = (list("refs/heads/")?, list("refs/tags/")?);
-        let parse = |rev: &str| git.ask(cx, ["rev-parse", rev]).ok();
-        let rev = parse("HEAD");
-        let branch = git.ask(cx, ["rev-parse", "--abbrev-ref", "HEAD"]).ok();
-        if !self.is_bare() && remote.rev.is_none() && rev.is_some() {
+        let short_name = |rev: &str| git.ask(cx, ["rev-parse", "--abbrev-ref", rev]).ok();
+        let mut local = Local {
+            branches: names("refs/heads/")?,
+            tags: names("refs/tags/")?,
+            rev: git.ask(cx, ["rev-parse", "HEAD"]).ok(),
+            branch: short_name("HEAD"),
+            base_rev: None,
+            remote_url: None,
+            dirty: false,
+            has_rev: false,
+            forward: None,
+            upstream: None,
+        };
+        if !self.is_bare() && remote.rev.is_none() && local.rev.is_some() {
             return Err(Error::failed(
                 "Remote repository is empty, cannot update from a non-empty to an empty repository",
             ));
         }
-        let (mut base_rev, mut base_branch) = (rev.clone(), branch.clone());
-        if let Some(wanted) = self.branch.as_ref().filter(|_| self.changes_branch(branch.as_ref()))
-        {
-            if branches.contains(wanted) {
-                base_branch = Some(wanted.clone());
-                base_rev = parse(&format!("{wanted}^{{commit}}"));
-            } else {
-                base_rev = remote.rev.as_ref().map(|(sha, _)| sha.clone());
-            }
-        }
-        let remotes = git::remotes_of(cx, &git)?;
-        let own = remotes.into_iter().find(|(name, ..)| *name == self.remote);
-        let remote_url = own.map(|(_, fetch, _)| fetch);
-        let dirty =
+        let base_branch;
+        (local.base_rev, base_branch) = self.base(cx, &git, remote, &local);
+        let mut remotes = git::remotes_of(cx, &git)?.into_iter();
+        local.remote_url =
+            remotes.find(|(name, ..)| *name == self.remote).map(|(_, fetch, _)| fetch);
+        local.dirty =
             !self.is_bare() && git.ask(cx, ["diff", "HEAD"]).is_ok_and(|text| !text.is_empty());
-        let has_rev = match &remote.rev {
-            None => false,
-            Some((sha, Kind::Commit)) => {
-                base_rev.as_ref().is_some_and(|base| base.starts_with(sha.as_str()))
-                    || parse(&format!("{sha}^{{commit}}")).is_some()
-            }
-            Some((sha, Kind::Branch)) => match &remote.upstream {
-                Upstream::Is(name) => {
-                    remote_url.is_some()
-                        && parse(&format!("{sha}^{{commit}}")).is_some()
-                        && parse(name).as_ref() == Some(sha)
+        local.has_rev = self.has_wanted(cx, &git, remote, &local)?;
+        local.forward = if local.dirty && !self.resets_for_news() {
+            Some(false)
+        } else if !local.has_rev {
+            // Only a fetch can tell.
+            None
+        } else if let (Some(base), Some((sha, _))) = (&local.base_rev, &remote.rev) {
+            Some(self.is_ancestor(cx, base, sha)?)
+        } else {
+            Some(true)
+        };
+        local.upstream = base_branch.map(|branch| short_name(&format!("{branch}@{{upstream}}")));
+        Ok(local)
+    }
+
+    /// The commit and the branch that will be checked out before anything is merged.
+    fn base(
+        &self,
+        cx: &Cx,
+        git: &Git,
+        remote: &Remote,
+        local: &Local,
+    ) -> (Option<String>, Option<String>) {
+        match &self.branch {
+            Some(wanted) if self.changes_branch(local.branch.as_ref()) => {
+                if local.branches.contains(wanted) {
+                    (commit(cx, git, wanted), Some(wanted.clone()))
+                } else {
+                    let sha = remote.rev.as_ref().map(|(sha, _)| sha.clone());
+                    (sha, local.branch.clone())
                 }
-                _ => false,
-            },
-            Some((sha, Kind::Tag)) => {
-                let own = tags
-                    .iter()
-                    .any(|tag| tag == self.rev())
-                    .then(|| parse(&format!("{}^{{commit}}", self.rev())));
-                let own = own.flatten();
-                let known = parse(&format!("{sha}^{{commit}}")).is_some();
-                if known
-                    && tags.iter().any(|tag| tag == self.rev())
-                    && own.as_ref() != Some(sha)
-                    && !self.resets()
-                {
+            }
+            _ => (local.rev.clone(), local.branch.clone()),
+        }
+    }
+
+    /// Tells whether the commit wanted is here already, under the name it should have.
+    fn has_wanted(&self, cx: &Cx, git: &Git, remote: &Remote, local: &Local) -> Result<bool> {
+        let Some((sha, kind)) = &remote.rev else { return Ok(false) };
+        let known = || commit(cx, git, sha).is_some();
+        match (kind, &remote.upstream) {
+            (Kind::Commit, _) => {
+                let base = local.base_rev.as_ref();
+                Ok(base.is_some_and(|base| base.starts_with(sha.as_str())) || known())
+            }
+            (Kind::Branch, Upstream::Is(name)) => {
+                let same = || git.ask(cx, ["rev-parse", name]).ok().as_ref() == Some(sha);
+                Ok(local.remote_url.is_some() && known() && same())
+            }
+            (Kind::Branch, _) => Ok(false),
+            (Kind::Tag, _) => {
+                let has_tag = local.tags.iter().any(|tag| tag == self.rev());
+                let own = has_tag.then(|| commit(cx, git, self.rev())).flatten();
+                let (known, same) = (known(), own.as_ref() == Some(sha));
+                if known && has_tag && !same && !self.resets() {
                     return Err(Error::failed(format!(
                         "'{}' is a tag, but the remote SHA1 for this tag ({}) doesn't match the \
                          local SHA1 ({}). Set 'force_reset' to True to force this update.",
@@ -363,32 +398,9 @@ impl Latest {
                         shorter(own.as_ref())
                     )));
                 }
-                known && own.as_ref() == Some(sha)
+                Ok(known && same)
             }
-        };
-        let mut forward = (dirty && !self.resets_for_news()).then_some(false);
-        if has_rev && forward.is_none() {
-            forward = Some(match (&base_rev, &remote.rev) {
-                (Some(base), Some((sha, _))) => self.is_ancestor(cx, base, sha)?,
-                _ => true,
-            });
         }
-        let upstream = base_branch.map(|branch| {
-            let name = format!("{branch}@{{upstream}}");
-            git.ask(cx, ["rev-parse", "--abbrev-ref", &name]).ok()
-        });
-        Ok(Local {
-            rev,
-            branch,
-            branches,
-            tags,
-            base_rev,
-            remote_url,
-            dirty,
-            has_rev,
-            forward,
-            upstream,
-        })
     }
 
     fn is_ancestor(&self, cx: &Cx, one: &str, other: &str) -> Result<bool> {
@@ -397,70 +409,62 @@ impl Latest {
     }
 
     fn not_forward(&self, remote: &Remote, local: &Local) -> String {
-        let rev = self.rev();
-        let branch = shorter_or_name(local.branch.as_ref());
-        let mut hint = String::new();
-        if self.branch.is_none() {
-            if rev != "HEAD" {
-                if branch != rev {
-                    hint = format!(
-                        " The desired rev ({rev}) differs from the name of the local branch \
-                         ({branch}), if the desired rev is a branch name then a forced update could \
-                         possibly be avoided by setting the 'branch' argument to '{rev}' instead."
-                    );
-                }
-            } else if let Some(default) =
-                remote.default_branch.as_ref().filter(|own| *own != branch)
-            {
-                hint = format!(
-                    " The default remote branch ({default}) differs from the local branch \
-                     ({branch}). This could be caused by changing the default remote branch, or if \
-                     the local branch was manually changed. Rather than forcing an update, it may \
-                     be advisable to set the 'branch' argument to '{default}' instead. To ensure \
-                     that this state follows the '{default}' branch instead of the remote HEAD, set \
-                     the 'rev' argument to '{default}'."
-                );
-            }
-        }
         let pre = shorter(local.base_rev.as_ref());
         let post = remote.rev.as_ref().map_or("None", |(sha, _)| short(sha));
-        let way = if local.dirty && pre != post {
-            format!("from {pre} to {post}")
+        let from = if local.dirty && pre != post { format!("from {pre} ") } else { String::new() };
+        let after = self.branch.as_ref().filter(|_| self.changes_branch(local.branch.as_ref()));
+        let after = after.map(|own| format!(" (after checking out local branch '{own}')"));
+        let after = after.unwrap_or_default();
+        let why = if local.dirty {
+            "there are uncommitted changes. Set 'force_reset' to True (or 'remote-changes') to \
+             force this update and discard these changes."
         } else {
-            format!("to {post}")
+            "this is not a fast-forward merge. Set 'force_reset' to True to force this update."
         };
-        let after = match &self.branch {
-            Some(own) if self.changes_branch(local.branch.as_ref()) => {
-                format!(" (after checking out local branch '{own}')")
-            }
-            _ => String::new(),
+        let hint = self.branch_hint(remote, local);
+        format!("Repository would be updated {from}to {post}{after}, but {why}{hint}")
+    }
+
+    /// Another branch may be what was meant; with a space before it.
+    fn branch_hint(&self, remote: &Remote, local: &Local) -> String {
+        let branch = shorter_or_name(local.branch.as_ref());
+        let follows_head = self.rev() == "HEAD";
+        let meant = if follows_head { remote.default_branch.as_deref() } else { Some(self.rev()) };
+        let Some(meant) = meant.filter(|own| self.branch.is_none() && *own != branch) else {
+            return String::new();
         };
-        let (why, or, discard) = if local.dirty {
-            (
-                "there are uncommitted changes",
-                " (or 'remote-changes')",
-                " and discard these changes",
+        if follows_head {
+            format!(
+                " The default remote branch ({meant}) differs from the local branch ({branch}). \
+                 This could be caused by changing the default remote branch, or if the local \
+                 branch was manually changed. Rather than forcing an update, it may be advisable \
+                 to set the 'branch' argument to '{meant}' instead. To ensure that this state \
+                 follows the '{meant}' branch instead of the remote HEAD, set the 'rev' argument \
+                 to '{meant}'."
             )
         } else {
-            ("this is not a fast-forward merge", "", "")
-        };
-        format!(
-            "Repository would be updated {way}{after}, but {why}. Set 'force_reset' to True{or} to \
-             force this update{discard}.{hint}"
-        )
+            format!(
+                " The desired rev ({meant}) differs from the name of the local branch ({branch}), \
+                 if the desired rev is a branch name then a forced update could possibly be \
+                 avoided by setting the 'branch' argument to '{meant}' instead."
+            )
+        }
     }
 
     fn up_to_date(&self, actions: &[String], dirty: bool, would: bool) -> Result<String> {
-        let mut text = format!("Repository {} is up-to-date", self.target()?);
-        if dirty {
-            text += ", but with uncommitted changes. Set 'force_reset' to True to purge uncommitted \
-                     changes.";
-        }
-        if !actions.is_empty() {
-            let would = if would { "that would be " } else { "" };
-            text += &format!("\n\nChanges {would}made: {}", joined(actions));
-        }
-        Ok(text)
+        let changes = match dirty {
+            true => {
+                ", but with uncommitted changes. Set 'force_reset' to True to purge uncommitted \
+                 changes."
+            }
+            false => "",
+        };
+        let made = match (actions, would) {
+            ([], _) => String::new(),
+            (_, true) => format!("\n\nChanges that would be made: {}", joined(actions)),
+            (_, false) => format!("\n\nChanges made: {}", joined(actions)),
+        };
+        Ok(format!("Repository {} is up-to-date{changes}{made}", self.target()?))
     }
 
     /// What to do about the tracking branch, as (option, verb, name).
