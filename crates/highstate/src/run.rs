@@ -869,6 +869,9 @@ impl Caller {
                 text(low, "__sls__")
             ));
             let reason = self.states.missing_reason(&self.cx, &declared);
+            // What is known but cannot run here was not misspelt, nor was a beacon, which is asked
+            // for by the name of the state.
+            let is_known = reason.is_some() || declared.ends_with(".mod_beacon");
             problems.push(format!(
                 "Reason: {}",
                 reason.unwrap_or_else(|| format!("'{declared}' is not available."))
@@ -876,11 +879,7 @@ impl Caller {
             if let Some(place) = place {
                 problems.push(format!("  --> {place}"));
             }
-            // A beacon is asked for by name of the state; there is nothing to have misspelt.
-            let names = match declared.ends_with(".mod_beacon") {
-                true => Vec::new(),
-                false => self.states.names(&self.cx),
-            };
+            let names = if is_known { Vec::new() } else { self.states.names(&self.cx) };
             if let Some(near) = suggest::nearest(&declared, names.iter().map(String::as_str)) {
                 problems.push(format!("   = help: did you mean `{near}`?"));
             }
