@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use halite_spec::{
-    Command, Cx, Error, Result, function,
+    Command, Cx, Error, Need, Result, function,
     host::{HttpRequest, Write},
     module,
 };
@@ -14,7 +14,9 @@ use halite_value::{Dict, List, Value, dict};
 
 module! {
     /// The Apache web server.
-    "apache": version, fullversion, modules, servermods, directives, vhosts, signal, useradd,
+    "apache", needs = [
+        Need::test(is_installed, "The apache execution module cannot be loaded: apache is not installed."),
+    ]: version, fullversion, modules, servermods, directives, vhosts, signal, useradd,
     userdel, server_status, config, check_site_enabled, a2ensite, a2dissite, check_mod_enabled,
     a2enmod, a2dismod, check_conf_enabled, a2enconf, a2disconf,
 }
@@ -25,6 +27,10 @@ fn program(cx: &Cx) -> &'static str {
         "Debian" | "Suse" => "apache2ctl",
         _ => "apachectl",
     }
+}
+
+fn is_installed(cx: &Cx) -> bool {
+    cx.host.which(program(cx)).is_some()
 }
 
 fn look(cx: &Cx, option: &str) -> Result<String> {

@@ -62,7 +62,7 @@ impl Definition {
     }
 
     fn is_available(&self, cx: &Cx) -> bool {
-        let there = cx.runtime.has(&self.function);
+        let there = cx.runtime.has(cx, &self.function);
         if !there {
             tracing::error!("Function {} in mine_functions not available", self.function);
         }

@@ -301,6 +301,7 @@ impl Mount {
         }
     }
 
+    // differs: Salt overlooks that options changed when a tmpfs was mounted with a size.
     fn remount(&self, cx: &Cx, seen: &Seen, changes: &Dict) -> Result<()> {
         let real = seen.real.to_string_lossy().into_owned();
         let list = seen.remount.join(",");

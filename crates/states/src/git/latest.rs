@@ -21,8 +21,8 @@ pub struct Latest {
     /// Where the working copy is.
     target: Option<String>,
     /// The branch, tag or commit; the remote's HEAD by default.
-    #[default("HEAD".to_owned())]
-    rev: String,
+    #[default(Some("HEAD".to_owned()))]
+    rev: Option<String>,
     /// The local branch; whichever is checked out if none is given.
     branch: Option<String>,
     /// Who runs git.
@@ -204,13 +204,21 @@ impl Latest {
         }
     }
 
+    /// The revision; nothing is none (`rev: null`), and refused.
+    fn rev(&self) -> &str {
+        self.rev.as_deref().unwrap_or_default()
+    }
+
     fn check(&self, cx: &Cx) -> Result<()> {
         let target = self.target()?;
         if self.remote.is_empty() {
             return Err(Error::failed("'remote' argument is required"));
         }
-        if self.rev.is_empty() {
-            return Err(Error::failed("'' is not a valid value for the 'rev' argument"));
+        if self.rev().is_empty() {
+            let shown = if self.rev.is_some() { "" } else { "None" };
+            return Err(Error::failed(format!(
+                "'{shown}' is not a valid value for the 'rev' argument"
+            )));
         }
         if !matches!(self.force_reset, Value::Bool(_)) && !self.resets_for_news() {
             return Err(Error::failed(
@@ -223,7 +231,7 @@ impl Latest {
                 "Target '{target}' exists and is a regular file, cannot proceed"
             )));
         }
-        if self.rev != "HEAD" && self.is_bare() {
+        if self.rev() != "HEAD" && self.is_bare() {
             return Err(Error::failed(
                 "'rev' is not compatible with the 'mirror' and 'bare' arguments",
             ));
@@ -242,7 +250,7 @@ impl Latest {
             let mut branches = refs.iter().filter(|(_, sha)| sha == head);
             branches.find_map(|(name, _)| name.strip_prefix("refs/heads/")).map(str::to_owned)
         });
-        let rev = &self.rev;
+        let rev = self.rev();
         let hash = rev.len() <= 40 && rev.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (found, upstream) = if self.is_bare() {
             (None, Upstream::No)
@@ -378,14 +386,14 @@ impl Latest {
             }
             (Kind::Branch, _) => Ok(false),
             (Kind::Tag, _) => {
-                let has_tag = local.tags.contains(&self.rev);
-                let own = has_tag.then(|| commit(cx, git, &self.rev)).flatten();
+                let has_tag = local.tags.iter().any(|tag| tag == self.rev());
+                let own = has_tag.then(|| commit(cx, git, self.rev())).flatten();
                 let (known, same) = (known(), own.as_ref() == Some(sha));
                 if known && has_tag && !same && !self.resets() {
                     return Err(Error::failed(format!(
                         "'{}' is a tag, but the remote SHA1 for this tag ({}) doesn't match the \
                          local SHA1 ({}). Set 'force_reset' to True to force this update.",
-                        self.rev,
+                        self.rev(),
                         short(sha),
                         shorter(own.as_ref())
                     )));
@@ -420,8 +428,8 @@ impl Latest {
     /// Another branch may be what was meant; with a space before it.
     fn branch_hint(&self, remote: &Remote, local: &Local) -> String {
         let branch = shorter_or_name(local.branch.as_ref());
-        let follows_head = self.rev == "HEAD";
-        let meant = if follows_head { remote.default_branch.as_deref() } else { Some(&*self.rev) };
+        let follows_head = self.rev() == "HEAD";
+        let meant = if follows_head { remote.default_branch.as_deref() } else { Some(self.rev()) };
         let Some(meant) = meant.filter(|own| self.branch.is_none() && *own != branch) else {
             return String::new();
         };
@@ -514,7 +522,7 @@ impl Latest {
             )));
         }
         if local.has_rev && !matches && !self.update_head && !switches {
-            let place = if self.rev == "HEAD" {
+            let place = if self.rev() == "HEAD" {
                 remote.place.replacen("remote HEAD", "Remote head", 1)
             } else {
                 remote.place.clone()
@@ -627,7 +635,12 @@ impl Latest {
             line.extend(["--origin".to_owned(), self.remote.clone()]);
         }
         if let Some(depth) = self.depth {
-            line.extend(["--depth".into(), depth.to_string(), "--branch".into(), self.rev.clone()]);
+            line.extend([
+                "--depth".into(),
+                depth.to_string(),
+                "--branch".into(),
+                self.rev().to_owned(),
+            ]);
         }
         line.extend(["--".to_owned(), self.url()?, target.to_owned()]);
         let abroad = self.abroad(cx, Some("/tmp"));
@@ -662,8 +675,11 @@ impl Latest {
             let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
             Ok(text.lines().map(str::to_owned).collect())
         };
-        if *kind == Kind::Tag && !list("refs/tags/")?.contains(&self.rev) {
-            return Err(Error::failed(format!("Revision '{}' does not exist in clone", self.rev)));
+        if *kind == Kind::Tag && !list("refs/tags/")?.iter().any(|tag| tag == self.rev()) {
+            return Err(Error::failed(format!(
+                "Revision '{}' does not exist in clone",
+                self.rev()
+            )));
         }
         if let Some(branch) = &self.branch
             && !list("refs/heads/")?.contains(branch)
@@ -709,9 +725,9 @@ impl Latest {
     /// Where a new branch starts.
     fn start(&self, remote: &Remote, sha: &str) -> String {
         match &remote.upstream {
-            _ if self.rev == "HEAD" => sha.to_owned(),
+            _ if self.rev() == "HEAD" => sha.to_owned(),
             Upstream::Is(name) => name.clone(),
-            _ => self.rev.clone(),
+            _ => self.rev().to_owned(),
         }
     }
 
@@ -835,7 +851,8 @@ impl Latest {
             if let Err(error) = git.ask(cx, ["rev-parse", &commit]) {
                 return Err(Error::failed(format!(
                     "Fetch did not successfully retrieve rev '{}' from {}: {error}",
-                    self.rev, self.name
+                    self.rev(),
+                    self.name
                 )));
             }
             if !matches && !self.update_head && !switches {
@@ -892,8 +909,8 @@ impl Latest {
                 git.run(cx, ["merge", "--ff-only", sha])?;
                 comments.push(format!("Repository was fast-forwarded to {}", remote.place));
             } else {
-                git.run(cx, ["reset", "--hard", &self.rev])?;
-                comments.push(format!("Repository was reset to {} (fast-forward)", self.rev));
+                git.run(cx, ["reset", "--hard", self.rev()])?;
+                comments.push(format!("Repository was reset to {} (fast-forward)", self.rev()));
             }
         }
         self.update_submodules(cx)
