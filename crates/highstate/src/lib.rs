@@ -30,7 +30,7 @@ pub use graph::Graph;
 pub use high::{compile_high, compile_unfolded, fold, verify};
 pub use keywords::is_engine_keyword;
 pub use low::{Settings, tag};
-pub use run::{Run, RunOptions};
+pub use run::{Run, RunOptions, umask};
 
 /// The states the engine can run.
 pub trait States: Send + Sync {

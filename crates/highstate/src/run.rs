@@ -1138,7 +1138,7 @@ impl Caller {
 }
 
 /// `umask:` of a chunk; what YAML took for a number was meant in octal all the same.
-fn umask(low: &Low) -> Option<u32> {
+pub fn umask(low: &Low) -> Option<u32> {
     u32::from_str_radix(&low.get("umask")?.to_str(), 8).ok()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_highstate::{Gathered, Graph, Places, Problem, Run, RunOptions, Settings};
+use halite_highstate::{Gathered, Graph, Places, Problem, Run, RunOptions, Settings, umask};
 use halite_spec::{Cx, Result, StateRequest, StateRuns, Template, What};
 use halite_target::top;
 use halite_value::{Dict, List, SmolStr, Value, dict, entries};
@@ -247,6 +247,17 @@ impl Engine {
     }
 
     fn run_low(&self, cx: &Cx, request: &StateRequest, chunks: &[Dict]) -> Value {
+        // Without a file to run, this is looked at before anything else.
+        let is_wrong = |low: &&Dict| low.contains("umask") && umask(low).is_none();
+        let wrong: Vec<Problem> = chunks
+            .iter()
+            .filter(is_wrong)
+            .filter_map(|low| low.get("umask"))
+            .map(|umask| Problem::new(format!("Invalid umask: {umask}")))
+            .collect();
+        if !wrong.is_empty() {
+            return shown(&wrong);
+        }
         let mut graph = Graph::of_chunks(chunks);
         let places = Places::default();
         let settings = settings(cx, request);

@@ -497,10 +497,10 @@ pub fn runner(
     let load = entries! {
         "fun" => name.as_str(), "arg" => listed(arg), "kwarg" => named(kwarg, &rest),
     };
-    let none = format!("'runner.{name}' is not available.");
+    let none = format!("'{name}' is not available.");
     let data = ask_here(cx, "runner", load)?;
     if data.get("return").is_some_and(|ret| ret == *none.as_str()) {
-        return Err(Error::failed(format!("'{name}' is not available.")));
+        return Err(Error::failed(none));
     }
     Ok(if full_return { data } else { data.get("return").unwrap_or_default() })
 }
