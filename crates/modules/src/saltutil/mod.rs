@@ -18,10 +18,10 @@ use halite_value::{
 };
 pub(crate) use sync::before_highstate;
 pub use sync::{
-    copy_modules, sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors, sync_grains,
-    sync_log_handlers, sync_matchers, sync_modules, sync_output, sync_outputters, sync_pillar,
-    sync_proxymodules, sync_renderers, sync_resources, sync_returners, sync_sdb, sync_serializers,
-    sync_states, sync_thorium, sync_tops, sync_utils, sync_wrapper,
+    Chosen, copy_modules, sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors,
+    sync_grains, sync_log_handlers, sync_matchers, sync_modules, sync_output, sync_outputters,
+    sync_pillar, sync_proxymodules, sync_renderers, sync_resources, sync_returners, sync_sdb,
+    sync_serializers, sync_states, sync_thorium, sync_tops, sync_utils, sync_wrapper,
 };
 
 use crate::file::tree::walk;
