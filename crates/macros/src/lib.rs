@@ -45,7 +45,9 @@ pub fn function(attr: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Binds a state's arguments to the fields of a struct, by name. `#[arg(name = "x")]` renames,
 /// `#[arg(alias = "y")]` accepts another name too, `#[default(expr)]` makes a field optional, and a
-/// field marked `#[group]` stands for the arguments its type declares.
+/// field marked `#[group]` stands for the arguments its type declares; so does the only field of
+/// `struct Wait(Run)`, a state that takes what another takes. `#[arg(defaults)]` on the struct
+/// makes the declared defaults its `Default`, for callers in Rust.
 #[proc_macro_derive(Args, attributes(default, arg, shown, group))]
 pub fn args(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
@@ -107,9 +109,15 @@ fn expand_args(item: &DeriveInput) -> syn::Result<Tokens> {
     let syn::Data::Struct(data) = &item.data else {
         return Err(syn::Error::new(item.span(), "arguments are a struct"));
     };
+    let around = matches!(&data.fields, syn::Fields::Unnamed(fields) if fields.unnamed.len() == 1);
     let mut params = Vec::new();
     for field in &data.fields {
         let Some(ident) = &field.ident else {
+            if around {
+                let inner = Ident::new("inner", field.span());
+                params.push(Param { group: true, ..param(&inner, &field.ty, &field.attrs)? });
+                continue;
+            }
             return Err(syn::Error::new(field.span(), "name the field"));
         };
         params.push(param(ident, &field.ty, &field.attrs)?);
@@ -120,18 +128,52 @@ fn expand_args(item: &DeriveInput) -> syn::Result<Tokens> {
     let binds = params.iter().map(|param| {
         let ident = &param.ident;
         let bind = bind_of(param);
-        quote! { #ident: #bind }
+        if around {
+            bind
+        } else {
+            quote! { #ident: #bind }
+        }
     });
+    let made = if around {
+        quote! { Self(#(#binds)*) }
+    } else {
+        quote! { Self { #(#binds),* } }
+    };
+    let defaults = defaults_of(item, &params)?;
     Ok(quote! {
+        #defaults
+
         impl ::halite_spec::Args for #ident {
             const DOC: &'static str = #doc;
             const PARAMS: &'static [::halite_spec::Param] = #specs;
 
             fn bind(binder: &mut ::halite_spec::Binder) -> ::halite_spec::Result<Self> {
-                Ok(Self { #(#binds),* })
+                Ok(#made)
             }
         }
     })
+}
+
+/// `impl Default` out of the declared defaults, if the struct asks for it.
+fn defaults_of(item: &DeriveInput, params: &[Param]) -> syn::Result<Option<Tokens>> {
+    let Some(attr) = item.attrs.iter().find(|attr| attr.path().is_ident("arg")) else {
+        return Ok(None);
+    };
+    if !attr.parse_args::<Ident>().is_ok_and(|word| word == "defaults") {
+        return Err(syn::Error::new(attr.span(), "a struct of arguments takes `defaults`"));
+    }
+    let ident = &item.ident;
+    let fields = params.iter().map(|Param { ident, default, .. }| match default {
+        Some(default) => quote! { #ident: #default },
+        None => quote! { #ident: ::core::default::Default::default() },
+    });
+    Ok(Some(quote! {
+        impl ::core::default::Default for #ident {
+            fn default() -> Self {
+                Self { #(#fields),* }
+            }
+        }
+    }))
 }
 
 fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {

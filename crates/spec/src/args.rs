@@ -53,6 +53,14 @@ pub struct Function {
     pub call: fn(&Cx, Call) -> Result<Value>,
 }
 
+impl Function {
+    /// The same function under another name.
+    #[doc(hidden)]
+    pub const fn named(&self, name: &'static str) -> Self {
+        Self { name, doc: self.doc, params: self.params, call: self.call }
+    }
+}
+
 /// One declared argument.
 #[derive(Clone, Copy)]
 pub struct Param {

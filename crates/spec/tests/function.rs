@@ -1,17 +1,21 @@
 //! `#[function]`, `#[derive(Args)]`, `module!` and `states!` as authors use them.
 
 use halite_spec::{
-    AbsPath, Applied, Args, Binder, Call, Cx, Param, Plan, Result, State, function, module, states,
+    AbsPath, Applied, Args, Binder, Call, Cx, Outcome, Param, Plan, Result, State, Watcher, alias,
+    function, module, states,
 };
 use halite_value::{Value, dict};
 
 module! {
     /// Look at files.
-    "file": contains, list_, seek,
+    "file": contains, list_, seek, find,
 }
+
+alias! { find = seek }
 
 /// Whose files.
 #[derive(Args)]
+#[arg(defaults)]
 pub struct Whose {
     /// The user.
     user: Option<String>,
@@ -22,6 +26,7 @@ pub struct Whose {
 
 /// How to compare; a group in a group.
 #[derive(Args)]
+#[arg(defaults)]
 pub struct How {
     #[default(false)]
     ignore_case: bool,
@@ -74,6 +79,16 @@ pub struct Absent {
     word: String,
 }
 
+/// Remove a file only when a watched state changes.
+#[derive(Args)]
+pub struct Wait(Absent);
+
+impl Watcher for Wait {
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+        halite_spec::run(&self.0, cx, test)
+    }
+}
+
 impl State for Absent {
     type Seen = ();
 
@@ -92,15 +107,16 @@ impl State for Absent {
 
 states! {
     /// Manage files.
-    "file": "absent" => Absent,
+    "file": "absent" => Absent, "wait" => Wait,
 }
 
 #[test]
 fn declarations_become_data() {
     assert_eq!(MODULE.name, "file");
     let names: Vec<_> = MODULE.functions.iter().map(|function| function.name).collect();
-    assert_eq!(names, ["contains", "list", "seek"]);
-    let contains = MODULE.functions[0];
+    assert_eq!(names, ["contains", "list", "seek", "find"]);
+    let [contains, _, seek, find] = MODULE.functions else { panic!("four functions") };
+    assert_eq!((find.doc, find.params.len()), (seek.doc, seek.params.len()));
     assert_eq!(contains.doc, "Tell whether a file holds a piece of text.");
     assert_eq!(contains.params[0].doc, "The file to look in.");
     assert_eq!(contains.params[0].kind, "an absolute path");
@@ -111,6 +127,10 @@ fn declarations_become_data() {
     assert_eq!((absent.name, (absent.doc)()), ("absent", "Remove a file."));
     assert_eq!((absent.params)()[1].aliases, ["other_word"]);
     assert!(absent.watch.is_none());
+    let wait = &STATES.states[1];
+    assert_eq!((wait.doc)(), "Remove a file only when a watched state changes.");
+    assert_eq!((wait.params)().len(), (absent.params)().len());
+    assert!(wait.watch.is_some());
 }
 
 #[test]
@@ -148,6 +168,12 @@ fn a_group_is_bound_by_position_and_by_name() {
     let some = Call::of(["/a"]).with("gid", "us").with("depth", 2);
     assert_eq!(bound(some), "/a false None us 2");
     assert_eq!(bound(Call::of(["/a"])), "/a false None staff 7");
+}
+
+#[test]
+fn declared_defaults_serve_callers_in_rust() {
+    let how = How::default();
+    assert_eq!((how.ignore_case, how.whose.user, how.whose.gid), (false, None, "staff".to_owned()));
 }
 
 #[test]
