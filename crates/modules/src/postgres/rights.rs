@@ -1,9 +1,9 @@
 //! Rights: who may do what with tables, schemas, databases …
 
-use halite_spec::{Cx, Error, Rest, Result, function};
+use halite_spec::{Cx, Error, Result, function};
 use halite_value::{Dict, Value};
 
-use super::queries::{Conn, array, identifier, literal};
+use super::queries::{Account, Conn, array, identifier, literal};
 use crate::cmd;
 
 /// The letters of an access list, and the rights of each kind of thing.
@@ -320,10 +320,16 @@ pub fn privileges_list(
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<Dict> {
-    Conn::of(cx, &connection).rights(cx, &name, &object_type.to_lowercase(), &prepend)
+    connection.conn(cx, maintenance_db.as_ref()).rights(
+        cx,
+        &name,
+        &object_type.to_lowercase(),
+        &prepend,
+    )
 }
 
 /// Tell whether a role has rights.
@@ -349,12 +355,13 @@ pub fn has_privileges(
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<bool> {
     let wanted =
         Rights::new(&name, &object_name, &object_type, &privileges, &prepend, grant_option)?;
-    Conn::of(cx, &connection).has_rights(cx, &wanted)
+    connection.conn(cx, maintenance_db.as_ref()).has_rights(cx, &wanted)
 }
 
 /// Grant rights to a role.
@@ -380,12 +387,13 @@ pub fn privileges_grant(
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<bool> {
     let wanted =
         Rights::new(&name, &object_name, &object_type, &privileges, &prepend, grant_option)?;
-    Conn::of(cx, &connection).grant(cx, &wanted)
+    connection.conn(cx, maintenance_db.as_ref()).grant(cx, &wanted)
 }
 
 /// Revoke rights from a role.
@@ -408,11 +416,12 @@ pub fn privileges_revoke(
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<bool> {
     let wanted = Rights::new(&name, &object_name, &object_type, &privileges, &prepend, false)?;
-    Conn::of(cx, &connection).revoke(cx, &wanted)
+    connection.conn(cx, maintenance_db.as_ref()).revoke(cx, &wanted)
 }
 
 #[cfg(test)]
