@@ -9,7 +9,7 @@ use halite_value::{Dict, Value};
 
 /// The server, the role to connect as last.
 #[derive(Args)]
-pub struct Server {
+pub(crate) struct Server {
     /// Its password.
     db_password: Option<String>,
     /// The server.
@@ -23,7 +23,7 @@ pub struct Server {
 
 /// The server, the role to connect as first.
 #[derive(Args)]
-pub struct Account {
+pub(crate) struct Account {
     /// The role to connect as.
     db_user: Option<String>,
     /// Its password.
@@ -37,7 +37,7 @@ pub struct Account {
 
 /// How most states reach the server; each argument may come from the configuration instead.
 #[derive(Args)]
-pub struct Client {
+pub(crate) struct Client {
     /// The user of this machine that runs the client.
     user: Option<String>,
     /// The database to connect to.

@@ -34,6 +34,10 @@ pub struct Present {
     replication: Option<bool>,
     /// Its password.
     password: Option<String>,
+    /// Set the password although we cannot tell whether it differs.
+    #[default(false)]
+    #[shown(None::<bool>)]
+    refresh_password: bool,
     /// The groups it is in.
     #[default(Value::Null)]
     groups: Value,
@@ -59,7 +63,7 @@ impl Present {
 
     /// What has to change about a role that is there.
     fn differences(&self, seen: &Dict) -> Dict {
-        differences(&self.name, &self.role(), seen, false)
+        differences(&self.name, &self.role(), seen, self.refresh_password)
     }
 }
 

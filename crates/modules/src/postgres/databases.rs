@@ -576,6 +576,7 @@ pub fn create_extension(
     name: String,
     /// It is fine if it is there.
     #[default(false)]
+    #[shown(None::<bool>)]
     if_not_exists: bool,
     /// The schema it goes to.
     schema: Option<String>,
@@ -607,12 +608,15 @@ pub fn drop_extension(
     name: String,
     /// It is fine if it is not there.
     #[default(false)]
+    #[shown(None::<bool>)]
     if_exists: bool,
     /// Not if something needs it; the usual.
     #[default(false)]
+    #[shown(None::<bool>)]
     restrict: bool,
     /// With all that needs it.
     #[default(false)]
+    #[shown(None::<bool>)]
     cascade: bool,
     #[group] connection: Connection,
 ) -> Result<bool> {
@@ -734,6 +738,7 @@ pub fn tablespace_create(
     location: String,
     /// Its options.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     options: Dict,
     /// The role it belongs to.
     owner: Option<String>,
@@ -759,6 +764,7 @@ pub fn tablespace_alter(
     new_owner: Option<String>,
     /// Options to set.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     set_option: Dict,
     /// An option to reset.
     reset_option: Option<String>,

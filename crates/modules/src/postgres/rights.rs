@@ -1,6 +1,6 @@
 //! Rights: who may do what with tables, schemas, databases …
 
-use halite_spec::{Cx, Error, Result, function};
+use halite_spec::{Args, Cx, Error, Result, function};
 use halite_value::{Dict, Value};
 
 use super::queries::{Account, Conn, array, identifier, literal};
@@ -332,14 +332,9 @@ pub fn privileges_list(
     )
 }
 
-/// Tell whether a role has rights.
-///
-/// ```console
-/// $ salt '*' postgres.has_privileges alice t1 table SELECT,INSERT maintenance_db=app
-/// ```
-#[function]
-pub fn has_privileges(
-    cx: &Cx,
+/// Rights of a role to a thing.
+#[derive(Args)]
+pub struct Wanted {
     /// The role.
     name: String,
     /// The thing the rights are about; `ALL` for all of a schema.
@@ -351,17 +346,35 @@ pub fn has_privileges(
     privileges: Value,
     /// The role may pass them on.
     #[default(false)]
+    #[shown(None::<bool>)]
     grant_option: bool,
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
+}
+
+impl Wanted {
+    fn rights(&self) -> Result<Rights> {
+        let Self { name, object_name, object_type, privileges, grant_option, prepend } = self;
+        Rights::new(name, object_name, object_type, privileges, prepend, *grant_option)
+    }
+}
+
+/// Tell whether a role has rights.
+///
+/// ```console
+/// $ salt '*' postgres.has_privileges alice t1 table SELECT,INSERT maintenance_db=app
+/// ```
+#[function]
+pub fn has_privileges(
+    cx: &Cx,
+    #[group] wanted: Wanted,
     /// The database to connect to.
     maintenance_db: Option<String>,
     #[group] connection: Account,
 ) -> Result<bool> {
-    let wanted =
-        Rights::new(&name, &object_name, &object_type, &privileges, &prepend, grant_option)?;
-    connection.conn(cx, maintenance_db.as_ref()).has_rights(cx, &wanted)
+    let rights = wanted.rights()?;
+    connection.conn(cx, maintenance_db.as_ref()).has_rights(cx, &rights)
 }
 
 /// Grant rights to a role.
@@ -372,28 +385,13 @@ pub fn has_privileges(
 #[function]
 pub fn privileges_grant(
     cx: &Cx,
-    /// The role.
-    name: String,
-    /// The thing the rights are about; `ALL` for all of a schema.
-    object_name: String,
-    /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
-    object_type: String,
-    /// The rights, as a list or with commas.
-    #[default(Value::Null)]
-    privileges: Value,
-    /// The role may pass them on.
-    #[default(false)]
-    grant_option: bool,
-    /// The schema the thing is in.
-    #[default("public".to_owned())]
-    prepend: String,
+    #[group] wanted: Wanted,
     /// The database to connect to.
     maintenance_db: Option<String>,
     #[group] connection: Account,
 ) -> Result<bool> {
-    let wanted =
-        Rights::new(&name, &object_name, &object_type, &privileges, &prepend, grant_option)?;
-    connection.conn(cx, maintenance_db.as_ref()).grant(cx, &wanted)
+    let rights = wanted.rights()?;
+    connection.conn(cx, maintenance_db.as_ref()).grant(cx, &rights)
 }
 
 /// Revoke rights from a role.

@@ -21,20 +21,20 @@ pub struct Role {
     pub inherit: Option<bool>,
     /// It may sign in.
     pub login: Option<bool>,
+    /// How many connections it may have.
+    pub connlimit: Option<i64>,
+    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
+    #[default(Value::Null)]
+    pub encrypted: Value,
     /// It may do everything.
     pub superuser: Option<bool>,
     /// It may replicate.
     pub replication: Option<bool>,
-    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
-    #[default(Value::Null)]
-    pub encrypted: Value,
     /// The password of the role.
     #[arg(name = "rolepassword")]
     pub password: Option<String>,
     /// Until when the password is good.
     pub valid_until: Option<String>,
-    /// How many connections it may have.
-    pub connlimit: Option<i64>,
     /// The groups it is in.
     #[default(Value::Null)]
     pub groups: Value,
