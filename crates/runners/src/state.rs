@@ -21,7 +21,7 @@ module! {
     graph_highstate,
 }
 
-alias! { set_pause = pause }
+alias! { rm_pause = resume, set_pause = pause }
 
 /// Runs what was asked for, from the journal if an earlier master began it.
 fn run(cx: &Cx, request: StateRequest) -> Result<Value> {
@@ -453,22 +453,6 @@ pub fn graph_highstate(
 /// ```
 #[function]
 pub fn resume(
-    cx: &Cx,
-    /// The run.
-    jid: String,
-    /// The id of a state.
-    state_id: Option<String>,
-) -> Result<Value> {
-    on_run(cx, "state.resume", &jid, state_id, Dict::new())
-}
-
-/// Let a paused orchestration go on: another name of `resume`.
-///
-/// ```console
-/// $ salt-run state.rm_pause 20171130110407769519
-/// ```
-#[function]
-pub fn rm_pause(
     cx: &Cx,
     /// The run.
     jid: String,
