@@ -4,12 +4,14 @@
 use std::path::Path;
 
 use halite_modules::apache::{self, Switch};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::Write, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, host::Write, states};
 use halite_value::Value;
 
 states! {
     /// Configuration files of the Apache web server.
-    "apache": "configfile" => Configfile,
+    "apache", needs = [
+        Need::function("apache.config", "apache module could not be loaded"),
+    ]: "configfile" => Configfile,
 }
 
 /// Make sure that a configuration file says this.

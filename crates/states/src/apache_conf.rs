@@ -1,13 +1,16 @@
 //! `apache_conf`: pieces of configuration of the Apache web server, on Debian.
 
 use halite_modules::apache::Switch;
-use halite_spec::states;
+use halite_spec::{Need, states};
 
 use crate::apache::switched;
 
 states! {
     /// Pieces of configuration of the Apache web server.
-    "apache_conf": "enabled" => Enabled,
+    "apache_conf", needs = [
+        Need::function("apache.a2enconf", "apache module could not be loaded"),
+        Need::program(&["a2enconf"], "apache module could not be loaded"),
+    ]: "enabled" => Enabled,
     "disabled" => Disabled,
 }
 
