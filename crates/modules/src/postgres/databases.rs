@@ -802,7 +802,7 @@ pub fn schema_list(
     dbname: String,
     #[group] connection: SchemaAccount,
 ) -> Result<Dict> {
-    Ok(connection.conn(cx, &dbname).schemas(cx)?.unwrap_or_default())
+    Ok(connection.conn(cx, Some(&dbname)).schemas(cx)?.unwrap_or_default())
 }
 
 /// Return owner and rights of a schema; None if there is none.
@@ -819,7 +819,7 @@ pub fn schema_get(
     name: String,
     #[group] connection: SchemaAccount,
 ) -> Result<Option<Dict>> {
-    connection.conn(cx, &dbname).schema(cx, &name)
+    connection.conn(cx, Some(&dbname)).schema(cx, &name)
 }
 
 /// Tell whether there is a schema.
@@ -836,7 +836,7 @@ pub fn schema_exists(
     name: String,
     #[group] connection: SchemaAccount,
 ) -> Result<bool> {
-    Ok(connection.conn(cx, &dbname).schema(cx, &name)?.is_some())
+    Ok(connection.conn(cx, Some(&dbname)).schema(cx, &name)?.is_some())
 }
 
 /// Create a schema.
@@ -855,7 +855,7 @@ pub fn schema_create(
     owner: Option<String>,
     #[group] connection: SchemaAccount,
 ) -> Result<bool> {
-    connection.conn(cx, &dbname).create_schema(cx, &name, owner.as_deref())
+    connection.conn(cx, Some(&dbname)).create_schema(cx, &name, owner.as_deref())
 }
 
 /// Remove a schema.
@@ -872,7 +872,7 @@ pub fn schema_remove(
     name: String,
     #[group] connection: SchemaAccount,
 ) -> Result<bool> {
-    connection.conn(cx, &dbname).drop_schema(cx, &name)
+    connection.conn(cx, Some(&dbname)).drop_schema(cx, &name)
 }
 
 /// Tell whether a folder holds the data of a server.

@@ -94,10 +94,10 @@ pub struct SchemaAccount {
 }
 
 impl SchemaAccount {
-    pub(super) fn conn(&self, cx: &Cx, database: &String) -> Conn {
+    pub(super) fn conn(&self, cx: &Cx, database: Option<&String>) -> Conn {
         let Self { user, db_user, db_password, db_host, db_port } = self;
         let role = [db_user, db_password, db_host];
-        Conn::with(cx, role, db_port, Some(database), user.as_ref())
+        Conn::with(cx, role, db_port, database, user.as_ref())
     }
 }
 
