@@ -41,6 +41,8 @@ pub struct Module {
     pub name: &'static str,
     pub doc: &'static str,
     pub functions: &'static [&'static Function],
+    /// What it cannot do without on a machine.
+    pub needs: &'static [crate::Need],
 }
 
 /// An execution, runner or wheel function.
@@ -48,6 +50,7 @@ pub struct Module {
 pub struct Function {
     /// Without the module: `contains`.
     pub name: &'static str,
+    /// As it was written; [`Function::help`] is what people read.
     pub doc: &'static str,
     pub params: &'static [Param],
     pub call: fn(&Cx, Call) -> Result<Value>,
