@@ -13,6 +13,7 @@ pub mod aliases;
 pub mod alternatives;
 pub mod apache;
 pub mod archive;
+pub mod asymmetric;
 pub mod at;
 pub mod beacons;
 pub mod bridge;
@@ -86,6 +87,7 @@ pub mod service;
 pub mod shadow;
 pub mod slsutil;
 pub mod ssh;
+pub mod ssh_pki;
 pub mod state;
 pub mod status;
 pub mod supervisord;
@@ -110,6 +112,7 @@ pub static ALL: &[&Module] = &[
     &alternatives::MODULE,
     &apache::MODULE,
     &archive::MODULE,
+    &asymmetric::MODULE,
     &at::MODULE,
     &beacons::MODULE,
     &bridge::MODULE,
@@ -183,6 +186,7 @@ pub static ALL: &[&Module] = &[
     &shadow::MODULE,
     &slsutil::MODULE,
     &ssh::MODULE,
+    &ssh_pki::MODULE,
     &state::MODULE,
     &status::MODULE,
     &supervisord::MODULE,

@@ -454,9 +454,13 @@ impl Run<'_> {
         if refused.is_empty() {
             return Some(Value::from(ext));
         }
+        let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
         tracing::error!(
-            "The following ext_pillar modules are not allowed for on-demand pillar data: {}",
-            refused.join(", ")
+            "The following ext_pillar modules are not allowed for on-demand pillar data: {}. Valid \
+             on-demand ext_pillar modules are: {}. The valid modules can be adjusted by setting \
+             the 'on_demand_ext_pillar' config option.",
+            refused.join(", "),
+            allowed.join(", ")
         );
         None
     }

@@ -4,6 +4,8 @@
 //! context; what is compiled and run, and how, is decided there. One state run at a time: a second
 //! one is refused with the first one's description, or waits (`queue=True`).
 
+mod packed;
+
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -16,6 +18,8 @@ use halite_value::{
     Dict, List, Value, dict, msgpack,
     msgpack::{Dialect, Text},
 };
+
+pub use self::packed::pkg;
 
 module! {
     /// Apply states, and show what would be applied.
@@ -1088,30 +1092,4 @@ pub fn clear_cache(cx: &Cx) -> Result<Vec<String>> {
         }
     }
     Ok(removed)
-}
-
-/// Run a packed state tree, as salt-ssh sends it.
-///
-/// ```console
-/// $ salt '*' state.pkg /tmp/salt_state.tgz 760a9353810e36f6d81416366fc426dc md5
-/// ```
-#[function]
-pub fn pkg(
-    _cx: &Cx,
-    /// The archive.
-    pkg_path: String,
-    /// Its hash.
-    pkg_sum: String,
-    /// The hash's kind.
-    hash_type: String,
-    /// Only show what would change.
-    test: Option<bool>,
-    /// As for `state.sls`.
-    rest: Rest,
-) -> Result<Value> {
-    let _ = (pkg_path, pkg_sum, hash_type, test, rest);
-    Err(Error::Unavailable {
-        function: "state.pkg".into(),
-        reason: "packed state trees are not supported yet".into(),
-    })
 }
