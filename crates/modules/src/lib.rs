@@ -79,6 +79,7 @@ pub mod raid;
 pub mod random;
 pub mod rsync;
 pub mod salt_version;
+pub mod saltcheck;
 pub mod saltutil;
 pub mod schedule;
 pub mod sdb;
@@ -178,6 +179,7 @@ pub static ALL: &[&Module] = &[
     &random::MODULE,
     &rsync::MODULE,
     &salt_version::MODULE,
+    &saltcheck::MODULE,
     &saltutil::MODULE,
     &schedule::MODULE,
     &sdb::MODULE,
