@@ -97,7 +97,16 @@ impl Pipes {
             Arc::new(Script { cx: cx.clone(), python: Arc::clone(python), name: name.to_owned() })
         };
         for name in [
-            "py", "pyobjects", "mako", "genshi", "cheetah", "wempy", "hjson", "json5", "dson", "nacl",
+            "py",
+            "pyobjects",
+            "mako",
+            "genshi",
+            "cheetah",
+            "wempy",
+            "hjson",
+            "json5",
+            "dson",
+            "nacl",
         ] {
             renderers.register(add(name));
         }

@@ -22,8 +22,7 @@ module! {
     "asymmetric": sign, verify,
 }
 
-const PSS: [&str; 4] =
-    ["-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:max"];
+const PSS: [&str; 4] = ["-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:max"];
 
 /// The digest by the name Salt knows; it counts for RSA and EC only.
 fn digest_of(name: Option<&str>) -> Result<String> {
@@ -226,9 +225,7 @@ pub fn verify(
         }
         (None, Some(file)) => cx.host.read(Path::new(file))?,
         (None, None) => {
-            return Err(Error::invalid(
-                "Missing data to verify. Pass either `text` or `filename`",
-            ));
+            return Err(Error::invalid("Missing data to verify. Pass either `text` or `filename`"));
         }
     };
     let digest = digest.as_deref();

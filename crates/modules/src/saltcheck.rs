@@ -87,12 +87,18 @@ fn verdict(assertion: &str, expected: &Value, returned: &Value) -> String {
         "assertTrue" => (*returned == Value::Bool(true), format!("{returned} not True")),
         "assertFalse" => (*returned == Value::Bool(false), format!("{returned} not False")),
         "assertIn" => (is_in(expected, returned), format!("{expected} not found in {returned}")),
-        "assertNotIn" => (!is_in(expected, returned), format!("{expected} was found in {returned}")),
-        "assertGreater" => (order().is_some_and(|order| order.is_gt()), format!("{returned} not False")),
+        "assertNotIn" => {
+            (!is_in(expected, returned), format!("{expected} was found in {returned}"))
+        }
+        "assertGreater" => {
+            (order().is_some_and(|order| order.is_gt()), format!("{returned} not False"))
+        }
         "assertGreaterEqual" => {
             (order().is_some_and(|order| order.is_ge()), format!("{returned} not False"))
         }
-        "assertLess" => (order().is_some_and(|order| order.is_lt()), format!("{returned} not False")),
+        "assertLess" => {
+            (order().is_some_and(|order| order.is_lt()), format!("{returned} not False"))
+        }
         "assertLessEqual" => {
             (order().is_some_and(|order| order.is_le()), format!("{returned} not False"))
         }
@@ -104,9 +110,8 @@ fn verdict(assertion: &str, expected: &Value, returned: &Value) -> String {
 
 /// Checks a part of a test against a return, with details if the test asks for them.
 fn checked(test: &Dict, part: &Dict, returned: &Value) -> Dict {
-    let text = |name: &str| {
-        part.get(name).filter(Value::truthy).map(|value| value.to_str().to_string())
-    };
+    let text =
+        |name: &str| part.get(name).filter(Value::truthy).map(|value| value.to_str().to_string());
     let assertion = text("assertion").unwrap_or_default();
     let section = text("assertion_section");
     let returned = match &section {

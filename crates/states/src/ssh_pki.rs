@@ -357,7 +357,8 @@ impl CertificateManaged {
             Error::failed(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
         })?;
         let remaining = match &self.ttl_remaining {
-            Value::Null if kind == For::Host => Value::from("7d"),
+            // By what is there: one made for users does not end too soon for a host.
+            Value::Null if own.kind == For::Host => Value::from("7d"),
             Value::Null => Value::from("1h"),
             given => given.clone(),
         };
@@ -374,9 +375,7 @@ impl CertificateManaged {
         }
         let key = match (value("public_key"), value("private_key")) {
             (Some(key), _) => public_of(cx, &key, None)?,
-            (None, Some(key)) => {
-                public_of(cx, &key, text("private_key_passphrase").as_deref())?
-            }
+            (None, Some(key)) => public_of(cx, &key, text("private_key_passphrase").as_deref())?,
             (None, None) => {
                 return Err(Error::failed(
                     "Need public_key or private_key to derive public key to sign",
@@ -400,8 +399,7 @@ impl CertificateManaged {
             (None, None) => None,
         };
         if let Some(signer) = signer
-            && (signer != own.signer
-                || !keys::verify(cx, &signer, &own.signature, &own.body())?)
+            && (signer != own.signer || !keys::verify(cx, &signer, &own.signature, &own.body())?)
         {
             changes.insert("signing_private_key", true);
         }
@@ -410,9 +408,7 @@ impl CertificateManaged {
             let change = entries! { "old" => own.key_id.as_str(), "new" => id };
             changes.insert("key_id", change);
         }
-        for (name, own) in
-            [("extensions", &own.extensions), ("critical_options", &own.critical)]
-        {
+        for (name, own) in [("extensions", &own.extensions), ("critical_options", &own.critical)] {
             let wanted = ssh_pki::options_of(value(name))?;
             if let Some(change) = options_change(own, &wanted) {
                 changes.insert(name, change);

@@ -84,7 +84,12 @@ impl Target<'_> {
 
     /// Sees to the file, with this content or whatever it has; the return tells of it as a part
     /// of the state, as Salt's does.
-    pub(crate) fn part(&self, cx: &Cx, content: Option<&str>, test: bool) -> Result<(Outcome, Dict)> {
+    pub(crate) fn part(
+        &self,
+        cx: &Cx,
+        content: Option<&str>,
+        test: bool,
+    ) -> Result<(Outcome, Dict)> {
         let file = managed(self.name, content, self.given, self.mode)?;
         let outcome = match halite_spec::run(&file, cx, test) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),

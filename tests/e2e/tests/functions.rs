@@ -46,7 +46,8 @@ fn openssh_certificates() {
         );
         // It checks the signature, too.
         let shown = machine.run(Command::new(&keygen).args(["-L", "-f", &certificate])).code(0);
-        for part in ["host certificate", "Key ID: \"web1\"", "Serial: 255", "a,b", "force-command id"]
+        for part in
+            ["host certificate", "Key ID: \"web1\"", "Serial: 255", "a,b", "force-command id"]
         {
             assert!(shown.out.contains(part), "{algo}: {part}: {}", shown.out);
         }

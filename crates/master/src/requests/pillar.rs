@@ -64,7 +64,8 @@ pub(crate) async fn answer(
         return opened.seal(&Value::dict());
     };
     grains.insert("id", &id);
-    let wanted = PillarRequest { id, grains, saltenv, pillarenv, overrides, extra, ext, clean_cache };
+    let wanted =
+        PillarRequest { id, grains, saltenv, pillarenv, overrides, extra, ext, clean_cache };
     let permit = master.rendering.acquire().await;
     let owner = master.clone();
     let reply = blocking(move || {

@@ -98,7 +98,8 @@ impl Private {
                 piece.and_then(|piece| piece.der()).ok_or_else(unreadable)?
             }
         };
-        let (public, der) = Container::read(&blob).and_then(|read| read.key()).ok_or_else(unreadable)?;
+        let (public, der) =
+            Container::read(&blob).and_then(|read| read.key()).ok_or_else(unreadable)?;
         let spki = public.spki().ok_or_else(unreadable)?;
         Ok(Self { public, key: Opened { der, public: spki, encoding: Encoding::Pem } })
     }
@@ -314,21 +315,13 @@ fn ec(public: &Public, secret: &[u8]) -> Option<Vec<u8>> {
     let mut fixed = vec![0; width.checked_sub(bare.len())?];
     fixed.extend(bare);
     let point = der::element(der::BITS, &[&[0], public.fields.get(1)?.as_slice()].concat());
-    let key = der::sequence(&[
-        &der::small(1),
-        &octets(&fixed),
-        &der::element(der::context(1), &point),
-    ]);
+    let key =
+        der::sequence(&[&der::small(1), &octets(&fixed), &der::element(der::context(1), &point)]);
     Some(pkcs8(&algorithm, &key))
 }
 
 /// Encrypts a key, or takes its encryption away.
-fn change_passphrase(
-    cx: &Cx,
-    key: &[u8],
-    old: Option<&str>,
-    new: Option<&str>,
-) -> Result<Vec<u8>> {
+fn change_passphrase(cx: &Cx, key: &[u8], old: Option<&str>, new: Option<&str>) -> Result<Vec<u8>> {
     if cx.host.which("ssh-keygen").is_none() {
         return Err(Error::Unavailable {
             function: "ssh_pki".into(),

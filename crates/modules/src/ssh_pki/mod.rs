@@ -14,13 +14,13 @@ use halite_spec::{Cx, Error, Rest, Result, function, host::Write, module};
 use halite_value::{Dict, Value, entries};
 use jiff::Timestamp;
 
-pub use self::{
-    policy::{get_signing_policy, sign_remote_certificate},
-    wire::For,
-};
 use self::{
     keys::Private,
     wire::{Certificate, Identity, Options, Public},
+};
+pub use self::{
+    policy::{get_signing_policy, sign_remote_certificate},
+    wire::For,
 };
 use crate::{
     random,
@@ -137,9 +137,10 @@ pub fn options_of(given: Option<Value>) -> Result<Options> {
             "critical_options and extensions must be mappings of names to values",
         ));
     };
-    let kept = given.entries().into_iter().filter(|(_, value)| {
-        !value.is_null() && *value != Value::Bool(false)
-    });
+    let kept = given
+        .entries()
+        .into_iter()
+        .filter(|(_, value)| !value.is_null() && *value != Value::Bool(false));
     let kept = kept.map(|(name, value)| {
         let value = match value {
             Value::Bool(true) => None,
@@ -238,7 +239,9 @@ pub fn build(cx: &Cx, given: &Dict) -> Result<Built> {
             Private::load(cx, &private, passphrase.as_deref()).map_err(plain)?.public
         }
         (None, None) => {
-            return Err(Error::invalid("Need public_key or private_key to derive public key to sign"));
+            return Err(Error::invalid(
+                "Need public_key or private_key to derive public key to sign",
+            ));
         }
     };
     let passphrase = text_of(given, "signing_private_key_passphrase");
@@ -357,9 +360,9 @@ pub fn make(
 
 fn refuse_file(cx: &Cx, path: Option<&String>, overwrite: bool) -> Result<()> {
     match path {
-        Some(path) if !overwrite && cx.host.exists(Path::new(path))? => Err(Error::failed(
-            format!("The file at {path} exists and overwrite was set to false"),
-        )),
+        Some(path) if !overwrite && cx.host.exists(Path::new(path))? => {
+            Err(Error::failed(format!("The file at {path} exists and overwrite was set to false")))
+        }
         _ => Ok(()),
     }
 }

@@ -131,9 +131,9 @@ fn options(given: &Dict, policy: &Dict, name: &str) -> Dict {
 fn principals(result: &Dict, given: &Dict, policy: &Dict) {
     let asked = set(given, "valid_principals").map(|asked| list(&asked)).unwrap_or_default();
     let named = set(policy, "valid_principals").map(|named| list(&named));
-    let bound = named.clone().or_else(|| {
-        set(policy, "allowed_valid_principals").map(|allowed| list(&allowed))
-    });
+    let bound = named
+        .clone()
+        .or_else(|| set(policy, "allowed_valid_principals").map(|allowed| list(&allowed)));
     if let Some(bound) = bound {
         let both: Vec<Value> = asked.into_iter().filter(|name| bound.contains(name)).collect();
         let names = if both.is_empty() { named.unwrap_or_default() } else { both };
@@ -233,9 +233,9 @@ fn signed_for(
         ));
     }
     if let Some(allowed) = policy.remove("minions") {
-        let asker = asker.as_deref().ok_or_else(|| {
-            Error::failed("minion sending this request could not be identified")
-        })?;
+        let asker = asker
+            .as_deref()
+            .ok_or_else(|| Error::failed("minion sending this request could not be identified"))?;
         if !permits(cx, &allowed, asker)? {
             return Err(Error::failed("minion not permitted to use specified signing policy"));
         }
@@ -252,9 +252,13 @@ fn signed_for(
     }
     let given = wanted.shallow_copy();
     // Nobody may have a key of this minion's used, or a file written, that the policy does not name.
-    for own in
-        ["signing_private_key", "signing_private_key_passphrase", "private_key", "copypath", "max_ttl"]
-    {
+    for own in [
+        "signing_private_key",
+        "signing_private_key_passphrase",
+        "private_key",
+        "copypath",
+        "max_ttl",
+    ] {
         given.remove(own);
     }
     let merged = merged(&given, &policy);
@@ -300,8 +304,18 @@ mod tests {
         let given = || entries! { "extensions" => dict! { "a" => "1", "c" => true } };
         let policy = |name: &str, value: Value| entries! { name => value };
         check(given(), Dict::new(), "extensions", "{'a': '1', 'c': True}");
-        check(given(), policy("allowed_extensions", Value::list(["c"])), "extensions", "{'c': True}");
-        check(given(), policy("allowed_extensions", Value::list(Vec::<Value>::new())), "extensions", "-");
+        check(
+            given(),
+            policy("allowed_extensions", Value::list(["c"])),
+            "extensions",
+            "{'c': True}",
+        );
+        check(
+            given(),
+            policy("allowed_extensions", Value::list(Vec::<Value>::new())),
+            "extensions",
+            "-",
+        );
         let all = policy("allowed_extensions", Value::list(["*"]));
         check(given(), all, "extensions", "{'a': '1', 'c': True}");
         let own = policy("extensions", dict! { "a" => false });

@@ -181,9 +181,8 @@ impl Public {
     /// The fingerprints users compare: `{sha256, md5}`.
     pub fn fingerprints(&self) -> (String, String) {
         let blob = self.blob();
-        let digits = |kind: hashutil::Kind| {
-            crate::x509::from_hex(&kind.of(&blob)).unwrap_or_default()
-        };
+        let digits =
+            |kind: hashutil::Kind| crate::x509::from_hex(&kind.of(&blob)).unwrap_or_default();
         let sha256 = hashutil::base64(&digits(hashutil::Kind::Sha256));
         let md5 = crate::x509::colons(&digits(hashutil::Kind::Md5)).to_lowercase();
         (sha256, md5)

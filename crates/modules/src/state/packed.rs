@@ -70,7 +70,9 @@ fn unpacked(cx: &Cx, archive: &Path, root: &Path) -> Result<()> {
     let archive = archive.display().to_string();
     let members = tar(&["-tzf", &archive])?;
     let outside = |name: &&str| {
-        Path::new(name).components().any(|part| matches!(part, Component::ParentDir | Component::RootDir))
+        Path::new(name)
+            .components()
+            .any(|part| matches!(part, Component::ParentDir | Component::RootDir))
     };
     if let Some(name) = members.lines().find(outside) {
         return Err(Error::failed(format!("The archive has a member outside of it: {name}")));
@@ -151,7 +153,8 @@ impl Packed {
             }
             for name in self.host.read_dir(&path)? {
                 let name = name.to_string_lossy();
-                let own = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
+                let own =
+                    if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
                 let kind = self.host.stat(&top.join(&own), true)?.kind;
                 if kind == Kind::Dir {
                     folders.push(own.clone());

@@ -52,7 +52,12 @@ pub const KEY_ENCODINGS: [Encoding; 3] = [Encoding::Der, Encoding::Pem, Encoding
 /// What a request or a list may be written as.
 pub const PLAIN_ENCODINGS: [Encoding; 2] = [Encoding::Der, Encoding::Pem];
 
-pub(crate) fn openssl(cx: &Cx, words: &[&str], input: &[u8], secrets: &[(&str, &str)]) -> Result<Vec<u8>> {
+pub(crate) fn openssl(
+    cx: &Cx,
+    words: &[&str],
+    input: &[u8],
+    secrets: &[(&str, &str)],
+) -> Result<Vec<u8>> {
     if cx.host.which("openssl").is_none() {
         return Err(Error::Unavailable {
             function: "x509".into(),

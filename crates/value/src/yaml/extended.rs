@@ -183,10 +183,7 @@ mod tests {
         check("a: !aggregate [1]\na: 2\n", "{'a': 2}");
         check("a: !aggregate {x: 1}\n!reset a: {y: 2}\n", "{'a': {'y': 2}}");
         check("a: !aggregate {x: 1}\na: !reset {y: 2}\n", "{'a': {'y': 2}}");
-        check(
-            "a: !aggregate [1]\n!reset a: !aggregate [2]\na: !aggregate [3]\n",
-            "{'a': [2, 3]}",
-        );
+        check("a: !aggregate [1]\n!reset a: !aggregate [2]\na: !aggregate [3]\n", "{'a': [2, 3]}");
     }
 
     #[test]

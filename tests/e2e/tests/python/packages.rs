@@ -22,9 +22,13 @@ fn interpreter(machine: &Machine) -> String {
     let python = folder.join("bin/python");
     for (_, package, ..) in RENDERERS {
         let mut command = Command::new(&python);
-        command
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            .args(["--retries", "0", "--timeout", "5", package]);
+        command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args([
+            "--retries",
+            "0",
+            "--timeout",
+            "5",
+            package,
+        ]);
         // Without a network the package stays away, which is the other half of the test.
         let _ = machine.run(&mut command);
     }
