@@ -151,6 +151,7 @@ impl<'a> Run<'a> {
         self.join_all();
         if !self.failed_hard {
             self.listen();
+            self.beacons();
         }
         for (tag, ret) in std::mem::take(&mut self.running) {
             returns.insert(tag, ret);
@@ -652,10 +653,25 @@ impl<'a> Run<'a> {
     }
 
     fn listener(&mut self, low: &Low) {
+        self.besides(low, "mod_watch", "listener");
+    }
+
+    /// Has every state that says `beacon` watched from now on, after all others. A state that no
+    /// file holds (`state.single`) is not asked.
+    fn beacons(&mut self) {
+        for low in self.graph.chunks() {
+            if low.contains("beacon") && low.get("__sls__").is_some_and(|sls| sls.truthy()) {
+                self.besides(&low, "mod_beacon", "beacon");
+            }
+        }
+    }
+
+    /// Runs another function of a state's module under an id of its own, once.
+    fn besides(&mut self, low: &Low, fun: &str, prefix: &str) {
         let low = low.shallow_copy();
         low.insert("sfun", low.get("fun"));
-        low.insert("fun", "mod_watch");
-        low.insert("__id__", format!("listener_{}", text(&low, "__id__")));
+        low.insert("fun", fun);
+        low.insert("__id__", format!("{prefix}_{}", text(&low, "__id__")));
         REQUISITE_WORDS.iter().for_each(|word| {
             low.remove(*word);
         });
@@ -840,19 +856,19 @@ impl Caller {
             )),
             Some(_) => {}
         }
-        if let Some(umask) = low.get("umask")
-            && i64::from_str_radix(&umask.to_str(), 8).is_err()
+        if let Some(written) = low.get("umask")
+            && umask(low).is_none()
         {
-            problems.push(format!("Invalid umask: {umask}"));
+            problems.push(format!("Invalid umask: {written}"));
         }
         let declared = self.declared(low, full);
         let place = self.places.of_state(&text(low, "__id__"), &text(low, "state"));
-        if !self.states.has(&declared) {
+        if !self.states.has(&self.cx, &declared) {
             problems.push(format!(
                 "State '{declared}' was not found in SLS '{}'",
                 text(low, "__sls__")
             ));
-            let reason = self.states.missing_reason(&declared);
+            let reason = self.states.missing_reason(&self.cx, &declared);
             problems.push(format!(
                 "Reason: {}",
                 reason.unwrap_or_else(|| format!("'{declared}' is not available."))
@@ -860,7 +876,11 @@ impl Caller {
             if let Some(place) = place {
                 problems.push(format!("  --> {place}"));
             }
-            let names = self.states.names();
+            // A beacon is asked for by name of the state; there is nothing to have misspelt.
+            let names = match declared.ends_with(".mod_beacon") {
+                true => Vec::new(),
+                false => self.states.names(&self.cx),
+            };
             if let Some(near) = suggest::nearest(&declared, names.iter().map(String::as_str)) {
                 problems.push(format!("   = help: did you mean `{near}`?"));
             }
@@ -1010,6 +1030,9 @@ impl Caller {
         }
         let declared = self.declared(low, full);
         let call = slots::fill(cx, self.arguments(low, &declared))?;
+        let host = umask(low).and_then(|mask| cx.host.with_umask(mask));
+        let masked = host.map(|host| Cx { host, ..cx.clone() });
+        let cx = masked.as_ref().unwrap_or(cx);
         let outcome = if full.ends_with(".mod_watch") {
             self.states.watch(cx, &declared, call, test)
         } else {
@@ -1022,9 +1045,13 @@ impl Caller {
     fn arguments(&self, low: &Low, state: &str) -> Call {
         let params = self.states.params(state);
         let kwargs = Dict::new();
+        // It is told which function asks for the beacon, and whether it really does.
+        let of_beacon = |word: &str| {
+            matches!(word, "sfun" | "beacon") && params.open && state.ends_with(".mod_beacon")
+        };
         for (word, value) in low {
             let name = word.to_str();
-            let declared = params.names.iter().any(|own| *own == *name);
+            let declared = params.names.iter().any(|own| *own == *name) || of_beacon(&name);
             let wanted = if keywords::is_engine_keyword(&name) {
                 declared || (params.open && keywords::is_shared(&name))
             } else {
@@ -1109,6 +1136,11 @@ impl Caller {
         }
         again
     }
+}
+
+/// `umask:` of a chunk; what YAML took for a number was meant in octal all the same.
+fn umask(low: &Low) -> Option<u32> {
+    u32::from_str_radix(&low.get("umask")?.to_str(), 8).ok()
 }
 
 /// `retry:` as the author wrote it; what is missing or wrong has its default.

@@ -170,7 +170,7 @@ fn tested(cx: &Cx, test: &Dict) -> Result<Dict> {
             false
         }
         Some(name) => {
-            let known = cx.runtime.has(name);
+            let known = cx.runtime.has(cx, name);
             if !known {
                 let last = name.rsplit('.').next().unwrap_or(name);
                 tracing::error!("Saltcheck: {last} is not a valid function");

@@ -120,7 +120,7 @@ fn external_pillars_on_demand() {
     let ask = ["pillar.ext", "{cmd_yaml: \"printf 'more: 2'\"}", "unmask=True"];
     let ran = machine.call(&[&ask as &[&str], &["--out=json", "--out-indent=-1"]].concat());
     assert!(ran.out.contains(r#"{"own": 1}"#), "{ran:?}");
-    assert!(ran.err.contains("not allowed for on-demand pillar data: cmd_yaml"), "{}", ran.err);
+    assert!(ran.err.contains("`on_demand_ext_pillar` does not allow: cmd_yaml"), "{}", ran.err);
     let config = machine.read("etc/salt/minion").expect("a configuration");
     machine.write("etc/salt/minion", &format!("{config}on_demand_ext_pillar: [cmd_yaml]\n"));
     assert_eq!(returned(&machine, &ask), r#"{"own": 1, "more": 2}"#);
