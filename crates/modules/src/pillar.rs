@@ -241,19 +241,34 @@ pub fn raw(
 /// ```
 #[function]
 pub fn ext(
-    _cx: &Cx,
-    /// The source, as in `ext_pillar`.
+    cx: &Cx,
+    /// The source, as in `ext_pillar`; the option `on_demand_ext_pillar` has to allow it.
     external: Value,
     /// Further pillar data.
     pillar: Option<Value>,
     /// Show the values although they are asked for by hand.
     unmask: Option<bool>,
 ) -> Result<Value> {
-    let _ = (external, pillar, unmask);
-    Err(Error::Unavailable {
-        function: "pillar.ext".into(),
-        reason: "external sources on demand are not supported yet".into(),
-    })
+    let overrides = match pillar {
+        Some(Value::Dict(pillar)) => pillar,
+        Some(other) if other.truthy() => {
+            tracing::error!("Pillar data must be a dictionary");
+            Dict::new()
+        }
+        _ => Dict::new(),
+    };
+    let compiled = match external {
+        Value::Dict(external) if !external.is_empty() => {
+            cx.runtime.compile_pillar_with(cx, &overrides, &external)?
+        }
+        external => {
+            if external.truthy() {
+                tracing::error!("On-demand pillar {external} is not formatted as a dictionary");
+            }
+            cx.runtime.compile_pillar(cx, &overrides, None)?
+        }
+    };
+    Ok(shown(cx, compiled.into(), unmask))
 }
 
 /// Return the keys of a dict in the pillar.

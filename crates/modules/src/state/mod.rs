@@ -10,6 +10,7 @@ use halite_spec::{Args, Call, Cx, Error, Rest, Result, StateRequest, What, funct
 use halite_value::{Dict, List, Value};
 
 mod kept;
+mod packed;
 mod show;
 
 pub use self::{
@@ -17,6 +18,7 @@ pub use self::{
         check_request, clear_cache, clear_request, disable, enable, get_pauses, list_disabled,
         pause, request_, resume, run_request, soft_kill,
     },
+    packed::pkg,
     show::{
         graph, graph_highstate, id_exists, show_highstate, show_low_sls, show_lowstate, show_sls,
         show_state_usage, show_states, show_top, sls_exists,
@@ -523,30 +525,4 @@ pub fn running(
     concurrent: bool,
 ) -> Result<Vec<String>> {
     Ok(if concurrent { Vec::new() } else { running_texts(cx, false) })
-}
-
-/// Run a packed state tree, as salt-ssh sends it.
-///
-/// ```console
-/// $ salt '*' state.pkg /tmp/salt_state.tgz 760a9353810e36f6d81416366fc426dc md5
-/// ```
-#[function]
-pub fn pkg(
-    _cx: &Cx,
-    /// The archive.
-    pkg_path: String,
-    /// Its hash.
-    pkg_sum: String,
-    /// The hash's kind.
-    hash_type: String,
-    /// Only show what would change.
-    test: Option<bool>,
-    /// As for `state.sls`.
-    rest: Rest,
-) -> Result<Value> {
-    let _ = (pkg_path, pkg_sum, hash_type, test, rest);
-    Err(Error::Unavailable {
-        function: "state.pkg".into(),
-        reason: "packed state trees are not supported yet".into(),
-    })
 }
