@@ -337,7 +337,7 @@ impl State for PkgWatched {
 
     fn observe(&self, cx: &Cx) -> Result<Watched> {
         PKG.observe(cx, &self.name, &self.rest, |_| {
-            let pkgs = self.rest.kwargs.get("pkgs").filter(|pkgs| pkgs.truthy());
+            let pkgs = self.rest.kwargs.get("pkgs").filter(halite_value::Value::truthy);
             // Genuine Salt heeds no `beacon_data` here.
             entries! {
                 "pkgs" => pkgs.unwrap_or_else(|| Value::list([self.name.as_str()])),

@@ -144,7 +144,7 @@ impl Conn {
         let or_configured = |given: Option<&String>, name: &str| {
             given.filter(|text| !text.is_empty()).cloned().or_else(|| option(cx, name))
         };
-        let port = Some(port).filter(|port| port.truthy()).map(|port| port.to_string());
+        let port = Some(port).filter(|port| port.truthy()).map(std::string::ToString::to_string);
         Self {
             user: or_configured(user.as_ref(), "postgres.user"),
             host: or_configured(host.as_ref(), "postgres.host"),
