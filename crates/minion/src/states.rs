@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_highstate::{
-    Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask,
-};
+use halite_highstate::{Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask};
 use halite_spec::{Cx, Result, StateRequest, StateRuns, Template, What};
 use halite_target::top;
 use halite_value::{Dict, List, SmolStr, Value, dict, entries};
@@ -18,7 +16,7 @@ impl StateRuns for Engine {
             return Ok(errors);
         }
         let gathered = match self.gather(&cx, request)? {
-            Source::High(gathered) => gathered,
+            Source::High(gathered) => *gathered,
             Source::Low(chunks) => return Ok(self.run_low(&cx, request, &chunks)),
             Source::Nothing(comment) => {
                 cx.job.set_retcode(STATE_FAILURE);
@@ -49,7 +47,7 @@ impl StateRuns for Engine {
             return Ok(errors);
         }
         let gathered = match self.gather(&cx, request)? {
-            Source::High(gathered) => gathered,
+            Source::High(gathered) => *gathered,
             Source::Low(chunks) => return Ok(Value::list(chunks)),
             Source::Nothing(_) => Gathered::default(),
         };
@@ -96,7 +94,7 @@ fn succeeded(returns: &Dict, graph: &Graph) -> bool {
 
 /// What a request leads to.
 enum Source {
-    High(Gathered),
+    High(Box<Gathered>),
     Low(Vec<Dict>),
     /// Nothing to run, and why.
     Nothing(String),
@@ -155,7 +153,7 @@ impl Engine {
             What::Top | What::States => Gathered::default(),
         };
         add_excludes(&mut gathered.high, &request.exclude);
-        Ok(Source::High(gathered))
+        Ok(Source::High(Box::new(gathered)))
     }
 
     /// A single SLS given as text: includes and extends have no meaning there.
