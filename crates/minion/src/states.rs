@@ -16,7 +16,7 @@ impl StateRuns for Engine {
             return Ok(errors);
         }
         let gathered = match self.gather(&cx, request)? {
-            Source::High(gathered) => gathered,
+            Source::High(gathered) => *gathered,
             Source::Low(chunks) => return Ok(self.run_low(&cx, request, &chunks)),
             Source::Nothing(comment) => {
                 cx.job.set_retcode(STATE_FAILURE);
@@ -47,7 +47,7 @@ impl StateRuns for Engine {
             return Ok(errors);
         }
         let gathered = match self.gather(&cx, request)? {
-            Source::High(gathered) => gathered,
+            Source::High(gathered) => *gathered,
             Source::Low(chunks) => return Ok(Value::list(chunks)),
             Source::Nothing(_) => Gathered::default(),
         };
@@ -94,7 +94,7 @@ fn succeeded(returns: &Dict, graph: &Graph) -> bool {
 
 /// What a request leads to.
 enum Source {
-    High(Gathered),
+    High(Box<Gathered>),
     Low(Vec<Dict>),
     /// Nothing to run, and why.
     Nothing(String),
@@ -153,7 +153,7 @@ impl Engine {
             What::Top | What::States => Gathered::default(),
         };
         add_excludes(&mut gathered.high, &request.exclude);
-        Ok(Source::High(gathered))
+        Ok(Source::High(Box::new(gathered)))
     }
 
     /// A single SLS given as text: includes and extends have no meaning there.
