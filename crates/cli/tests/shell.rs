@@ -288,8 +288,8 @@ fn functions_in_templates_fail_in_pythons_words() {
         let (code, out, err) = shell.run(&line);
         assert!(code != 0 && out.contains(expected), "{text}: {out}{err}");
     }
-    for n in cases.len()..names.len() {
+    for (n, text) in texts.iter().enumerate().skip(cases.len()) {
         let line = format!("salt-call --local -c ETC -l quiet state.show_low_sls t{n}");
-        assert_eq!(shell.run(&line).0, 0, "{}", texts[n]);
+        assert_eq!(shell.run(&line).0, 0, "{text}");
     }
 }
