@@ -2,7 +2,7 @@
 //!
 //! A *step* is a chunk in one of two passes. Every chunk has its [`Pass::Apply`]; a chunk that some
 //! `prereq` names has a [`Pass::Check`] as well, a run with `test=True` that tells whether there
-//! is anything ahead. What a requisite means for these steps stands in one table, [`rules`].
+//! is anything ahead. What a requisite means for these steps stands in two tables, [`AFTER`] and [`PREREQ`].
 //!
 //! A check comes into being with the first `prereq` that asks for it, and edges that end in a check
 //! count from then on. That matters twice: edges keep the order of their making (a run's messages
@@ -46,35 +46,41 @@ enum End {
     Target(Pass),
 }
 
-/// `first` goes before `then`, and `then` looks at `first` by `looks`.
+/// `first` goes before `then`, and `then` looks at `first` as `looks` says.
 struct Rule {
     first: End,
     then: End,
-    looks: Requisite,
+    /// The requisite of the edge; `None`: the one that was written.
+    looks: Option<Requisite>,
     /// A check that is asked for only later gets the edge too.
     reaches_later_checks: bool,
 }
 
-/// What a requisite means for the steps. Rules about a check that nobody asks for fall away.
-fn rules(kind: Requisite) -> Vec<Rule> {
-    use End::{Asker, Target};
-    use Pass::{Apply, Check};
-    let rule = |first, then, looks| Rule { first, then, looks, reaches_later_checks: true };
-    match kind {
-        // Look whether the target would change; act; then let the target act.
-        Requisite::Prereq => vec![
-            rule(Target(Check), Asker(Apply), Requisite::Prereq),
-            rule(Asker(Apply), Target(Apply), Requisite::Require),
-            Rule {
-                reaches_later_checks: false,
-                ..rule(Target(Check), Asker(Check), Requisite::Prereq)
-            },
-        ],
-        // What a chunk waits for, its check waits for too.
-        kind => {
-            vec![rule(Target(Apply), Asker(Check), kind), rule(Target(Apply), Asker(Apply), kind)]
-        }
+/// What a chunk waits for, its check waits for too.
+const AFTER: [Rule; 2] = [
+    Rule::new(End::Target(Pass::Apply), End::Asker(Pass::Check), None),
+    Rule::new(End::Target(Pass::Apply), End::Asker(Pass::Apply), None),
+];
+
+/// Look whether the target would change; act; then let the target act.
+const PREREQ: [Rule; 3] = [
+    Rule::new(End::Target(Pass::Check), End::Asker(Pass::Apply), None),
+    Rule::new(End::Asker(Pass::Apply), End::Target(Pass::Apply), Some(Requisite::Require)),
+    Rule {
+        reaches_later_checks: false,
+        ..Rule::new(End::Target(Pass::Check), End::Asker(Pass::Check), None)
+    },
+];
+
+impl Rule {
+    const fn new(first: End, then: End, looks: Option<Requisite>) -> Self {
+        Self { first, then, looks, reaches_later_checks: true }
     }
+}
+
+/// What a requisite means for the steps. Rules about a check that nobody asks for fall away.
+fn rules(kind: Requisite) -> &'static [Rule] {
+    if kind == Requisite::Prereq { &PREREQ } else { &AFTER }
 }
 
 /// Edges at one step: the other end, with every requisite between the two.
@@ -126,7 +132,7 @@ impl Net {
     }
 
     fn edges(&self, number: usize, wish: &Wish) -> Vec<Edge> {
-        let edge = |rule: Rule| {
+        let edge = |rule: &Rule| {
             let (from, _) = self.end(rule.first, wish)?;
             let (to, exists_since) = self.end(rule.then, wish)?;
             let later = exists_since > number;
@@ -134,10 +140,10 @@ impl Net {
                 since: number.max(exists_since),
                 from,
                 to,
-                kind: rule.looks,
+                kind: rule.looks.unwrap_or(wish.kind),
             })
         };
-        rules(wish.kind).into_iter().filter_map(edge).collect()
+        rules(wish.kind).iter().filter_map(edge).collect()
     }
 
     /// Returns the step an end means, and the wish since which it exists.
@@ -196,5 +202,55 @@ impl Net {
             }
         }
         needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Draws the edges of wishes `(asker, kind, target)` between three chunks; `0?` is a check.
+    fn edges(wishes: &[(usize, Requisite, usize)]) -> String {
+        let wishes: Vec<Wish> =
+            wishes.iter().map(|&(asker, kind, target)| Wish { asker, kind, target }).collect();
+        let net = Net::new(3, &wishes);
+        let name = |step: StepId| {
+            let Step { chunk, pass } = net.steps[step];
+            if pass == Pass::Check { format!("{chunk}?") } else { chunk.to_string() }
+        };
+        let mut drawn = Vec::new();
+        for (first, bundle) in net.out.iter().enumerate() {
+            for (behind, kinds) in bundle {
+                assert_eq!(net.into[*behind].get(&first), Some(kinds));
+                let words: Vec<_> = kinds.iter().map(|kind| kind.word()).collect();
+                drawn.push(format!("{}-{}>{}", name(first), words.join("+"), name(*behind)));
+            }
+        }
+        drawn.join(" ")
+    }
+
+    #[test]
+    fn requisites_become_edges() {
+        use Requisite as R;
+        assert_eq!(edges(&[(1, R::Require, 0), (1, R::Watch, 0)]), "0-require+watch>1");
+        assert_eq!(edges(&[(0, R::Prereq, 1)]), "0-require>1 1?-prereq>0");
+    }
+
+    #[test]
+    fn a_check_waits_for_what_its_chunk_waits_for() {
+        use Requisite as R;
+        let drawn = "0-require>1 2-watch>1 2-watch>1? 1?-prereq>0";
+        assert_eq!(edges(&[(1, R::Watch, 2), (0, R::Prereq, 1)]), drawn);
+        let drawn = "0-require>1 2-watch>1? 2-watch>1 1?-prereq>0";
+        assert_eq!(edges(&[(0, R::Prereq, 1), (1, R::Watch, 2)]), drawn);
+    }
+
+    #[test]
+    fn a_chain_of_checks_follows_the_order_of_declaration() {
+        use Requisite as R;
+        let drawn = "0-require>1 1-require>2 1?-prereq>0 2?-prereq>1 2?-prereq>1?";
+        assert_eq!(edges(&[(0, R::Prereq, 1), (1, R::Prereq, 2)]), drawn);
+        let drawn = "0-require>1 1-require>2 2?-prereq>1 1?-prereq>0";
+        assert_eq!(edges(&[(1, R::Prereq, 2), (0, R::Prereq, 1)]), drawn);
     }
 }

@@ -263,6 +263,7 @@ mod tests {
         evidence.gate()
     }
 
+    /// Open gates are small letters (but with its watch action), closed ones capitals.
     fn letter(gate: Gate) -> char {
         match gate {
             Gate::Open => 'o',
@@ -279,17 +280,31 @@ mod tests {
 
     /// Kind of requisite × outcomes of the states it names.
     ///
-    /// Outcomes: `c`hanged, changed but wants to be s`k`ipped, `s`ucceeded, was not run: succeeded
-    /// (`x`) or failed (`y`), `f`ailed, failed with chan`g`es, `w`ould change, `n`either.
+    /// Outcomes: `c`hanged; changed but wants to be s`k`ipped; `s`ucceeded; was not run and
+    /// succeeded (`x`) or failed (`y`); `f`ailed; failed with chan`g`es; `w`ould change; `n`either.
     #[test]
     fn truth_table() {
         use Requisite as R;
-        let targets = [
-            "", "c", "k", "s", "x", "f", "y", "g", "w", "n", "cf", "sf", "xf", "xy", "cs", "ws",
-            "wf", "cx",
+        let targets = "- c k s x f y g w n cf sf xf xy cs ws wk";
+        let table = [
+            (R::Require, "o o o o o F F F o o F  F  F  F  o  o  o"),
+            (R::RequireAny, "o o o o o F F F o o o  o  F  F  o  o  o"),
+            (R::Watch, "o W w o o F F F W o F  F  F  F  W  W  w"),
+            (R::WatchAny, "o W w o o F F F W o W  o  F  F  W  W  w"),
+            (R::Prereq, "o P P P P F F F o o F  F  F  F  P  a  S"),
+            (R::Onfail, "o N N N N o o o o o o  o  o  N  N  o  o"),
+            (R::OnfailAny, "o N N N N o o o o o o  o  o  N  N  o  o"),
+            (R::OnfailAll, "o N N N N o o o o o N  N  N  N  N  N  N"),
+            (R::Onchanges, "o o S U U U U U o U o  U  U  U  o  o  S"),
+            (R::OnchangesAny, "o o S U U U U U o U o  U  U  U  o  o  S"),
         ];
-        let table = [(R::Require, "oooooFFFooFFFFoooFo"), (R::RequireAny, "")];
-        let _ = (targets, table);
+        assert_eq!(table.map(|(kind, _)| kind), REQUISITES);
+        for (kind, expected) in table {
+            let targets = targets.split_whitespace().map(|outcomes| outcomes.trim_matches('-'));
+            let gates = targets.map(|outcomes| letter(gate_of(&[(kind, outcomes)])));
+            let expected = expected.split_whitespace().collect::<String>();
+            assert_eq!(gates.collect::<String>(), expected, "{kind:?}");
+        }
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! - [`step`]: one state, with its guards and retries; [`verify`], [`retry`];
 //! - [`threads`]: states with `parallel: True`; whoever depends on one waits for it;
 //! - [`listen`]: watch actions after all others;
+//! - [`pause`]: `state.pause` and `state.soft_kill`;
 //! - [`returns`]: the shape of returns.
 //!
 //! This file has the loop and what concerns the run as a whole: parallel states that must wait,
-//! `failhard`, `state.pause` and `state.soft_kill`, events, the journal.
+//! `failhard`, events, the journal.
 
 mod gate;
 mod listen;
+mod pause;
 mod retry;
 mod returns;
 mod step;
@@ -19,13 +21,11 @@ mod verify;
 
 use std::{
     collections::HashMap,
-    path::Path,
     sync::{Arc, atomic::AtomicI64},
-    time::Duration,
 };
 
 use halite_spec::{Cx, Event, Journal};
-use halite_value::{Dict, List, Value, entries, msgpack};
+use halite_value::{Dict, List, Value, entries};
 use indexmap::{IndexMap, IndexSet};
 
 use self::{
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
             cx: cx.clone(),
             states,
             options,
-            places: Arc::new(places.clone()),
+            places: places.clone(),
             numbers: AtomicI64::new(graph.disabled().len() as i64),
         };
         Self {
@@ -119,7 +119,8 @@ impl<'a> Run<'a> {
         for &step in self.graph.steps() {
             self.retry_waiting();
             self.run_needs(step);
-            if self.is_over() || self.paused(step) {
+            let id = text(self.graph.low(step), "__id__");
+            if self.is_over() || pause::ends_at(self.cx(), &id) {
                 break;
             }
             if !self.attempt(step) {
@@ -199,30 +200,6 @@ impl<'a> Run<'a> {
     fn needs_waiting(&self, step: StepId) -> bool {
         !self.waiting.is_empty()
             && self.graph.needs(step).any(|(_, first)| self.waiting.contains(&first))
-    }
-
-    /// Waits while `state.pause` holds the run here; true if `state.soft_kill` ends it.
-    fn paused(&self, step: StepId) -> bool {
-        let cx = self.cx();
-        let jid = &cx.job.jid;
-        let Some(cache) = cx.opt_str("cachedir").filter(|_| !jid.is_empty()) else { return false };
-        let path = Path::new(cache.as_str()).join("state_pause").join(jid.as_str());
-        let id = text(self.graph.low(step), "__id__");
-        let started = cx.host.now();
-        while let Some(pause) = pause_of(cx, &path, &id) {
-            if pause.get("kill").is_some_and(|kill| kill.truthy()) {
-                return true;
-            }
-            let limit = pause.get("duration").and_then(|seconds| seconds.to_int());
-            let waited = cx.host.now().duration_since(started).unwrap_or_default();
-            if limit.is_some_and(|limit| waited.as_secs() >= limit.unsigned_abs()) {
-                return false;
-            }
-            if cx.sleep(Duration::from_secs(1)).is_err() {
-                return true;
-            }
-        }
-        false
     }
 
     /// Runs a step if it can run now; false if it must wait.
@@ -344,10 +321,8 @@ impl<'a> Run<'a> {
     /// Files the return of a step that its requisites keep from running.
     fn not_run(&mut self, step: StepId, low: &Low, why: Why) {
         let (tag, check) = (self.graph.tag(step), self.graph.is_check(step));
-        let (result, mut comment) = {
-            let (result, text) = why.says();
-            (result, text.to_owned())
-        };
+        let (result, words) = why.says();
+        let mut comment = words.to_owned();
         if why == Why::Failed {
             // The target of a `prereq` whose asker failed: its own check tells more than the chain.
             if let Some(ret) = self.checked.get(tag).filter(|_| !check).cloned() {
@@ -495,15 +470,6 @@ impl<'a> Run<'a> {
             self.file(&tag, ret, &low);
         }
     }
-}
-
-/// Reads what `state.pause` has left for an id, or for all.
-fn pause_of(cx: &Cx, path: &Path, id: &str) -> Option<Value> {
-    let bytes = cx.host.read(path).ok()?;
-    let Ok(Value::Dict(pauses)) = msgpack::from_slice(&bytes, msgpack::Text::Typed) else {
-        return None;
-    };
-    pauses.get(id).or_else(|| pauses.get("__all__"))
 }
 
 /// The chunk that calls the watch action of another.

@@ -100,3 +100,44 @@ impl Attempts {
         ret
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{dict, entries, list};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(written: impl Into<Value>, until: bool, attempts: i64, interval: i64, splay: i64) {
+        let expected = Retry { until, attempts, interval, splay };
+        assert_eq!(Retry::read(&written.into()), expected);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_has_its_default() {
+        check(true, true, 2, 30, 0);
+        check(false, true, 0, 30, 0);
+        check("often", true, 2, 30, 0);
+        check(dict! { "attempts" => 5, "interval" => "long" }, true, 5, 30, 0);
+        check(list![dict! { "until" => false }, dict! { "splay" => 3 }], false, 2, 30, 3);
+    }
+
+    #[test]
+    fn the_last_return_tells_of_all_attempts() {
+        let ret = |comment: &str, time: &str| {
+            entries! {
+                "result" => false, "comment" => comment, "duration" => 1.5, "start_time" => time,
+            }
+        };
+        let mut attempts = Attempts::default();
+        attempts.add(&ret("one", "10:00"), 2);
+        attempts.add(&ret("two", "10:02"), 0);
+        let last = attempts.close(ret("three", "10:04"));
+        let told = "Attempt 1: Returned a result of \"False\", with the following comment: \
+                    \"one\"\nAttempt 2: Returned a result of \"False\", with the following \
+                    comment: \"two\"\nthree";
+        assert_eq!(text(&last, "comment"), told);
+        assert_eq!(returns::duration(&last), 2004.5);
+        assert_eq!(text(&last, "start_time"), "10:00");
+    }
+}

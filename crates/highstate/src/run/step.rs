@@ -21,13 +21,13 @@ use super::{
 };
 use crate::{Low, Params, States, gather::Places, graph::Pass, guards, keywords, low::text, slots};
 
-/// What every call of a run needs.
+/// What every call of a run needs. Shared by all: a copy for each would make the run's cost
+/// quadratic.
 pub(super) struct Caller {
     pub(super) cx: Cx,
     pub(super) states: Arc<dyn States>,
     pub(super) options: RunOptions,
-    /// Shared with every call: a copy for each would make the run's cost quadratic.
-    pub(super) places: Arc<Places>,
+    pub(super) places: Places,
     /// The next `__run_num__`.
     pub(super) numbers: AtomicI64,
 }
@@ -62,6 +62,7 @@ pub(super) struct Deed<'c> {
     pub(super) low: &'c Low,
     /// The state declared, such as `file.managed`; also where its watch action is called.
     pub(super) state: String,
+    pub(super) exists: bool,
     watches: bool,
     pub(super) params: Params,
     cx: Cx,
@@ -74,9 +75,10 @@ impl<'c> Deed<'c> {
         // Behind `mod_watch` stands the function watched for.
         let declared = low.get("sfun").filter(|_| watches).map(|function| function.to_string());
         let state = format!("{module}.{}", declared.unwrap_or(function));
-        let params = caller.states.params(&state);
+        let exists = caller.states.has(&state);
+        let params = if exists { caller.states.params(&state) } else { Params::default() };
         let cx = Cx { low: low.clone(), ..caller.cx.clone() };
-        Self { caller, low, state, watches, params, cx }
+        Self { caller, low, state, exists, watches, params, cx }
     }
 
     pub(super) fn name(&self) -> Value {

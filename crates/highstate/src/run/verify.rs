@@ -11,7 +11,7 @@ impl Deed<'_> {
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> =
             self.bad_name().into_iter().chain(self.bad_umask()).collect();
-        if !self.caller.states.has(&self.state) {
+        if !self.exists {
             problems.extend(self.no_such_state());
             return problems;
         }
