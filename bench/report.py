@@ -33,6 +33,7 @@ SWARM = [
     ("returns.per_second", "returns stored durably, per second", "", {10000: -20000}),
     ("restart_all_back_s", "all back after `kill -9` of the master", "s", {10000: 15}),
     ("rotation_all_back_s", "all back after a change of the session key", "s", {}),
+    ("blip_all_back_s", "all back after their connections were cut", "s", {}),
     ("pillar_edit.seconds", "pillar for all after a one-line edit", "s", {10000: 5}),
     ("all_signed_in_s", "all started at once, keys accepted, signed in", "s", {}),
 ]

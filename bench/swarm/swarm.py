@@ -57,7 +57,7 @@ class Fleet:
 
     def __init__(self, halite, scratch, size):
         publish, ret = free_ports()
-        self.halite, self.size = halite, size
+        self.halite, self.size, self.port = halite, size, ret
         self.root = tempfile.mkdtemp(prefix=f"swarm-{size}-", dir=scratch)
         self.etc = os.path.join(self.root, "etc")
         self.master = self.swarm = None
@@ -224,6 +224,13 @@ def measure(halite, scratch, size, only):
             fleet.run("key", "-y", "-d", fleet.one_id())
             back = fleet.until_all(300)
             result["rotation_all_back_s"] = back and time.monotonic() - started
+        if wanted("blip"):
+            # The kernel ends all connections at once, as a router that forgot them does.
+            started = time.monotonic()
+            cut = subprocess.run(["ss", "-K", "dport", "=", f":{fleet.port}"], capture_output=True, text=True)
+            result["blip_cut"] = cut.stdout.count("ESTAB")
+            back = fleet.until_all(300)
+            result["blip_all_back_s"] = back and time.monotonic() - started
         if wanted("restart"):
             fleet.master.kill()
             fleet.master.wait()

@@ -243,9 +243,11 @@ impl MasterWorks {
         let user = if call.user == halite_master::reactor::USER { "" } else { call.user.as_str() };
         let cx = self.cx(master, call.jid.as_str(), &call.function, user);
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
-        let doc = halite_runners::runner(&call.function).map_or("", |function| function.doc);
+        let doc = halite_runners::runner(&call.function)
+            .map(|function| function.help("salt-run", &call.function))
+            .unwrap_or_default();
         let ran = self.workshop.runner(&cx, &call.function, arguments)?;
-        Some(outcome("runner", &call.function, &cx, doc, ran))
+        Some(outcome("runner", &call.function, &cx, &doc, ran))
     }
 }
 

@@ -115,7 +115,10 @@ impl Keys {
 
     fn ids(&self, state: KeyState) -> Result<Vec<MinionId>, Error> {
         let mut ids = self.ring.list(state)?;
-        ids.sort_by_cached_key(|id| id.to_lowercase());
+        // They are sorted already but for case, which few ids have.
+        if ids.iter().any(|id| id.chars().any(char::is_uppercase)) {
+            ids.sort_by_cached_key(|id| id.to_lowercase());
+        }
         Ok(ids)
     }
 

@@ -12,7 +12,7 @@ pub fn text(name: &str, function: Option<&Function>, error: &Error) -> String {
         Error::Failed(_) => format!("ERROR: {error}"),
         Error::Invalid(_) => format!("ERROR executing '{name}': {error}"),
         Error::Args(mismatch) => {
-            let doc = function.map_or("", |function| function.doc);
+            let doc = function.map(|function| function.help("salt '*'", name)).unwrap_or_default();
             let why = python_text(name, function, mismatch);
             format!("Passed invalid arguments to {name}: {why}\n{doc}")
         }
@@ -87,7 +87,8 @@ pub fn instead_of(runtime: &dyn Runtime, fun: &str) -> Option<Dict> {
         (name, doc.unwrap_or_default())
     });
     let native = native.into_iter().map(|name| {
-        let doc = runtime.function(&name).map_or(Value::Null, |function| function.doc.into());
+        let help = |function: &Function| function.help("salt '*'", &name).into();
+        let doc = runtime.function(&name).map_or(Value::Null, help);
         (name, doc)
     });
     let mut all: Vec<(String, Value)> = native.chain(users).collect();

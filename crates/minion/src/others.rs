@@ -22,10 +22,10 @@ pub fn has_runners(all: All) {
 
 pub(crate) fn runners() -> Option<Dict> {
     let all = RUNNERS.get()?();
-    let about = |function: &Function| {
-        dict! { "doc" => function.doc, "spec" => spec_of(function.params) }
+    let about = |name: &str, function: &Function| {
+        dict! { "doc" => function.help("salt-run", name), "spec" => spec_of(function.params) }
     };
-    Some(all.into_iter().map(|(name, function)| (name, about(function))).collect())
+    Some(all.into_iter().map(|(name, function)| (name.clone(), about(&name, function))).collect())
 }
 
 /// The functions of a returner, with the arguments genuine Salt's have.

@@ -502,8 +502,8 @@ impl Callbacks for Back<'_> {
 
     fn describe(&self, kind: &str, name: &str) -> Option<Value> {
         let doc = match kind {
-            "modules" => registry::function(name)?.doc,
-            "states" => (registry::state(name)?.doc)(),
+            "modules" => registry::function(name)?.help("salt '*'", name),
+            "states" => (registry::state(name)?.doc)().to_owned(),
             _ => return None,
         };
         Some(entries! { "doc" => doc }.into())

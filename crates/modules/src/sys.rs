@@ -4,7 +4,7 @@
 //! shown here, so they cannot disagree. Documentation is our own. Runners and returners are not a
 //! minion's to call; the program tells which it has.
 
-use halite_spec::{Cx, Error, Param, Refresh, Rest, Result, function, module};
+use halite_spec::{Cx, Error, Function, Param, Refresh, Rest, Result, function, module};
 use halite_target::fnmatch;
 use halite_value::{Dict, Value, dict, entries};
 
@@ -174,7 +174,8 @@ pub fn doc(
         let listed = args.args.iter().flat_map(|word| documented(&names, &word.to_str()));
         listed.chain(&exact).collect()
     };
-    let native = |name: &str| cx.runtime.function(name).map(|function| function.doc.into());
+    let help = |function: &Function, name: &str| function.help("salt '*'", name).into();
+    let native = |name: &str| cx.runtime.function(name).map(|function| help(function, name));
     let doc = |about: &Value| about.get("doc").unwrap_or_default();
     Ok(with_described(cx, "modules", &wanted, native, doc))
 }

@@ -12,7 +12,11 @@ module! {
 }
 
 fn texts(functions: Vec<(String, &'static Function)>) -> Dict {
-    functions.into_iter().map(|(name, function)| (name, function.doc)).collect()
+    let help = |(name, function): (String, &Function)| {
+        let text = function.help("salt-run", &name);
+        (name, text)
+    };
+    functions.into_iter().map(help).collect()
 }
 
 /// Return the documentation of all runners.

@@ -126,7 +126,7 @@ mod tests {
             wheel_function("key.list_all").is_some() && wheel_function("jobs.active").is_none()
         );
         for (name, function) in runners().into_iter().chain(wheel_functions()) {
-            assert!(function.doc.contains("```console"), "{name} has no example");
+            assert!(!function.doc.trim().is_empty(), "{name} is not explained");
         }
     }
 }

@@ -48,6 +48,7 @@ pub struct Module {
 pub struct Function {
     /// Without the module: `contains`.
     pub name: &'static str,
+    /// As it was written; [`Function::help`] is what people read.
     pub doc: &'static str,
     pub params: &'static [Param],
     pub call: fn(&Cx, Call) -> Result<Value>,

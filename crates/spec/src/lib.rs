@@ -13,6 +13,7 @@ mod args;
 mod cx;
 mod error;
 mod files;
+mod help;
 pub mod host;
 pub mod keywords;
 mod request;

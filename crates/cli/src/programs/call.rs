@@ -442,8 +442,9 @@ fn documentation(cx: &Context, caller: &Caller) -> u8 {
             continue;
         };
         found = true;
+        let help = function.help("salt '*'", &name);
         let body: Vec<String> =
-            function.doc.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
+            help.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
         terminal::out(&format!("{name}:\n\n{}\n\n", body.join("\n")));
     }
     if found {
@@ -465,8 +466,9 @@ fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
             255
         }
         Error::Args(wrong) => {
-            let usage =
-                registry::function(function).map(|function| function.doc).unwrap_or_default();
+            let usage = registry::function(function)
+                .map(|found| found.help("salt '*'", function))
+                .unwrap_or_default();
             let usage: Vec<String> = usage.lines().map(|line| format!("    {line}")).collect();
             terminal::err(&format!(
                 "Passed invalid arguments: {function}: {wrong}.\n\nUsage:\n\n{}\n",

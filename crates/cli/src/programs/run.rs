@@ -142,7 +142,7 @@ pub fn run(cx: &mut Context) -> u8 {
         }
         Err(Error::Args(wrong)) => {
             let function = halite_runners::runner(&name);
-            let doc = function.map_or("", |function| function.doc);
+            let doc = function.map(|own| own.help("salt-run", &name)).unwrap_or_default();
             let why = halite_minion::failure::python_text(&name, function, &wrong);
             said(cx, format!("\nPassed invalid arguments: {why}\n\nUsage:\n\n{doc}"), 0)
         }
@@ -294,7 +294,7 @@ fn documentation(cx: &Context) -> u8 {
     let mut docs: Vec<(String, String)> = halite_runners::runners()
         .into_iter()
         .filter(|(name, _)| is_wanted(name))
-        .map(|(name, function)| (name, function.doc.to_owned()))
+        .map(|(name, function)| (name.clone(), function.help("salt-run", &name)))
         .collect();
     let workshop = workshop(cx);
     let own = context(&workshop, "", "");

@@ -190,7 +190,8 @@ fn call(cx: &Cx, fun: &str, args: Args, publication: &Publication) -> Result<Val
             return Err(failure::refused_keywords(&unknown).into());
         }
         if let Some(why) = failure::misfit(function, &call) {
-            let text = format!("Passed invalid arguments to {fun}: {why}\n{}", function.doc);
+            let help = function.help("salt '*'", fun);
+            let text = format!("Passed invalid arguments to {fun}: {why}\n{help}");
             return Err(Refused::Told(text));
         }
         if function.params.iter().any(|param| param.rest) {

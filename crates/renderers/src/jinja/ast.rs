@@ -38,6 +38,8 @@ pub(crate) enum Load {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) loads: Vec<(u32, Load)>,
+    /// Taken from the context and never assigned here: a loop sets them once for all rounds.
+    pub(crate) fixed: Vec<(u32, SmolStr)>,
 }
 
 #[derive(Clone, Debug)]

@@ -3,7 +3,10 @@
 use halite_value::{SmolStr, Value, str_repr};
 use smallvec::SmallVec;
 
-use super::error::{Error, type_error};
+use super::{
+    ast::CallArgs,
+    error::{Error, type_error},
+};
 
 /// The arguments of a call.
 #[derive(Clone, Debug, Default)]
@@ -84,9 +87,10 @@ impl Signature {
         signature
     }
 
-    /// Tells whether so many positional arguments, and nothing else, can be bound as they are.
-    pub(crate) fn fits(&self, positional: usize) -> bool {
-        (self.least..=self.params.len()).contains(&positional)
+    /// Tells whether a value and these arguments can be bound as they stand, one after the other.
+    pub(crate) fn takes(&self, args: &CallArgs) -> bool {
+        args.is_plain()
+            && (self.least..=self.params.len()).contains(&(args.pos.len() + 1))
             && !self.keyword_only.iter().any(|param| param.required)
     }
 
@@ -187,7 +191,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Starts with the first argument; only where [`Signature::fits`] said so.
+    /// Starts with the first argument; only where [`Signature::takes`] said so.
     pub(crate) fn with(first: Value) -> Self {
         let mut values = Values::new();
         values.push(Some(first));
@@ -196,6 +200,11 @@ impl Bound {
 
     pub(crate) fn push(&mut self, value: Value) {
         self.values.push(Some(value));
+    }
+
+    /// Takes what `*rest` and `**more` hold, to be handed on to another function.
+    pub(crate) fn others(&mut self) -> Args {
+        Args { positional: std::mem::take(&mut self.rest), keyword: std::mem::take(&mut self.more) }
     }
 
     /// Takes an argument; `None` if it was not given.

@@ -64,6 +64,11 @@ impl PyIter {
         Self::Vec(Vec::new().into_iter())
     }
 
+    /// Whether finding the next item runs code of the template.
+    pub(crate) fn calls_back(&self) -> bool {
+        matches!(self, Self::Shared(_) | Self::Stream(_))
+    }
+
     fn depth(&self) -> u16 {
         match self {
             Self::Shared(object) => {

@@ -12,7 +12,7 @@ use super::{
     objects::*,
 };
 
-type TestFn = fn(&mut Interp<'_>, Bound) -> Result<bool>;
+type TestFn = fn(&mut Interp<'_>, &mut Bound) -> Result<bool>;
 
 pub(crate) struct Test {
     pub(crate) signature: Signature,
@@ -36,33 +36,33 @@ impl std::fmt::Debug for TestRef {
 }
 
 const TESTS: &[(&str, &str, TestFn)] = &[
-    ("defined", "test_defined(value)", |_, mut args| Ok(undefined(&args.take(0)).is_none())),
-    ("undefined", "test_undefined(value)", |_, mut args| Ok(undefined(&args.take(0)).is_some())),
-    ("none", "test_none(value)", |_, mut args| Ok(args.take(0).is_null())),
-    ("boolean", "test_boolean(value)", |_, mut args| Ok(matches!(args.take(0), Value::Bool(_)))),
-    ("true", "test_true(value)", |_, mut args| Ok(matches!(args.take(0), Value::Bool(true)))),
-    ("false", "test_false(value)", |_, mut args| Ok(matches!(args.take(0), Value::Bool(false)))),
-    ("integer", "test_integer(value)", |_, mut args| {
+    ("defined", "test_defined(value)", |_, args| Ok(undefined(&args.take(0)).is_none())),
+    ("undefined", "test_undefined(value)", |_, args| Ok(undefined(&args.take(0)).is_some())),
+    ("none", "test_none(value)", |_, args| Ok(args.take(0).is_null())),
+    ("boolean", "test_boolean(value)", |_, args| Ok(matches!(args.take(0), Value::Bool(_)))),
+    ("true", "test_true(value)", |_, args| Ok(matches!(args.take(0), Value::Bool(true)))),
+    ("false", "test_false(value)", |_, args| Ok(matches!(args.take(0), Value::Bool(false)))),
+    ("integer", "test_integer(value)", |_, args| {
         Ok(matches!(args.take(0), Value::Int(_) | Value::BigInt(_)))
     }),
-    ("float", "test_float(value)", |_, mut args| Ok(matches!(args.take(0), Value::Float(_)))),
-    ("number", "test_number(value)", |_, mut args| {
+    ("float", "test_float(value)", |_, args| Ok(matches!(args.take(0), Value::Float(_)))),
+    ("number", "test_number(value)", |_, args| {
         Ok(matches!(
             args.take(0),
             Value::Int(_) | Value::BigInt(_) | Value::Float(_) | Value::Bool(_)
         ))
     }),
-    ("string", "test_string(value)", |_, mut args| Ok(text_of(&args.take(0)).is_some())),
-    ("mapping", "test_mapping(value)", |_, mut args| Ok(matches!(args.take(0), Value::Dict(_)))),
-    ("list", "is_list(value)", |_, mut args| Ok(matches!(args.take(0), Value::List(_)))),
+    ("string", "test_string(value)", |_, args| Ok(text_of(&args.take(0)).is_some())),
+    ("mapping", "test_mapping(value)", |_, args| Ok(matches!(args.take(0), Value::Dict(_)))),
+    ("list", "is_list(value)", |_, args| Ok(matches!(args.take(0), Value::List(_)))),
     ("sequence", "test_sequence(value)", sequence),
-    ("iterable", "test_iterable(value)", |interp, mut args| match interp.iter(&args.take(0)) {
+    ("iterable", "test_iterable(value)", |interp, args| match interp.iter(&args.take(0)) {
         Ok(_) => Ok(true),
         Err(error) if *error.class() == Class::TypeError => Ok(false),
         Err(error) => Err(error),
     }),
-    ("callable", "callable(obj)", |_, mut args| Ok(callable(&args.take(0)))),
-    ("sameas", "test_sameas(value, other)", |_, mut args| {
+    ("callable", "callable(obj)", |_, args| Ok(callable(&args.take(0)))),
+    ("sameas", "test_sameas(value, other)", |_, args| {
         let (a, b) = (args.take(0), args.take(1));
         // Python keeps one object per small number and per literal text.
         Ok(match (&a, &b) {
@@ -70,29 +70,27 @@ const TESTS: &[(&str, &str, TestFn)] = &[
             _ => a.is_same(&b),
         })
     }),
-    ("lower", "test_lower(value)", |interp, mut args| case(interp, &args.take(0), "islower")),
-    ("upper", "test_upper(value)", |interp, mut args| case(interp, &args.take(0), "isupper")),
-    ("odd", "test_odd(value)", |interp, mut args| {
-        divisible(interp, &args.take(0), &Value::Int(2), 1)
-    }),
-    ("even", "test_even(value)", |interp, mut args| {
+    ("lower", "test_lower(value)", |interp, args| case(interp, &args.take(0), "islower")),
+    ("upper", "test_upper(value)", |interp, args| case(interp, &args.take(0), "isupper")),
+    ("odd", "test_odd(value)", |interp, args| divisible(interp, &args.take(0), &Value::Int(2), 1)),
+    ("even", "test_even(value)", |interp, args| {
         divisible(interp, &args.take(0), &Value::Int(2), 0)
     }),
-    ("divisibleby", "test_divisibleby(value, num)", |interp, mut args| {
+    ("divisibleby", "test_divisibleby(value, num)", |interp, args| {
         let (value, by) = (args.take(0), args.take(1));
         divisible(interp, &value, &by, 0)
     }),
-    ("escaped", "test_escaped(value)", |_, mut args| Ok(is_markup(&args.take(0)))),
-    ("in", "test_in(value, seq)", |interp, mut args| {
+    ("escaped", "test_escaped(value)", |_, args| Ok(is_markup(&args.take(0)))),
+    ("in", "test_in(value, seq)", |interp, args| {
         let (value, container) = (args.take(0), args.take(1));
         interp.contains(&container, &value)
     }),
-    ("filter", "test_filter(!env, value)", |interp, mut args| {
+    ("filter", "test_filter(!env, value)", |interp, args| {
         let name = args.take(0);
         Ok(text_of(&name)
             .is_some_and(|name| super::resolve::Names::filter(interp.env, name).is_some()))
     }),
-    ("test", "test_test(!env, value)", |interp, mut args| {
+    ("test", "test_test(!env, value)", |interp, args| {
         let name = args.take(0);
         Ok(text_of(&name)
             .is_some_and(|name| super::resolve::Names::test(interp.env, name).is_some()))
@@ -145,8 +143,8 @@ impl Interp<'_> {
                     let given = args.positional.len();
                     return Err(type_error(format!("{name} expected 2 arguments, got {given}")));
                 }
-                let bound = test.signature.bind(args)?;
-                (test.run)(self, bound)
+                let mut bound = test.signature.bind(args)?;
+                (test.run)(self, &mut bound)
             }
             TestRef::Extra(name) => match self.env.tests.get(name).cloned() {
                 Some(callable) => {
@@ -174,7 +172,7 @@ fn no_test(interp: &Interp<'_>, name: &str) -> Error {
         .about(Subject::Test(name.to_owned()), super::resolve::Names::test_names(interp.env))
 }
 
-fn sequence(interp: &mut Interp<'_>, mut args: Bound) -> Result<bool> {
+fn sequence(interp: &mut Interp<'_>, args: &mut Bound) -> Result<bool> {
     let value = args.take(0);
     if undefined(&value).is_some() {
         return Ok(interp.length(&value)?.is_some());
@@ -214,7 +212,7 @@ fn divisible(interp: &mut Interp<'_>, value: &Value, by: &Value, rest: i64) -> R
     Ok(remainder == Value::Int(rest))
 }
 
-fn compare(interp: &mut Interp<'_>, mut args: Bound, op: Cmp) -> Result<bool> {
+fn compare(interp: &mut Interp<'_>, args: &mut Bound, op: Cmp) -> Result<bool> {
     let (a, b) = (args.take(0), args.take(1));
     interp.compare(op, &a, &b)
 }

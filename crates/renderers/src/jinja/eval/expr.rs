@@ -5,7 +5,7 @@ use halite_value::{Dict, Value};
 use super::{Frame, Interp, Result};
 use crate::jinja::{
     ast::{CallArgs, Cmp, Expr, Kind},
-    call::{Args, Bound, Signature},
+    call::{Args, Bound},
     error::{Class, Error, Subject, type_error},
     filters::{self, FilterRef},
     methods,
@@ -24,6 +24,18 @@ pub(super) fn at_hand<'f>(expr: &'f Expr, frame: &'f Frame) -> Option<&'f Value>
     }
 }
 
+/// What `'x' if y` is when `y` is false: lenient even in strict mode, it prints nothing.
+fn no_else(line: u32, frame: &Frame) -> Value {
+    let place = match &frame.template.name {
+        Some(name) => format!("line {line} in {}", halite_value::str_repr(name)),
+        None => format!("line {line}"),
+    };
+    let hint = format!(
+        "the inline if-expression on {place} evaluated to false and no else section was defined."
+    );
+    Undefined::value(false, Missing::Hint(hint))
+}
+
 impl Interp<'_> {
     pub(crate) fn eval(&mut self, expr: &Expr, frame: &mut Frame) -> Result<Value> {
         self.step()?;
@@ -34,10 +46,31 @@ impl Interp<'_> {
                 None => Undefined::value(self.strict(), Missing::Name(name.clone())),
             }),
             Kind::Attr(object, name) => {
+                if let Some(object) = at_hand(object, frame) {
+                    return self.attribute(object, name);
+                }
                 let object = self.eval_inner(object, frame)?;
                 self.attribute(&object, name)
             }
             _ => self.deeper(|interp| interp.eval_large(expr, frame)),
+        }
+    }
+
+    /// Tells whether a condition is true, without making a value of the answer.
+    pub(super) fn holds(&mut self, test: &Expr, frame: &mut Frame) -> Result<bool> {
+        match &test.kind {
+            Kind::Compare(first, rest) => {
+                self.step()?;
+                self.deeper(|interp| interp.compare_all(first, rest, frame))
+            }
+            Kind::Test(_) => {
+                self.step()?;
+                self.deeper(|interp| interp.eval_test(test, frame))
+            }
+            _ => {
+                let value = self.eval(test, frame)?;
+                self.truthy(&value)
+            }
         }
     }
 
@@ -66,7 +99,7 @@ impl Interp<'_> {
                 let key = self.eval(&pair.1, frame)?;
                 self.item(&object, &key)
             }
-            Kind::Compare(first, rest) => self.eval_compare(first, rest, frame),
+            Kind::Compare(first, rest) => self.compare_all(first, rest, frame).map(Value::Bool),
             Kind::Bin(op, pair) => {
                 if let (Some(a), Some(b)) = (at_hand(&pair.0, frame), at_hand(&pair.1, frame)) {
                     return self.binary(*op, a, b);
@@ -84,32 +117,15 @@ impl Interp<'_> {
                 let left = self.eval(&pair.0, frame)?;
                 if self.truthy(&left)? { Ok(left) } else { self.eval(&pair.1, frame) }
             }
-            Kind::Not(inner) => {
-                let value = self.eval(inner, frame)?;
-                Ok(Value::Bool(!self.truthy(&value)?))
-            }
+            Kind::Not(inner) => Ok(Value::Bool(!self.holds(inner, frame)?)),
             Kind::Cond(parts) => {
                 let (test, yes, no) = &**parts;
-                let test = self.eval(test, frame)?;
-                if self.truthy(&test)? {
+                if self.holds(test, frame)? {
                     return self.eval(yes, frame);
                 }
                 match no {
                     Some(no) => self.eval(no, frame),
-                    None => {
-                        let place = match &frame.template.name {
-                            Some(name) => {
-                                format!("line {} in {}", expr.line, halite_value::str_repr(name))
-                            }
-                            None => format!("line {}", expr.line),
-                        };
-                        let hint = format!(
-                            "the inline if-expression on {place} evaluated to false and no else \
-                             section was defined."
-                        );
-                        // Lenient even in strict mode: `{{ 'x' if y }}` prints nothing.
-                        Ok(Undefined::value(false, Missing::Hint(hint)))
-                    }
+                    None => Ok(no_else(expr.line, frame)),
                 }
             }
             Kind::Concat(parts) => self.eval_concat(parts, frame),
@@ -163,30 +179,30 @@ impl Interp<'_> {
         Ok(values)
     }
 
-    pub(super) fn eval_compare(
+    fn compare_all(
         &mut self,
         first: &Expr,
         rest: &[(Cmp, Expr)],
         frame: &mut Frame,
-    ) -> Result<Value> {
+    ) -> Result<bool> {
         if let [(op, right)] = rest {
             if let (Some(left), Some(right)) = (at_hand(first, frame), at_hand(right, frame)) {
-                return self.compare(*op, left, right).map(Value::Bool);
+                return self.compare(*op, left, right);
             }
             if let Kind::Const(right) = &right.kind {
                 let left = self.eval(first, frame)?;
-                return self.compare(*op, &left, right).map(Value::Bool);
+                return self.compare(*op, &left, right);
             }
         }
         let mut left = self.eval(first, frame)?;
         for (op, right) in rest {
             let right = self.eval(right, frame)?;
             if !self.compare(*op, &left, &right)? {
-                return Ok(Value::Bool(false));
+                return Ok(false);
             }
             left = right;
         }
-        Ok(Value::Bool(true))
+        Ok(true)
     }
 
     pub(super) fn eval_concat(&mut self, parts: &[Expr], frame: &mut Frame) -> Result<Value> {
@@ -207,6 +223,54 @@ impl Interp<'_> {
         }
         self.room(out.len())?;
         Ok(if escaping { markup(out) } else { Value::from(out) })
+    }
+
+    /// Writes `{{ … }}`. What a choice or a `~` is made of is written as it is found, without
+    /// making one text of it first.
+    pub(super) fn write_expr(&mut self, expr: &Expr, frame: &mut Frame, line: u32) -> Result<()> {
+        if let Some(value) = at_hand(expr, frame) {
+            return self.print(value, frame, line);
+        }
+        match &expr.kind {
+            Kind::Cond(parts) if parts.2.is_some() => {
+                self.step()?;
+                let (test, yes, no) = &**parts;
+                let chosen = if self.holds(test, frame)? { Some(yes) } else { no.as_ref() };
+                match chosen {
+                    Some(chosen) => self.deeper(|interp| interp.write_expr(chosen, frame, line)),
+                    None => Ok(()),
+                }
+            }
+            Kind::Concat(parts) if !frame.context.autoescape() => {
+                self.step()?;
+                self.write_joined(parts, frame, line)
+            }
+            _ => {
+                let value = self.eval(expr, frame)?;
+                self.print(&value, frame, line)
+            }
+        }
+    }
+
+    /// Writes `a ~ b`: see [`Self::eval_joined`] for what waits for what.
+    fn write_joined(&mut self, parts: &[Expr], frame: &mut Frame, line: u32) -> Result<()> {
+        let mut later = Vec::new();
+        for part in parts {
+            match at_hand(part, frame) {
+                Some(value @ (Value::Str(_) | Value::Int(_))) if later.is_empty() => {
+                    self.print(value, frame, line)?;
+                }
+                _ => match self.deeper(|interp| interp.eval(part, frame))? {
+                    value @ Value::Str(_) if later.is_empty() => self.print(&value, frame, line)?,
+                    value => later.push(value),
+                },
+            }
+        }
+        for value in &later {
+            let text = self.str_of(value)?;
+            self.write(&text, &frame.template, line)?;
+        }
+        Ok(())
     }
 
     /// `a ~ b` without escaping. Texts and numbers are written at once; from the first other value
@@ -232,23 +296,12 @@ impl Interp<'_> {
         Ok(Value::from(out))
     }
 
-    /// Binds a value and plain positional arguments; `None` where that is not all there is to do.
-    fn bind_plain(
-        &mut self,
-        signature: &Signature,
-        value: &mut Value,
-        args: &CallArgs,
-        frame: &mut Frame,
-    ) -> Result<Option<Bound>> {
-        let count = args.pos.len() + 1;
-        if !args.is_plain() || !signature.fits(count) {
-            return Ok(None);
-        }
-        let mut bound = Bound::with(std::mem::take(value));
+    /// Adds plain positional arguments to the value that is bound already.
+    fn bind_plain(&mut self, bound: &mut Bound, args: &CallArgs, frame: &mut Frame) -> Result<()> {
         for arg in &args.pos {
             bound.push(self.eval(arg, frame)?);
         }
-        Ok(Some(bound))
+        self.step()
     }
 
     pub(crate) fn eval_args(&mut self, args: &CallArgs, frame: &mut Frame) -> Result<Args> {
@@ -375,7 +428,7 @@ impl Interp<'_> {
         block: Option<Value>,
     ) -> Result<Value> {
         let Kind::Filter(call) = &expr.kind else { return self.eval(expr, frame) };
-        let mut value = match &call.node {
+        let value = match &call.node {
             Some(node) if block.is_some() => {
                 self.deeper(|interp| interp.eval_filter(node, frame, block))?
             }
@@ -391,11 +444,11 @@ impl Interp<'_> {
             .about(Subject::Filter(call.name.to_string()), self.env.filter_names()));
         };
         if let FilterRef::Builtin(filter) = found
-            && let Some(bound) =
-                self.bind_plain(&filter.signature, &mut value, &call.args, frame)?
+            && filter.signature.takes(&call.args)
         {
-            self.step()?;
-            return (filter.run)(self, bound);
+            let mut bound = Bound::with(value);
+            self.bind_plain(&mut bound, &call.args, frame)?;
+            return (filter.run)(self, &mut bound);
         }
         let mut args = self.eval_args(&call.args, frame)?;
         args.positional.insert(0, value);
@@ -404,7 +457,7 @@ impl Interp<'_> {
 
     pub(super) fn eval_test(&mut self, expr: &Expr, frame: &mut Frame) -> Result<bool> {
         let Kind::Test(call) = &expr.kind else { return Ok(false) };
-        let mut value = self.eval(&call.node, frame)?;
+        let value = self.eval(&call.node, frame)?;
         let Some(found) = &call.found else {
             let name = halite_value::str_repr(&call.name);
             return Err(Error::new(
@@ -414,10 +467,11 @@ impl Interp<'_> {
             .about(Subject::Test(call.name.to_string()), self.env.test_names()));
         };
         if let TestRef::Builtin(test) = found
-            && let Some(bound) = self.bind_plain(&test.signature, &mut value, &call.args, frame)?
+            && test.signature.takes(&call.args)
         {
-            self.step()?;
-            return (test.run)(self, bound);
+            let mut bound = Bound::with(value);
+            self.bind_plain(&mut bound, &call.args, frame)?;
+            return (test.run)(self, &mut bound);
         }
         let mut args = self.eval_args(&call.args, frame)?;
         args.positional.insert(0, value);

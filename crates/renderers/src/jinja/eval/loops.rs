@@ -52,7 +52,7 @@ impl Interp<'_> {
         if let Some((_, own)) = &state {
             own.state.lock().iter = Some(std::mem::replace(&mut iter, PyIter::empty()));
         }
-        let looked_up = Self::looked_up(&node.scope, frame);
+        Self::enter_first(&node.scope, frame);
         loop {
             frame.line = line;
             let item = match &state {
@@ -68,7 +68,7 @@ impl Interp<'_> {
             if let Some((var, own)) = &state {
                 frame.set(*var, Some(Value::Object(own.clone())));
             }
-            Self::enter_again(&node.scope, &looked_up, frame);
+            Self::enter_again(&node.scope, frame);
             if self.deeper(|interp| interp.body(&node.body, frame))? == Flow::Break {
                 break;
             }
@@ -84,12 +84,19 @@ impl Interp<'_> {
         let item = match state.after.take() {
             Some(after) => Some(after),
             None => {
-                let Some(mut iter) = state.iter.take() else { return Ok(None) };
-                drop(state);
-                let item = self.next(&mut iter);
-                state = own.state.lock();
-                state.iter = Some(iter);
-                item?
+                match &mut state.iter {
+                    None => return Ok(None),
+                    Some(iter) if !iter.calls_back() => self.next(iter)?,
+                    taken @ Some(_) => {
+                        // What runs to find the item may look at this very loop.
+                        let Some(mut iter) = taken.take() else { return Ok(None) };
+                        drop(state);
+                        let item = self.next(&mut iter);
+                        state = own.state.lock();
+                        state.iter = Some(iter);
+                        item?
+                    }
+                }
             }
         };
         if let Some(item) = &item {

@@ -447,6 +447,20 @@ impl<'e> Interp<'e> {
     }
 
     fn enter(&mut self, scope: &Scope, frame: &mut Frame) {
+        Self::enter_first(scope, frame);
+        Self::enter_again(scope, frame);
+    }
+
+    /// Sets what stays the same for all rounds of a loop: nothing in it can change the context.
+    fn enter_first(scope: &Scope, frame: &mut Frame) {
+        for (slot, name) in &scope.fixed {
+            let value = frame.context.get(name);
+            frame.set(Var::Local(*slot), value);
+        }
+    }
+
+    /// Sets what every round of a loop begins with anew.
+    fn enter_again(scope: &Scope, frame: &mut Frame) {
         for (slot, load) in &scope.loads {
             let value = match load {
                 Load::Param => continue,
@@ -455,31 +469,6 @@ impl<'e> Interp<'e> {
                 Load::Resolve(name) => frame.context.get(name),
             };
             frame.set(Var::Local(*slot), value);
-        }
-    }
-
-    /// Looks up what a scope takes from the context: once for all rounds of a loop, since nothing
-    /// in a loop can change the context.
-    fn looked_up(scope: &Scope, frame: &Frame) -> Vec<(u32, Option<Value>)> {
-        let look = |(slot, load): &(u32, Load)| match load {
-            Load::Resolve(name) => Some((*slot, frame.context.get(name))),
-            _ => None,
-        };
-        scope.loads.iter().filter_map(look).collect()
-    }
-
-    /// Enters a scope for which [`Self::looked_up`] was done.
-    fn enter_again(scope: &Scope, looked_up: &[(u32, Option<Value>)], frame: &mut Frame) {
-        for (slot, load) in &scope.loads {
-            let value = match load {
-                Load::Param | Load::Resolve(_) => continue,
-                Load::Undefined => None,
-                Load::Alias(var) => frame.get(*var),
-            };
-            frame.set(Var::Local(*slot), value);
-        }
-        for (slot, value) in looked_up {
-            frame.set(Var::Local(*slot), value.clone());
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use halite_value::{SmolStr, Value};
 
-use super::{Flow, Frame, Interp, Result, expr::at_hand, with_more};
+use super::{Flow, Frame, Interp, Result, with_more};
 use crate::jinja::{
     ast::{
         Block, Export, Extends, FromImport, Include, Kind, Piece, Scope, SetBlock, Stmt, StmtKind,
@@ -65,8 +65,7 @@ impl Interp<'_> {
             StmtKind::If(node) => {
                 for (line, test, body) in &node.branches {
                     frame.line = *line;
-                    let test = self.eval(test, frame)?;
-                    if self.truthy(&test)? {
+                    if self.holds(test, frame)? {
                         return self.deeper(|interp| interp.body(body, frame));
                     }
                 }
@@ -186,12 +185,7 @@ impl Interp<'_> {
                 }
                 Piece::Expr(expr) => {
                     frame.line = expr.line;
-                    if let Some(value) = at_hand(expr, frame) {
-                        self.print(value, frame, expr.line)?;
-                        continue;
-                    }
-                    let value = self.eval(expr, frame)?;
-                    self.print(&value, frame, expr.line)?;
+                    self.write_expr(expr, frame, expr.line)?;
                 }
             }
         }
@@ -204,8 +198,13 @@ impl Interp<'_> {
     /// Writes a value as `{{ … }}` does.
     pub(super) fn print(&mut self, value: &Value, frame: &Frame, line: u32) -> Result<()> {
         let autoescape = frame.context.autoescape();
-        if !autoescape && let Value::Str(text) = value {
-            return self.write(text, &frame.template, line);
+        match value {
+            Value::Str(text) if !autoescape => return self.write(text, &frame.template, line),
+            Value::Int(int) => {
+                let mut digits = itoa::Buffer::new();
+                return self.write(digits.format(*int), &frame.template, line);
+            }
+            _ => {}
         }
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();

@@ -16,7 +16,7 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("yaml", "SerializerExtension.format_yaml(!self, value, flow_style=)", |interp, mut args| {
+    ("yaml", "SerializerExtension.format_yaml(!self, value, flow_style=)", |interp, args| {
         let value = args.take(0);
         let flow = args.opt(1).unwrap_or(Value::Bool(true));
         format_yaml(interp, &value, &flow)
@@ -24,7 +24,7 @@ pub(crate) const FILTERS: &[Row] = &[
     (
         "dict_to_sls_yaml_params",
         "SerializerExtension.dict_to_sls_yaml_params(!self, value, flow_style=)",
-        |interp, mut args| {
+        |interp, args| {
             let value = args.take(0);
             let flow = args.opt(1).unwrap_or(Value::Bool(false));
             if let Some(undefined) = first_undefined(interp, &value) {
@@ -39,7 +39,7 @@ pub(crate) const FILTERS: &[Row] = &[
     (
         "json",
         "SerializerExtension.format_json(!self, value, sort_keys=, indent=)",
-        |interp, mut args| {
+        |interp, args| {
             let value = args.take(0);
             if let Some(undefined) = first_undefined(interp, &value) {
                 return Ok(undefined);
@@ -58,19 +58,17 @@ pub(crate) const FILTERS: &[Row] = &[
     ),
     ("tojson", "tojson(val, indent=, **options)", tojson),
     ("xml", "SerializerExtension.format_xml(!self, value)", xml),
-    ("python", "SerializerExtension.format_python(!self, value)", |interp, mut args| {
+    ("python", "SerializerExtension.format_python(!self, value)", |interp, args| {
         let value = args.take(0);
         if let Some(undefined) = first_undefined(interp, &value) {
             return Ok(undefined);
         }
         Ok(markup(pretty(interp, &value)?.trim()))
     }),
-    ("pprint", "do_pprint(value)", |interp, mut args| {
-        pretty(interp, &args.take(0)).map(Value::from)
-    }),
+    ("pprint", "do_pprint(value)", |interp, args| pretty(interp, &args.take(0)).map(Value::from)),
     ("load_yaml", "SerializerExtension.load_yaml(!self, value)", load_yaml),
     ("load_json", "SerializerExtension.load_json(!self, value)", load_json),
-    ("load_text", "SerializerExtension.load_text(!self, value)", |interp, mut args| {
+    ("load_text", "SerializerExtension.load_text(!self, value)", |interp, args| {
         let value = args.take(0);
         if let Some(undefined) = first_undefined(interp, &value) {
             return Ok(undefined);
@@ -80,17 +78,17 @@ pub(crate) const FILTERS: &[Row] = &[
             None => value,
         })
     }),
-    ("yaml_dquote", "yaml_dquote(text)", |interp, mut args| {
+    ("yaml_dquote", "yaml_dquote(text)", |interp, args| {
         let text = interp.str_of(&args.take(0))?;
         interp.room(text.len())?;
         Ok(Value::from(yaml::dquote(&text)))
     }),
-    ("yaml_squote", "yaml_squote(text)", |interp, mut args| {
+    ("yaml_squote", "yaml_squote(text)", |interp, args| {
         let text = interp.str_of(&args.take(0))?;
         interp.room(text.len())?;
         Ok(Value::from(yaml::squote(&text)))
     }),
-    ("yaml_encode", "yaml_encode(data)", |interp, mut args| {
+    ("yaml_encode", "yaml_encode(data)", |interp, args| {
         let value = args.take(0);
         if let Some(undefined) = undefined(&value) {
             // PyYAML cannot represent it; in strict mode the message is ours.
@@ -206,7 +204,7 @@ fn check_keys(interp: &mut Interp<'_>, value: &Value, depth: usize) -> Result<()
     }
 }
 
-fn tojson(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn tojson(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if let Some(undefined) = first_undefined(interp, &value) {
         return Ok(undefined);
@@ -247,7 +245,7 @@ fn tojson(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     ))
 }
 
-fn load_yaml(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn load_yaml(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if let Some(undefined) = first_undefined(interp, &value) {
         return Ok(undefined);
@@ -266,7 +264,7 @@ fn load_yaml(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     })
 }
 
-fn load_json(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn load_json(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if let Some(undefined) = first_undefined(interp, &value) {
         return Ok(undefined);
@@ -295,7 +293,7 @@ struct Element {
     children: Vec<Element>,
 }
 
-fn xml(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn xml(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if let Some(undefined) = first_undefined(interp, &value) {
         return Ok(undefined);

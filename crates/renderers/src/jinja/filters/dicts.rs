@@ -58,7 +58,7 @@ pub(crate) const FILTERS: &[Row] = &[
     ),
 ];
 
-fn traverse(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn traverse(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (data, key) = (args.take(0), args.take(1));
     let default = args.take(2);
     let delimiter = match args.opt(3) {
@@ -118,7 +118,7 @@ fn invocation_error(message: String) -> Error {
 }
 
 /// Sets, updates or extends what stands at a path of keys, making dicts on the way.
-fn change(interp: &mut Interp<'_>, mut args: Bound, change: Change) -> Result<Value> {
+fn change(interp: &mut Interp<'_>, args: &mut Bound, change: Change) -> Result<Value> {
     let (data, keys, value) = (args.take(0), args.take(1), args.take(2));
     let delimiter = match args.opt(3) {
         Some(delimiter) => interp.str_of(&delimiter)?,
@@ -191,7 +191,7 @@ fn change(interp: &mut Interp<'_>, mut args: Bound, change: Change) -> Result<Va
     Ok(data)
 }
 
-fn to_entries(_: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn to_entries(_: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let entry = |key: Value, value: Value| {
         Value::Dict([("key", key), ("value", value)].into_iter().collect())
     };
@@ -206,7 +206,7 @@ fn to_entries(_: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
 }
 
-fn from_entries(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn from_entries(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let entries = interp.collect(&args.take(0))?;
     let result = Dict::new();
     for entry in entries {
@@ -229,7 +229,7 @@ fn from_entries(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
 }
 
 /// Reads the table that the `mysql` client draws.
-fn mysql_to_dict(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn mysql_to_dict(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let lines = interp.collect(&args.take(0))?;
     let key = args.take(1);
     let mut headers: Vec<String> = Vec::new();
@@ -259,7 +259,7 @@ fn mysql_to_dict(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
 }
 
 /// Turns every text in the data into bytes.
-fn encode(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn encode(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     fn walk(interp: &mut Interp<'_>, value: &Value, depth: usize) -> Result<Value> {
         if depth > 200 {
             return Err(crate::jinja::ops::recursion("while encoding data"));

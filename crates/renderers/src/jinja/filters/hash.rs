@@ -13,26 +13,26 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("md5", "md5_digest(instr)", |interp, mut args| digest(interp, &args.take(0), "md5")),
-    ("sha1", "sha1_digest(instr)", |interp, mut args| digest(interp, &args.take(0), "sha1")),
-    ("sha256", "sha256_digest(instr)", |interp, mut args| digest(interp, &args.take(0), "sha256")),
-    ("sha512", "sha512_digest(instr)", |interp, mut args| digest(interp, &args.take(0), "sha512")),
-    ("hmac", "hmac_signature(string, shared_secret, challenge_hmac)", |interp, mut args| {
+    ("md5", "md5_digest(instr)", |interp, args| digest(interp, &args.take(0), "md5")),
+    ("sha1", "sha1_digest(instr)", |interp, args| digest(interp, &args.take(0), "sha1")),
+    ("sha256", "sha256_digest(instr)", |interp, args| digest(interp, &args.take(0), "sha256")),
+    ("sha512", "sha512_digest(instr)", |interp, args| digest(interp, &args.take(0), "sha512")),
+    ("hmac", "hmac_signature(string, shared_secret, challenge_hmac)", |interp, args| {
         let (text, secret) = (args.take(0), args.take(1));
         let signature = sign(interp, &text, &secret)?;
         let challenge = bytes(interp, &args.take(2))?;
         Ok(Value::Bool(base64(&signature).as_bytes() == challenge))
     }),
-    ("hmac_compute", "hmac_compute(string, shared_secret)", |interp, mut args| {
+    ("hmac_compute", "hmac_compute(string, shared_secret)", |interp, args| {
         let (text, secret) = (args.take(0), args.take(1));
         Ok(Value::from(hex(&sign(interp, &text, &secret)?)))
     }),
-    ("base64_encode", "base64_b64encode(instr)", |interp, mut args| {
+    ("base64_encode", "base64_b64encode(instr)", |interp, args| {
         let data = bytes(interp, &args.take(0))?;
         interp.room(data.len() * 2)?;
         Ok(Value::from(base64(&data)))
     }),
-    ("base64_decode", "base64_b64decode(instr)", |interp, mut args| {
+    ("base64_decode", "base64_b64decode(instr)", |interp, args| {
         let data = bytes(interp, &args.take(0))?;
         let decoded = unbase64(&data)?;
         Ok(match String::from_utf8(decoded) {
@@ -40,7 +40,7 @@ pub(crate) const FILTERS: &[Row] = &[
             Err(error) => Value::bytes(error.into_bytes()),
         })
     }),
-    ("uuid", "uuid_(val)", |interp, mut args| {
+    ("uuid", "uuid_(val)", |interp, args| {
         let name = bytes(interp, &args.take(0))?;
         Ok(Value::from(uuid5(&name)))
     }),

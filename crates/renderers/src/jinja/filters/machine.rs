@@ -12,7 +12,7 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("which", "which(exe=)", |interp, mut args| {
+    ("which", "which(exe=)", |interp, args| {
         let exe = args.take(0);
         if !interp.truthy(&exe)? {
             return Ok(Value::Null);
@@ -20,8 +20,8 @@ pub(crate) const FILTERS: &[Row] = &[
         let exe = interp.str_of(&exe)?;
         host(interp, "which")?.which(&exe).map(Value::from)
     }),
-    ("file_hashsum", "get_hash(path, form=, chunk_size=)", |interp, mut args| {
-        let path = path(interp, &mut args)?;
+    ("file_hashsum", "get_hash(path, form=, chunk_size=)", |interp, args| {
+        let path = path(interp, args)?;
         let form = match args.opt(1) {
             Some(form) => interp.str_of(&form)?,
             None => "sha256".into(),
@@ -32,33 +32,33 @@ pub(crate) const FILTERS: &[Row] = &[
         let data = host(interp, "file_hashsum")?.read_file(&path, usize::MAX)?;
         Ok(Value::from(hash(&form, &data)))
     }),
-    ("is_empty", "is_empty(filename)", |interp, mut args| {
-        let path = path(interp, &mut args)?;
+    ("is_empty", "is_empty(filename)", |interp, args| {
+        let path = path(interp, args)?;
         let read = host(interp, "is_empty")?.read_file(&path, 1);
         Ok(Value::Bool(read.is_ok_and(|data| data.is_empty())))
     }),
-    ("is_text_file", "is_text(fp_, blocksize=)", |interp, mut args| {
-        let path = path(interp, &mut args)?;
+    ("is_text_file", "is_text(fp_, blocksize=)", |interp, args| {
+        let path = path(interp, args)?;
         let size = args.opt(1).and_then(|size| size.to_int()).unwrap_or(512);
         let read =
             host(interp, "is_text_file")?.read_file(&path, usize::try_from(size).unwrap_or(512));
         Ok(Value::Bool(read.is_ok_and(|data| !is_binary(&data))))
     }),
-    ("is_bin_file", "is_binary(path)", |interp, mut args| {
-        let path = path(interp, &mut args)?;
+    ("is_bin_file", "is_binary(path)", |interp, args| {
+        let path = path(interp, args)?;
         let read = host(interp, "is_bin_file")?.read_file(&path, 2048);
         Ok(Value::Bool(read.is_ok_and(|data| is_binary(&data))))
     }),
-    ("list_files", "list_files(directory)", |interp, mut args| {
-        let path = path(interp, &mut args)?;
+    ("list_files", "list_files(directory)", |interp, args| {
+        let path = path(interp, args)?;
         host(interp, "list_files")?.list_files(&path).map(Value::from)
     }),
-    ("get_uid", "get_uid(user=)", |interp, mut args| {
+    ("get_uid", "get_uid(user=)", |interp, args| {
         let user = args.opt(0).filter(|user| !user.is_null());
         let user = user.map(|user| interp.str_of(&user)).transpose()?;
         host(interp, "get_uid")?.uid(user.as_deref()).map(Value::from)
     }),
-    ("http_query", "query(url, method=, params=, data=, **kwargs)", |interp, mut args| {
+    ("http_query", "query(url, method=, params=, data=, **kwargs)", |interp, args| {
         let options = Dict::new();
         let url = args.take(0);
         let url = interp.str_of(&url)?;
@@ -67,12 +67,12 @@ pub(crate) const FILTERS: &[Row] = &[
                 options.insert(name, plain(&value));
             }
         }
-        for (name, value) in args.more {
+        for (name, value) in args.more.drain(..) {
             options.insert(name, plain(&value));
         }
         host(interp, "http_query")?.http_query(&url, &options)
     }),
-    ("dns_check", "dns_check(addr, port, safe=, ipv6=)", |interp, mut args| {
+    ("dns_check", "dns_check(addr, port, safe=, ipv6=)", |interp, args| {
         let address = args.take(0);
         let address = interp.str_of(&address)?;
         let port = args.take(1);

@@ -29,7 +29,7 @@ use super::{
     objects::*,
 };
 
-pub(crate) type FilterFn = fn(&mut Interp<'_>, Bound) -> Result<Value>;
+pub(crate) type FilterFn = fn(&mut Interp<'_>, &mut Bound) -> Result<Value>;
 
 /// One row of a table of filters.
 pub(crate) type Row = (&'static str, &'static str, FilterFn);
@@ -94,8 +94,8 @@ impl Interp<'_> {
         self.step()?;
         match filter {
             FilterRef::Builtin(filter) => {
-                let bound = filter.signature.bind(args)?;
-                (filter.run)(self, bound)
+                let mut bound = filter.signature.bind(args)?;
+                (filter.run)(self, &mut bound)
             }
             FilterRef::Extra(name) => match self.env.filters.get(name).cloned() {
                 Some(callable) => callable.call(plain_args(args)),

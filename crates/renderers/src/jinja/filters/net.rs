@@ -13,29 +13,29 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("is_ip", "is_ip_filter(ip_addr, options=)", |_, mut args| {
+    ("is_ip", "is_ip_filter(ip_addr, options=)", |_, args| {
         let (value, options) = (args.take(0), args.take(1));
         Ok(Value::Bool(
             shown(&value, 4, &options).is_some() || shown(&value, 6, &options).is_some(),
         ))
     }),
-    ("is_ipv4", "is_ipv4_filter(ip_addr, options=)", |_, mut args| {
+    ("is_ipv4", "is_ipv4_filter(ip_addr, options=)", |_, args| {
         let (value, options) = (args.take(0), args.take(1));
         Ok(Value::Bool(shown(&value, 4, &options).is_some()))
     }),
-    ("is_ipv6", "is_ipv6_filter(ip_addr, options=)", |_, mut args| {
+    ("is_ipv6", "is_ipv6_filter(ip_addr, options=)", |_, args| {
         let (value, options) = (args.take(0), args.take(1));
         Ok(Value::Bool(shown(&value, 6, &options).is_some()))
     }),
-    ("ipv4", "ipv4(value, options=)", |interp, mut args| {
+    ("ipv4", "ipv4(value, options=)", |interp, args| {
         let (value, options) = (args.take(0), args.take(1));
         of_version(interp, &value, 4, &options)
     }),
-    ("ipv6", "ipv6(value, options=)", |interp, mut args| {
+    ("ipv6", "ipv6(value, options=)", |interp, args| {
         let (value, options) = (args.take(0), args.take(1));
         of_version(interp, &value, 6, &options)
     }),
-    ("ipaddr", "ipaddr(value, options=)", |interp, mut args| {
+    ("ipaddr", "ipaddr(value, options=)", |interp, args| {
         let (value, options) = (args.take(0), args.take(1));
         either(interp, &value, &options)
     }),
@@ -280,7 +280,7 @@ fn either(interp: &mut Interp<'_>, value: &Value, options: &Value) -> Result<Val
 /// Applies a function to the address, or to each of several.
 fn each(
     interp: &mut Interp<'_>,
-    mut args: Bound,
+    args: &mut Bound,
     run: fn(&mut Interp<'_>, &Network) -> Result<Value>,
 ) -> Result<Value> {
     let (value, options, version) = (args.take(0), args.take(1), args.take(2));
@@ -338,7 +338,7 @@ fn bracket(value: &Value) -> Result<Value> {
     }
 }
 
-fn ipwrap(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn ipwrap(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if matches!(value, Value::List(_) | Value::Tuple(_)) {
         let items = interp.collect(&value)?;
@@ -347,7 +347,7 @@ fn ipwrap(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     bracket(&value)
 }
 
-fn filter_by_networks(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn filter_by_networks(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (values, networks) = (args.take(0), args.take(1));
     if networks.is_null() {
         return Ok(values);
@@ -398,7 +398,7 @@ fn filter_by_networks(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value>
     }
 }
 
-fn mac_str_to_bytes(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn mac_str_to_bytes(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let length = interp.len(&value)?;
     let Some(text) = text_of(&value) else {

@@ -15,23 +15,22 @@ use crate::jinja::{
     objects::*,
 };
 
-pub(crate) const FILTERS: &[Row] =
-    &[("json_query", "json_query(data, expr)", |interp, mut args| {
-        let (data, expression) = (args.take(0), args.take(1));
-        let Some(expression) = text_of(&expression).cloned() else {
-            return Err(failure(
-                "EmptyExpressionError",
-                "Invalid JMESPath expression: cannot be empty.",
-            ));
-        };
-        let tokens = lex(&expression)?;
-        let mut parser = Parser { tokens, at: 0, depth: 0, text: &expression };
-        let tree = parser.expression(0)?;
-        if parser.peek() != &Tok::End {
-            return Err(parser.unexpected());
-        }
-        interp.search(&tree, &plain(&data))
-    })];
+pub(crate) const FILTERS: &[Row] = &[("json_query", "json_query(data, expr)", |interp, args| {
+    let (data, expression) = (args.take(0), args.take(1));
+    let Some(expression) = text_of(&expression).cloned() else {
+        return Err(failure(
+            "EmptyExpressionError",
+            "Invalid JMESPath expression: cannot be empty.",
+        ));
+    };
+    let tokens = lex(&expression)?;
+    let mut parser = Parser { tokens, at: 0, depth: 0, text: &expression };
+    let tree = parser.expression(0)?;
+    if parser.peek() != &Tok::End {
+        return Err(parser.unexpected());
+    }
+    interp.search(&tree, &plain(&data))
+})];
 
 fn failure(class: &str, message: impl Into<String>) -> Error {
     Error::other(class, message)

@@ -21,13 +21,13 @@ use crate::jinja::{
 
 pub(crate) const FILTERS: &[Row] = &[
     ("random", "do_random(!context, seq)", random),
-    ("random_sample", "sample(value, size, seed=)", |interp, mut args| {
+    ("random_sample", "sample(value, size, seed=)", |interp, args| {
         let value = args.take(0);
         let size = methods::index(&args.take(1))?;
         let seed = args.opt(2).filter(|seed| !seed.is_null());
         sample(interp, &value, size, seed.as_ref())
     }),
-    ("random_shuffle", "shuffle(value, seed=)", |interp, mut args| {
+    ("random_shuffle", "shuffle(value, seed=)", |interp, args| {
         let value = args.take(0);
         let seed = args.opt(1).filter(|seed| !seed.is_null());
         let size = interp.len(&value)? as i64;
@@ -35,7 +35,7 @@ pub(crate) const FILTERS: &[Row] = &[
     }),
     ("random_hash", "random_hash(size=, hash_type=)", random_hash),
     ("rand_str", "random_hash(size=, hash_type=)", random_hash),
-    ("random_str", "random(size=)", |interp, mut args| {
+    ("random_str", "random(size=)", |interp, args| {
         let size = usize::try_from(int_arg(args.opt(0), 32)?)
             .map_err(|_| value_error("negative argument not allowed"))?;
         interp.room(size.saturating_mul(2))?;
@@ -45,7 +45,7 @@ pub(crate) const FILTERS: &[Row] = &[
         text.truncate(size);
         Ok(Value::from(text))
     }),
-    ("gen_mac", "gen_mac(prefix=)", |interp, mut args| {
+    ("gen_mac", "gen_mac(prefix=)", |interp, args| {
         let prefix = match args.opt(0) {
             Some(prefix) => interp.str_of(&prefix)?,
             None => "AC:DE:48".into(),
@@ -78,7 +78,7 @@ fn below(limit: u64) -> u64 {
     (u128::from_le_bytes(bytes) % u128::from(limit.max(1))) as u64
 }
 
-fn random(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn random(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let length = interp.len(&value)?;
     if length == 0 {
@@ -93,7 +93,7 @@ fn random(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
 }
 
-fn random_hash(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn random_hash(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let size = args.opt(0);
     let kind = args.opt(1);
     let size = match size {

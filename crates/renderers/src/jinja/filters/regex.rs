@@ -14,7 +14,7 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("regex_escape", "regex_escape(value)", |interp, mut args| {
+    ("regex_escape", "regex_escape(value)", |interp, args| {
         let text = text_arg(interp, &args.take(0), "decoding to str: need a bytes-like object")?;
         Ok(Value::from(escape(&text)))
     }),
@@ -54,7 +54,7 @@ fn subject(interp: &mut Interp<'_>, value: &Value) -> Result<halite_value::SmolS
     Ok(text)
 }
 
-fn find(interp: &mut Interp<'_>, mut args: Bound, at_start: bool) -> Result<Value> {
+fn find(interp: &mut Interp<'_>, args: &mut Bound, at_start: bool) -> Result<Value> {
     let (text, pattern) = (args.take(0), args.take(1));
     let (ignore_case, multi_line) = (args.take(2).truthy(), args.take(3).truthy());
     let regex = compile(interp, &pattern, ignore_case, multi_line)?;
@@ -67,7 +67,7 @@ fn find(interp: &mut Interp<'_>, mut args: Bound, at_start: bool) -> Result<Valu
     Ok(Value::tuple(found.groups()))
 }
 
-fn replace(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn replace(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (text, pattern, to) = (args.take(0), args.take(1), args.take(2));
     let (ignore_case, multi_line) = (args.take(3).truthy(), args.take(4).truthy());
     let regex = compile(interp, &pattern, ignore_case, multi_line)?;
@@ -81,7 +81,7 @@ fn replace(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
 }
 
 /// The test `match`.
-pub(crate) fn test_match(interp: &mut Interp<'_>, mut args: Bound) -> Result<bool> {
+pub(crate) fn test_match(interp: &mut Interp<'_>, args: &mut Bound) -> Result<bool> {
     let (text, pattern) = (args.take(0), args.take(1));
     let (ignore_case, multi_line) = (args.take(2).truthy(), args.take(3).truthy());
     let regex = compile(interp, &pattern, ignore_case, multi_line)?;

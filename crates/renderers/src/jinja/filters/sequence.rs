@@ -14,17 +14,17 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("length", "len(obj)", |interp, mut args| interp.len(&args.take(0)).map(Value::from)),
-    ("count", "len(obj)", |interp, mut args| interp.len(&args.take(0)).map(Value::from)),
-    ("list", "do_list(value)", |interp, mut args| interp.collect(&args.take(0)).map(Value::from)),
-    ("first", "do_first(!environment, seq)", |interp, mut args| {
+    ("length", "len(obj)", |interp, args| interp.len(&args.take(0)).map(Value::from)),
+    ("count", "len(obj)", |interp, args| interp.len(&args.take(0)).map(Value::from)),
+    ("list", "do_list(value)", |interp, args| interp.collect(&args.take(0)).map(Value::from)),
+    ("first", "do_first(!environment, seq)", |interp, args| {
         let mut iter = interp.iter(&args.take(0))?;
         Ok(match interp.next(&mut iter)? {
             Some(item) => item,
             None => hint(interp, "No first item, sequence was empty."),
         })
     }),
-    ("last", "do_last(!environment, seq)", |interp, mut args| {
+    ("last", "do_last(!environment, seq)", |interp, args| {
         let items = reversed(interp, &args.take(0))?;
         Ok(items
             .into_iter()
@@ -86,7 +86,7 @@ fn reversed(interp: &mut Interp<'_>, value: &Value) -> Result<Vec<Value>> {
     Ok(items)
 }
 
-fn reverse(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn reverse(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if let Some(text) = text_of(&value) {
         let text: String = text.chars().rev().collect();
@@ -114,7 +114,7 @@ fn reverse(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
 }
 
-fn default(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn default(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let instead = args.opt(1).unwrap_or_else(|| Value::str(""));
     let boolean = args.take(2);
@@ -179,7 +179,7 @@ fn fold(value: Value) -> Value {
     }
 }
 
-fn join(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn join(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let separator_value = args.opt(1).unwrap_or_else(|| Value::str(""));
     let separator = interp.str_of(&separator_value)?;
@@ -238,7 +238,7 @@ fn join_safe(
     Ok(if safe { markup(joined) } else { Value::from(joined) })
 }
 
-fn sort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn sort(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let reverse = args.take(1).truthy();
     let fold = !args.take(2).truthy();
@@ -267,7 +267,7 @@ fn sort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     interp.sort(keyed, reverse).map(Value::from)
 }
 
-fn dictsort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn dictsort(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let case_sensitive = args.take(1).truthy();
     let by = args.opt(2).unwrap_or_else(|| Value::str("key"));
@@ -295,7 +295,7 @@ fn dictsort(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     interp.sort(keyed, reverse).map(Value::from)
 }
 
-fn groupby(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn groupby(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let attribute = args.take(1);
     let default = args.opt(2);
@@ -327,7 +327,7 @@ fn groupby(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(Value::from(out))
 }
 
-fn sum(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn sum(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     use crate::jinja::ast::Op;
     let value = args.take(0);
     let path = args.opt(1).filter(|path| !path.is_null()).map(|path| Path::new(&path, None, false));
@@ -346,7 +346,7 @@ fn sum(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(total)
 }
 
-fn items(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn items(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let items = match &value {
         Value::Dict(dict) => View { dict: dict.clone(), kind: ViewKind::Items }.to_vec(),
@@ -384,7 +384,7 @@ impl Stream for Batch {
     }
 }
 
-fn batch(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn batch(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let size = usize::try_from(methods::index(&args.take(1))?).unwrap_or(0);
     let fill = args.opt(2).filter(|fill| !fill.is_null());
@@ -393,7 +393,7 @@ fn batch(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     interp.generator("generator", &[&over], Batch { iter, size, fill })
 }
 
-fn slice(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn slice(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let items = interp.collect(&args.take(0))?;
     let slices = methods::index(&args.take(1))?;
     let fill = args.opt(2).filter(|fill| !fill.is_null());
@@ -418,7 +418,7 @@ fn slice(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(interp.generator_of("generator", out))
 }
 
-fn attr(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn attr(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let name = args.take(1);
     let name = interp.str_of(&name)?;
@@ -480,7 +480,7 @@ fn stream(interp: &mut Interp<'_>, value: &Value, stream: impl Stream + 'static)
     interp.generator("generator", &[&over], stream)
 }
 
-fn map(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn map(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let attribute = args.more.iter().position(|(name, _)| name == "attribute");
     let mapper = match attribute {
@@ -499,7 +499,7 @@ fn map(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
                 return Err(argument_error("map requires a filter argument"));
             }
             let name = args.rest.remove(0);
-            Mapper::Filter(name, Args { positional: args.rest, keyword: args.more })
+            Mapper::Filter(name, args.others())
         }
     };
     let map = Map { value: Some(value.clone()), iter: PyIter::empty(), mapper };
@@ -546,7 +546,7 @@ impl Stream for Select {
 
 fn select(
     interp: &mut Interp<'_>,
-    mut args: Bound,
+    args: &mut Bound,
     wanted: bool,
     by_attribute: bool,
 ) -> Result<Value> {
@@ -565,7 +565,7 @@ fn select(
         let name = args.rest.remove(0);
         let found =
             text_of(&name).and_then(|name| crate::jinja::resolve::Names::test(interp.env, name));
-        (Some((name, Args { positional: args.rest, keyword: args.more })), found)
+        (Some((name, args.others())), found)
     };
     let select =
         Select { value: Some(value.clone()), iter: PyIter::empty(), path, test, found, wanted };

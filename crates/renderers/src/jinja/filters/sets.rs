@@ -16,16 +16,16 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("unique", "unique(values)", |interp, mut args| unique(interp, &args.take(0))),
+    ("unique", "unique(values)", |interp, args| unique(interp, &args.take(0))),
     ("union", "union(lst1, lst2)", union),
     ("intersect", "intersect(lst1, lst2)", |interp, args| keep(interp, args, true)),
     ("difference", "difference(lst1, lst2)", |interp, args| keep(interp, args, false)),
     ("symmetric_difference", "symmetric_difference(lst1, lst2)", symmetric_difference),
-    ("min", "lst_min(obj)", |interp, mut args| extreme(interp, &args.take(0), "min")),
-    ("max", "lst_max(obj)", |interp, mut args| extreme(interp, &args.take(0), "max")),
+    ("min", "lst_min(obj)", |interp, args| extreme(interp, &args.take(0), "min")),
+    ("max", "lst_max(obj)", |interp, args| extreme(interp, &args.take(0), "max")),
     ("avg", "lst_avg(lst)", avg),
     ("sorted_ignorecase", "sorted_ignorecase(to_sort)", sorted_ignorecase),
-    ("flatten", "flatten(data, levels=, preserve_nulls=, _ids=)", |interp, mut args| {
+    ("flatten", "flatten(data, levels=, preserve_nulls=, _ids=)", |interp, args| {
         let data = args.take(0);
         let levels = args.opt(1).filter(|levels| !levels.is_null());
         let levels = levels.map(|levels| methods::index(&levels)).transpose()?;
@@ -36,14 +36,12 @@ pub(crate) const FILTERS: &[Row] = &[
     }),
     ("compare_lists", "compare_lists(old=, new=)", compare_lists),
     ("compare_dicts", "compare_dicts(old=, new=)", compare_dicts),
-    ("exactly_n_true", "exactly_n(iterable, amount=)", |interp, mut args| {
+    ("exactly_n_true", "exactly_n(iterable, amount=)", |interp, args| {
         let value = args.take(0);
         let amount = args.opt(1).map(|amount| methods::index(&amount)).transpose()?.unwrap_or(1);
         exactly(interp, &value, amount)
     }),
-    ("exactly_one_true", "exactly_one(iterable)", |interp, mut args| {
-        exactly(interp, &args.take(0), 1)
-    }),
+    ("exactly_one_true", "exactly_one(iterable)", |interp, args| exactly(interp, &args.take(0), 1)),
     ("combinations", "combinations(iterable, r)", |interp, args| {
         choose(interp, args, "itertools.combinations", Choice::Combinations)
     }),
@@ -107,7 +105,7 @@ fn unique_items(interp: &mut Interp<'_>, items: Vec<Value>) -> Result<Vec<Value>
     Ok(out)
 }
 
-fn union(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn union(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (a, b) = (args.take(0), args.take(1));
     if is_hashable(&a) && is_hashable(&b) {
         let mut keys = keys_of(interp, &a)?;
@@ -118,7 +116,7 @@ fn union(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     unique(interp, &joined)
 }
 
-fn keep(interp: &mut Interp<'_>, mut args: Bound, common: bool) -> Result<Value> {
+fn keep(interp: &mut Interp<'_>, args: &mut Bound, common: bool) -> Result<Value> {
     let (a, b) = (args.take(0), args.take(1));
     if is_hashable(&a) && is_hashable(&b) {
         let (own, other) = (keys_of(interp, &a)?, keys_of(interp, &b)?);
@@ -134,7 +132,7 @@ fn keep(interp: &mut Interp<'_>, mut args: Bound, common: bool) -> Result<Value>
     unique_items(interp, out).map(Value::from)
 }
 
-fn symmetric_difference(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn symmetric_difference(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (a, b) = (args.take(0), args.take(1));
     if is_hashable(&a) && is_hashable(&b) {
         let (x, y) = (keys_of(interp, &a)?, keys_of(interp, &b)?);
@@ -170,7 +168,7 @@ fn extreme(interp: &mut Interp<'_>, value: &Value, which: &str) -> Result<Value>
     Ok(best)
 }
 
-fn avg(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn avg(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if is_hashable(&value) {
         return super::words::to_float(interp, &value).map(Value::Float);
@@ -184,7 +182,7 @@ fn avg(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     super::words::to_float(interp, &mean).map(Value::Float)
 }
 
-fn sorted_ignorecase(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn sorted_ignorecase(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let items = interp.collect(&args.take(0))?;
     let mut keyed = Vec::with_capacity(items.len());
     for item in items {
@@ -232,7 +230,7 @@ fn flatten(
     Ok(())
 }
 
-fn compare_lists(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn compare_lists(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (old, new) = (args.take(0), args.take(1));
     let result = Dict::new();
     for (name, items, other) in [("new", &new, &old), ("old", &old, &new)] {
@@ -248,7 +246,7 @@ fn compare_lists(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(Value::Dict(result))
 }
 
-fn compare_dicts(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn compare_dicts(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (old, new) = (args.take(0), args.take(1));
     let side = |value: &Value| -> Result<Dict> {
         match value {
@@ -369,7 +367,7 @@ impl Stream for Choose {
 
 fn choose(
     interp: &mut Interp<'_>,
-    mut args: Bound,
+    args: &mut Bound,
     name: &'static str,
     kind: Choice,
 ) -> Result<Value> {
@@ -433,7 +431,7 @@ impl Stream for Product {
     }
 }
 
-fn product(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn product(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let repeat = args.opt(0).map(|repeat| methods::index(&repeat)).transpose()?.unwrap_or(1);
     if let Some(undefined) = args.rest.first().and_then(|value| first_undefined(interp, value)) {
         return Ok(undefined);
@@ -519,12 +517,11 @@ fn zip_all(
     interp.generator(name, &over, Zip { iters, fill, ended })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
-fn zip(interp: &mut Interp<'_>, args: Bound) -> Result<Value> {
+fn zip(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     zip_all(interp, &args.rest, None, "zip")
 }
 
-fn zip_longest(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn zip_longest(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let fill = args.take(0);
     zip_all(interp, &args.rest, Some(fill), "itertools.zip_longest")
 }
@@ -546,7 +543,7 @@ impl Stream for Compress {
     }
 }
 
-fn compress(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn compress(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (data, selectors) = (args.take(0), args.take(1));
     if let Some(undefined) = first_undefined(interp, &data) {
         return Ok(undefined);

@@ -13,39 +13,39 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("upper", "do_upper(s)", |interp, mut args| soft(interp, &args.take(0), str::to_uppercase)),
-    ("lower", "do_lower(s)", |interp, mut args| soft(interp, &args.take(0), str::to_lowercase)),
-    ("capitalize", "do_capitalize(s)", |interp, mut args| {
+    ("upper", "do_upper(s)", |interp, args| soft(interp, &args.take(0), str::to_uppercase)),
+    ("lower", "do_lower(s)", |interp, args| soft(interp, &args.take(0), str::to_lowercase)),
+    ("capitalize", "do_capitalize(s)", |interp, args| {
         soft(interp, &args.take(0), methods::str::capitalize)
     }),
-    ("title", "do_title(s)", |interp, mut args| soft(interp, &args.take(0), title)),
-    ("string", "soft_str(s)", |interp, mut args| {
+    ("title", "do_title(s)", |interp, args| soft(interp, &args.take(0), title)),
+    ("string", "soft_str(s)", |interp, args| {
         let value = args.take(0);
         Ok(if text_of(&value).is_some() { value } else { Value::Str(interp.str_of(&value)?) })
     }),
-    ("trim", "do_trim(value, chars=)", |interp, mut args| {
+    ("trim", "do_trim(value, chars=)", |interp, args| {
         let value = args.take(0);
         let chars = args.take(1);
         method(interp, &value, "strip", vec![chars])
     }),
-    ("center", "do_center(value, width=)", |interp, mut args| {
+    ("center", "do_center(value, width=)", |interp, args| {
         let value = args.take(0);
         let width = args.opt(1).unwrap_or(Value::Int(80));
         method(interp, &value, "center", vec![width])
     }),
     ("replace", "do_replace(!eval_ctx, s, old, new, count=)", replace),
     ("format", "do_format(value, *args, **kwargs)", format),
-    ("e", "escape(s)", |interp, mut args| escape(interp, &args.take(0)).map(markup)),
-    ("escape", "escape(s)", |interp, mut args| escape(interp, &args.take(0)).map(markup)),
-    ("forceescape", "do_forceescape(value)", |interp, mut args| {
+    ("e", "escape(s)", |interp, args| escape(interp, &args.take(0)).map(markup)),
+    ("escape", "escape(s)", |interp, args| escape(interp, &args.take(0)).map(markup)),
+    ("forceescape", "do_forceescape(value)", |interp, args| {
         let text = interp.str_of(&args.take(0))?;
         Ok(markup(escape_html(&text)))
     }),
-    ("safe", "do_mark_safe(value)", |interp, mut args| {
+    ("safe", "do_mark_safe(value)", |interp, args| {
         let value = args.take(0);
         Ok(if is_markup(&value) { value } else { markup(interp.str_of(&value)?) })
     }),
-    ("striptags", "do_striptags(value)", |interp, mut args| {
+    ("striptags", "do_striptags(value)", |interp, args| {
         let text = interp.str_of(&args.take(0))?;
         Ok(Value::from(strip_tags(&text)))
     }),
@@ -56,7 +56,7 @@ pub(crate) const FILTERS: &[Row] = &[
         "do_wordwrap(!environment, s, width=, break_long_words=, wrapstring=, break_on_hyphens=)",
         wordwrap,
     ),
-    ("wordcount", "do_wordcount(s)", |interp, mut args| {
+    ("wordcount", "do_wordcount(s)", |interp, args| {
         let text = interp.str_of(&args.take(0))?;
         let words =
             text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
@@ -103,7 +103,7 @@ fn title(text: &str) -> String {
     out
 }
 
-fn replace(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn replace(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let (value, old, new) = (args.take(0), args.take(1), args.take(2));
     let count = match args.opt(3) {
         None | Some(Value::Null) => -1,
@@ -114,7 +114,7 @@ fn replace(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     methods::str::replace_text(interp, &text, &old, &new, count).map(Value::from)
 }
 
-fn format(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn format(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let text = if text_of(&value).is_some() { value } else { Value::Str(interp.str_of(&value)?) };
     if !args.rest.is_empty() && !args.more.is_empty() {
@@ -123,9 +123,9 @@ fn format(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
         ));
     }
     let values = if args.more.is_empty() {
-        interp.tuple(args.rest)?
+        interp.tuple(std::mem::take(&mut args.rest))?
     } else {
-        Value::Dict(args.more.into_iter().collect())
+        Value::Dict(args.more.drain(..).collect())
     };
     interp.percent(&text, &values)
 }
@@ -243,7 +243,7 @@ pub(crate) fn unescape_html(text: &str) -> String {
     out
 }
 
-fn xmlattr(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn xmlattr(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let autospace = args.opt(1).is_none_or(|value| value.truthy());
     let Value::Dict(dict) = &value else {
@@ -274,7 +274,7 @@ fn xmlattr(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
 
 // ---- layout
 
-fn indent(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn indent(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let width = args.opt(1).unwrap_or(Value::Int(4));
     let first = args.take(2).truthy();
@@ -310,7 +310,7 @@ fn indent(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(if is_markup(&value) { markup(out) } else { Value::from(out) })
 }
 
-fn truncate(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn truncate(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let length = args.opt(1).map(|length| methods::index(&length)).transpose()?.unwrap_or(255);
     let killwords = args.take(2).truthy();
@@ -350,7 +350,7 @@ fn truncate(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(Value::from(format!("{cut}{end}")))
 }
 
-fn wordwrap(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn wordwrap(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let width = args.opt(1).map(|width| methods::index(&width)).transpose()?.unwrap_or(79);
     let break_long = args.opt(2).is_none_or(|value| value.truthy());
@@ -472,7 +472,7 @@ fn chunks(line: &str, hyphens: bool) -> Vec<String> {
     out
 }
 
-fn filesizeformat(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn filesizeformat(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let binary = args.take(1).truthy();
     let bytes = super::words::to_float(interp, &value)?;
@@ -516,7 +516,7 @@ pub(crate) fn url_quote(text: &[u8], query: bool) -> String {
     out
 }
 
-fn urlencode(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn urlencode(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let quote = |interp: &mut Interp<'_>, value: &Value, query| -> Result<String> {
         if let Value::Bytes(bytes) = value {
@@ -549,7 +549,7 @@ fn urlencode(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(Value::from(parts.join("&")))
 }
 
-fn urlize(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn urlize(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let text = interp.str_of(&args.take(0))?;
     let limit = match args.opt(1) {
         None | Some(Value::Null) => None,

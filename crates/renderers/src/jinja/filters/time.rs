@@ -16,7 +16,7 @@ pub(crate) const FILTERS: &[Row] = &[
     ("date_format", "strftime(date=, format=)", date_format),
 ];
 
-fn date_format(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn date_format(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let date = args.take(0);
     let format = match args.opt(1) {
         Some(format) => interp.str_of(&format)?,

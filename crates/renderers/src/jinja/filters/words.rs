@@ -6,7 +6,7 @@ use num_traits::FromPrimitive;
 
 use super::Row;
 use crate::jinja::{
-    call::{Args, Bound},
+    call::Bound,
     error::{Class, Error, type_error, value_error},
     eval::{Interp, Result},
     methods,
@@ -14,7 +14,7 @@ use crate::jinja::{
 };
 
 pub(crate) const FILTERS: &[Row] = &[
-    ("abs", "abs(x)", |interp, mut args| {
+    ("abs", "abs(x)", |interp, args| {
         let value = args.take(0);
         if let Some(undefined) = undefined(&value) {
             return Err(interp.undefined_error(undefined));
@@ -36,11 +36,11 @@ pub(crate) const FILTERS: &[Row] = &[
     ("str_to_num", "to_num(text)", to_num),
     ("to_bool", "to_bool(val)", to_bool),
     ("to_bytes", "to_bytes(s, encoding=, errors=)", to_bytes),
-    ("is_hex", "is_hex(value)", |_, mut args| {
+    ("is_hex", "is_hex(value)", |_, args| {
         let value = args.take(0);
         Ok(Value::Bool(text_of(&value).is_some_and(|text| parse_int(text, 16).is_some())))
     }),
-    ("contains_whitespace", "contains_whitespace(text)", |interp, mut args| {
+    ("contains_whitespace", "contains_whitespace(text)", |interp, args| {
         let items = interp.collect(&args.take(0))?;
         for item in items {
             let Some(text) = text_of(&item) else {
@@ -64,22 +64,22 @@ pub(crate) const FILTERS: &[Row] = &[
     ),
     ("to_snake_case", "camel_to_snake_case(camel_input)", to_snake_case),
     ("to_camelcase", "snake_to_camel_case(snake_input, uppercamel=)", to_camelcase),
-    ("quote", "quote(txt)", |interp, mut args| {
+    ("quote", "quote(txt)", |interp, args| {
         let text = text_arg(interp, &args.take(0), "expected string or bytes-like object")?;
         Ok(Value::from(shell_quote(&text)))
     }),
     ("skip", "skip_filter(data)", |_, _| Ok(Value::str(""))),
-    ("sequence", "ensure_sequence_filter(data)", |_, mut args| {
+    ("sequence", "ensure_sequence_filter(data)", |_, args| {
         let value = args.take(0);
         let is_sequence = matches!(value, Value::List(_) | Value::Tuple(_) | Value::Dict(_))
             || value.as_object::<Set>().is_some()
             || value.as_object::<Group>().is_some();
         Ok(if is_sequence { value } else { Value::from(vec![value]) })
     }),
-    ("is_list", "is_list(value)", |_, mut args| {
+    ("is_list", "is_list(value)", |_, args| {
         Ok(Value::Bool(matches!(args.take(0), Value::List(_))))
     }),
-    ("is_iter", "is_iter(thing, ignore=)", |interp, mut args| {
+    ("is_iter", "is_iter(thing, ignore=)", |interp, args| {
         let value = args.take(0);
         if text_of(&value).is_some() {
             return Ok(Value::Bool(false));
@@ -90,7 +90,7 @@ pub(crate) const FILTERS: &[Row] = &[
             Err(error) => Err(error),
         }
     }),
-    ("method_call", "method_call(obj, f_name, *f_args, **f_kwargs)", |interp, mut args| {
+    ("method_call", "method_call(obj, f_name, *f_args, **f_kwargs)", |interp, args| {
         let value = args.take(0);
         let name = args.take(1);
         let Some(name) = text_of(&name).cloned() else {
@@ -100,7 +100,7 @@ pub(crate) const FILTERS: &[Row] = &[
             )));
         };
         match interp.own_attribute(&value, &name)? {
-            Some(found) => interp.call(&found, Args { positional: args.rest, keyword: args.more }),
+            Some(found) => interp.call(&found, args.others()),
             None => Ok(Value::Null),
         }
     }),
@@ -108,7 +108,7 @@ pub(crate) const FILTERS: &[Row] = &[
     (
         "substring_in_list",
         "substr_in_list(string_to_search_for, list_to_search)",
-        |interp, mut args| {
+        |interp, args| {
             let wanted = args.take(0);
             let list = interp.collect(&args.take(1))?;
             for item in list {
@@ -250,7 +250,7 @@ fn number_to_int(value: &Value) -> Option<Value> {
     }
 }
 
-fn int(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn int(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let default = args.opt(1).unwrap_or(Value::Int(0));
     let base = args.opt(2).map(|base| methods::index(&base)).transpose()?.unwrap_or(10);
@@ -281,7 +281,7 @@ fn int(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(as_float.and_then(|float| number_to_int(&Value::Float(float))).unwrap_or(default))
 }
 
-fn float(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn float(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let default = args.opt(1).unwrap_or(Value::Float(0.0));
     match to_float(interp, &value) {
@@ -291,7 +291,7 @@ fn float(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
 }
 
-fn round(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn round(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let precision =
         args.opt(1).map(|precision| methods::index(&precision)).transpose()?.unwrap_or(0);
@@ -354,7 +354,7 @@ fn round_int(int: i64, places: u64) -> i64 {
     if up { down.saturating_add(factor) } else { down }
 }
 
-fn to_num(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn to_num(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if let Some(undefined) = undefined(&value) {
         return Err(interp.undefined_error(undefined));
@@ -372,7 +372,7 @@ fn to_num(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }
 }
 
-fn to_bool(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn to_bool(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     if let Some(text) = text_of(&value) {
         return Ok(Value::Bool(matches!(text.to_lowercase().as_str(), "yes" | "1" | "true")));
@@ -390,7 +390,7 @@ fn to_bool(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     }))
 }
 
-fn to_bytes(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn to_bytes(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let encoding = args.opt(1);
     let errors = args.opt(2);
@@ -425,7 +425,7 @@ pub(crate) fn class_of(value: &Value) -> String {
 
 // ---- names and sizes
 
-fn human_to_bytes(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn human_to_bytes(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let size = interp.str_of(&args.take(0))?;
     let default_unit = match args.opt(1) {
         Some(unit) => interp.str_of(&unit)?.to_lowercase(),
@@ -471,7 +471,7 @@ fn expression_matches(text: &str, expression: &str) -> bool {
     runs(&from_glob(expression)) || runs(expression)
 }
 
-fn check_whitelist_blacklist(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn check_whitelist_blacklist(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
     let mut list = |value: Option<Value>, name: &str| -> Result<Vec<Value>> {
         let Some(value) = value.filter(Value::truthy) else { return Ok(Vec::new()) };
@@ -505,7 +505,7 @@ fn check_whitelist_blacklist(interp: &mut Interp<'_>, mut args: Bound) -> Result
     }))
 }
 
-fn to_snake_case(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn to_snake_case(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let text = text_arg(interp, &args.take(0), "expected str")?;
     let chars: Vec<char> = text.chars().collect();
     if chars.is_empty() {
@@ -522,7 +522,7 @@ fn to_snake_case(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
     Ok(Value::from(out))
 }
 
-fn to_camelcase(interp: &mut Interp<'_>, mut args: Bound) -> Result<Value> {
+fn to_camelcase(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let text = text_arg(interp, &args.take(0), "expected str")?;
     let upper = args.take(1).truthy();
     let words = text.split('_').enumerate().map(|(index, word)| {
@@ -540,8 +540,7 @@ fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "all functions of the table have this shape")]
-fn path_join(interp: &mut Interp<'_>, args: Bound) -> Result<Value> {
+fn path_join(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let mut parts = Vec::new();
     for part in &args.rest {
         let part = match part {
