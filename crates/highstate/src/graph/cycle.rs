@@ -15,7 +15,7 @@ struct Link {
     behind: StepId,
 }
 
-/// Describes a cycle, if there is one.
+/// Describes the cycle that keeps the graph from being ordered.
 pub(super) fn problem(graph: &Graph, places: &Places) -> Problem {
     let ring = find(&graph.net);
     let links: Vec<String> = ring.iter().map(|link| shown(graph, link)).collect();

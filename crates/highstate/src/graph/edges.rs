@@ -19,9 +19,9 @@ pub(crate) type StepId = usize;
 
 /// A chunk in one of its passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) chunk: usize,
-    pub(crate) pass: Pass,
+pub(super) struct Step {
+    pub(super) chunk: usize,
+    pub(super) pass: Pass,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +114,8 @@ struct Edge {
 impl Net {
     /// Makes the steps of so many chunks, and the edges that follow from the wishes.
     pub(super) fn new(chunks: usize, wishes: &[Wish]) -> Self {
-        let mut net = Self::default();
-        net.steps = (0..chunks).map(|chunk| Step { chunk, pass: Pass::Apply }).collect();
+        let steps = (0..chunks).map(|chunk| Step { chunk, pass: Pass::Apply }).collect();
+        let mut net = Self { steps, ..Self::default() };
         for (since, wish) in wishes.iter().enumerate() {
             if wish.kind == Requisite::Prereq && !net.checks.contains_key(&wish.target) {
                 net.checks.insert(wish.target, Check { step: net.steps.len(), since });

@@ -19,8 +19,12 @@ use std::collections::HashMap;
 
 use halite_value::{Dict, Value, entries};
 
-pub(crate) use self::edges::{Pass, Step, StepId};
-use self::{edges::Net, names::Names, wishes::Reader};
+pub(crate) use self::edges::{Pass, StepId};
+use self::{
+    edges::{Net, Step},
+    names::Names,
+    wishes::Reader,
+};
 use crate::{
     Low, Problem, States,
     gather::Places,

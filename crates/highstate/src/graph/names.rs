@@ -47,7 +47,7 @@ impl Names {
         (module == "sls" || !found.is_empty()).then_some(found)
     }
 
-    /// Returns what may have been meant by a requisite that names nothing. `lows` are the chunks.
+    /// Returns what may have been meant by a requisite that names nothing; `low` knows the chunks.
     pub(super) fn nearest<'l>(
         &self,
         module: &str,
