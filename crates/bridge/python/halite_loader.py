@@ -159,6 +159,16 @@ class Native:
         return "<function {}>".format(self.name)
 
 
+def is_here(kind_name, name):
+    """Whether this machine has what a native module needs: only the binary knows, and it may change."""
+    if kind_name + "." + name.partition(".")[0] not in NATIVE.get("needing", ()):
+        return True
+    try:
+        return bool(host.conversation().ask("describe", kind_name, name))
+    except Exception:
+        return True
+
+
 class Functions(Mapping):
     """`__salt__` and its like: users' functions, the binary's, those of an installed package."""
 
@@ -175,7 +185,7 @@ class Functions(Mapping):
         if not dot or module in own.hiding:
             return None
         if name in NATIVE.get(self._kind, ()):
-            return Native(self._kind, name)
+            return Native(self._kind, name) if is_here(self._kind, name) else None
         import halite_package
 
         return halite_package.function(self._kind, name)
@@ -196,7 +206,9 @@ class Functions(Mapping):
     def _names(self):
         own = kind(self._kind)
         native = NATIVE.get(self._kind, ())
-        names = {name for name in native if name.partition(".")[0] not in own.hiding}
+        modules = {name.partition(".")[0]: name for name in native}
+        here = {module for module, name in modules.items() if is_here(self._kind, name)}
+        names = {name for name in native if name.partition(".")[0] in here.difference(own.hiding)}
         return sorted(names.union(own.functions))
 
     def __iter__(self):

@@ -6,9 +6,11 @@
 //! - `args.rs`: arguments of functions, as Salt reads them from the command line;
 //! - `diagnostics.rs`: how problems are shown; `logging.rs`: Salt's log lines;
 //! - `machine.rs`: files, environment and host names for the configuration;
+//! - `beside.rs`: the master on a minion's machine;
 //! - `doctor.rs` and `links.rs`: commands only Halite has.
 
 pub mod args;
+mod beside;
 mod checkup;
 pub mod daemon;
 pub mod diagnostics;
@@ -33,6 +35,7 @@ pub mod workshop;
 #[must_use]
 pub fn start(args: &[String]) -> u8 {
     halite_minion::others::has_runners(halite_runners::runners);
+    halite_minion::others::has_master(beside::ask);
     let Some((called, args)) = args.split_first() else { return halite::start(&[]) };
     let name = called.rsplit('/').next().unwrap_or(called);
     match programs::find(name) {

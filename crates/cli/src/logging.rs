@@ -271,6 +271,8 @@ struct Record {
     message: String,
     fields: String,
     jid: Option<String>,
+    /// The minion a line of the master's is about.
+    minion_id: Option<String>,
     name: String,
     file: String,
     line: u32,
@@ -282,6 +284,7 @@ impl Visit for Record {
             "message" => self.message = value.into(),
             "salt" => self.level = Level::named(value),
             "jid" => self.jid = Some(value.into()),
+            "minion_id" => self.minion_id = Some(value.into()),
             // Lines of users' Python say which logger they came from.
             "logger" => self.name = value.into(),
             name => {
@@ -409,6 +412,9 @@ impl Record {
                 "processName" => "MainProcess".into(),
                 "threadName" => std::thread::current().name().unwrap_or("MainThread").to_string(),
                 "jid" => jid.into(),
+                "minion_id" => {
+                    self.minion_id.as_ref().map(|id| format!("[{id}]")).unwrap_or_default()
+                }
                 "colorlevel" => format!("{}[{:<8}]\x1b[0;0m", level.color(), level.name()),
                 "colorname" => format!("\x1b[0;32m[{:<17}]\x1b[0;0m", self.name),
                 "colorprocess" => format!("\x1b[0;34m[{:>5}]\x1b[0;0m", pid()),
@@ -480,6 +486,10 @@ mod tests {
     #[test]
     fn odd_layouts() {
         assert_eq!(record().line_of("100%% %(nope)s|%(message", "", ""), "100% |%(message");
+        assert_eq!(
+            Record { minion_id: Some("m".into()), ..record() }.line_of("%(minion_id)s", "", ""),
+            "[m]"
+        );
         assert_eq!(
             record().line_of("%(levelname)10s%(jid)s", "", "[JID: 1]"),
             "   WARNING[JID: 1]"

@@ -33,9 +33,14 @@ impl Runners for Wheel {
         let given = Arguments { args: call.args.clone(), kwargs: call.kwargs.shallow_copy() };
         Some(match (function.call)(&cx, given) {
             Ok(value) => Outcome { value, success: true },
+            // To Salt this is an answer: how the function is called.
             Err(Error::Args(wrong)) => Outcome {
-                value: format!("Passed invalid arguments: {}: {wrong}.", call.function).into(),
-                success: false,
+                value: format!(
+                    "\nPassed invalid arguments: {}: {wrong}.\n\nUsage:\n\n{}",
+                    call.function, function.doc
+                )
+                .into(),
+                success: true,
             },
             Err(error) => Outcome {
                 value: format!("Exception occurred in wheel {}: {error}", call.function).into(),

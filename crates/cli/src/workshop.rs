@@ -88,7 +88,7 @@ impl Workshop {
         match python.find(cx, kind, name) {
             Found::Function => return Some(python.call(cx, kind, name, call)),
             Found::Missing(reason) if !reason.is_empty() => {
-                return Some(Err(Error::Unavailable { function: name.into(), reason }));
+                return Some(Err(Error::NotLoaded(reason)));
             }
             Found::Missing(_) => return None,
             Found::Nothing => {}
@@ -168,18 +168,18 @@ fn orchestration_state(state: &str) -> Option<&'static StateFn> {
 }
 
 impl States for MasterStates {
-    fn has(&self, state: &str) -> bool {
-        orchestration_state(state).is_some() || Native.has(state)
+    fn has(&self, cx: &Cx, state: &str) -> bool {
+        orchestration_state(state).is_some() || Native.has(cx, state)
     }
 
-    fn missing_reason(&self, state: &str) -> Option<String> {
-        Native.missing_reason(state)
+    fn missing_reason(&self, cx: &Cx, state: &str) -> Option<String> {
+        Native.missing_reason(cx, state)
     }
 
-    fn names(&self) -> Vec<String> {
+    fn names(&self, cx: &Cx) -> Vec<String> {
         let own = &halite_runners::STATES;
         let own = own.states.iter().map(|state| format!("{}.{}", own.name, state.name));
-        own.chain(Native.names()).collect()
+        own.chain(Native.names(cx)).collect()
     }
 
     fn params(&self, state: &str) -> Params {
@@ -416,7 +416,7 @@ impl Runners for MasterWorks {
 
     fn execution(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
         let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
-        if !cx.runtime.has(&call.function) {
+        if !cx.runtime.has(&cx, &call.function) {
             return None;
         }
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };

@@ -213,3 +213,82 @@ fn links_stay_and_force_replaces() {
         fs::read_link(&link).is_ok_and(|target| target == Path::new(env!("CARGO_BIN_EXE_halite")))
     );
 }
+
+const TREE: (&str, &str) = (
+    "minion",
+    "root_dir: ROOT/root\nfile_client: local\nfile_roots: {base: [ROOT/etc/srv]}\nid: x\n",
+);
+
+#[test]
+fn a_module_without_its_program_does_not_exist() {
+    let shell = Shell::new(&[
+        TREE,
+        ("srv/there.sls", "a:\n  test.nop:\n    - x: {{ 'rabbitmq.list_users' in salt }}\n"),
+        ("srv/state.sls", "a:\n  rabbitmq_user.absent: []\n"),
+        ("srv/call.sls", "{% set x = salt.rabbitmq.list_users() %}\n"),
+    ]);
+    let folders = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
+    if folders.iter().any(|folder| Path::new(folder).join("rabbitmqctl").exists()) {
+        return;
+    }
+    let (code, out, err) = shell.run("salt-call --local -c ETC -l quiet rabbitmq.list_users");
+    let why = "'rabbitmq' __virtual__ returned False: Module rabbitmq: module only works when \
+               RabbitMQ is installed\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (255, "", why));
+    let listed = shell.run("salt-call --local -c ETC -l quiet sys.list_functions rabbitmq").1;
+    assert!(!listed.contains("rabbitmq."), "{listed}");
+    let low = shell.run("salt-call --local -c ETC -l quiet state.show_low_sls there").1;
+    assert!(low.contains("False"), "{low}");
+    let (_, out, _) = shell.run("salt-call --local -c ETC -l quiet --out json state.sls state");
+    let ret = halite_value::json::from_str(&out).expect("JSON");
+    let ret = ret.get("local").and_then(|ret| ret.as_dict().and_then(|ret| ret.values().pop()));
+    let comment = ret.and_then(|ret| ret.get("comment")).expect("a comment").to_str();
+    assert!(
+        comment.starts_with(
+            "State 'rabbitmq_user.absent' was not found in SLS 'state'\nReason: 'rabbitmq_user' \
+             __virtual__ returned False: Command not found: rabbitmqctl\n"
+        ),
+        "{comment}"
+    );
+    let failed = shell.run("salt-call --local -c ETC -l quiet state.show_low_sls call").1;
+    let words = "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute \
+                 'rabbitmq'";
+    assert!(failed.contains(words), "{failed}");
+}
+
+#[test]
+fn functions_in_templates_fail_in_pythons_words() {
+    let cases = [
+        ("{% set x = salt['user.info'](None[0]) %}", "Jinja variable None has no element 0"),
+        ("{% set x = salt['cmd.run']('true', cwd=nope) %}", "Jinja variable 'nope' is undefined"),
+        ("{% set x = salt['cmd.run'](nope) %}", "Jinja variable 'nope' is undefined"),
+        ("{% set x = salt['pillar.get']('zz', nope) %}", "Jinja variable 'nope' is undefined"),
+        (
+            "{% set x = salt['cmd.run']() %}",
+            "Jinja error: run() missing 1 required positional argument: 'cmd'",
+        ),
+        (
+            "{% set x = salt['file.read']('/nope') %}",
+            "Jinja error: [Errno 2] No such file or directory: '/nope'",
+        ),
+    ];
+    // Handed on, not looked at.
+    let fine =
+        ["{% set x = salt['test.echo'](nope) %}", "{% set x = salt['config.get']('id', nope) %}"];
+    let names: Vec<String> =
+        (0..cases.len() + fine.len()).map(|n| format!("srv/t{n}.sls")).collect();
+    let texts = cases.iter().map(|(text, _)| *text).chain(fine);
+    let texts: Vec<String> = texts.map(|text| format!("{text}\na: {{test.nop: []}}\n")).collect();
+    let mut files = vec![TREE];
+    files.extend(names.iter().map(String::as_str).zip(texts.iter().map(String::as_str)));
+    let shell = Shell::new(&files);
+    for (n, (text, expected)) in cases.iter().enumerate() {
+        let line = format!("salt-call --local -c ETC -l quiet state.show_low_sls t{n}");
+        let (code, out, err) = shell.run(&line);
+        assert!(code != 0 && out.contains(expected), "{text}: {out}{err}");
+    }
+    for n in cases.len()..names.len() {
+        let line = format!("salt-call --local -c ETC -l quiet state.show_low_sls t{n}");
+        assert_eq!(shell.run(&line).0, 0, "{}", texts[n]);
+    }
+}

@@ -71,7 +71,8 @@ pub trait Watch {
     fn given_up(&mut self, id: &SmolStr);
 
     /// Tells why the batch has to end now, if it has to.
-    fn stop(&mut self) -> Option<SmolStr> {
+    fn stop(&mut self, client: &mut Client) -> Option<SmolStr> {
+        let _ = client;
         None
     }
 }
@@ -118,7 +119,7 @@ impl Batch {
         watch.at(client, self, Moment::New);
         self.fill(client, watch)?;
         while !self.is_over() {
-            if let Some(reason) = watch.stop() {
+            if let Some(reason) = watch.stop(client) {
                 self.last_progress = now();
                 watch.at(client, self, Moment::Halted(&reason));
                 return Ok(worst);

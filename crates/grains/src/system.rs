@@ -74,30 +74,25 @@ pub(crate) fn init(probe: &Probe<'_>) -> &'static str {
     if probe.exists("/run/systemd/system") {
         return "systemd";
     }
-    let Some(line) = probe.text("/proc/1/cmdline") else { return "unknown" };
+    let line = probe.text("/proc/1/cmdline").unwrap_or_default();
     let words: Vec<&str> =
         line.split(['\0', ' ', '\n', '\t']).filter(|word| !word.is_empty()).collect();
-    let Some(first) = words.first() else { return "unknown" };
-    let program = probe.host.which(first);
+    init_named(probe, &words).unwrap_or("unknown")
+}
+
+/// Tells the init system by the command line of the first process.
+fn init_named(probe: &Probe<'_>, words: &[&str]) -> Option<&'static str> {
+    let program = probe.host.which(words.first()?);
     if let Some(program) = program.filter(|path| path.to_string_lossy().ends_with("bin/init")) {
-        return named_in(probe, &program).unwrap_or("unknown");
+        return named_in(probe, &program);
     }
-    // Salt compares the full path with every word.
-    let runs = |name: &str| {
-        let path = probe.host.which(name);
+    // A container's init may be run by an interpreter, so every word counts; but only the full path.
+    let runs = |name: &&str| {
+        let path = probe.host.which(*name);
         path.is_some_and(|path| words.iter().any(|word| path.as_os_str() == *word))
     };
-    if runs("supervisord") {
-        "supervisord"
-    } else if runs("dumb-init") {
-        "dumb-init"
-    } else if runs("tini") {
-        "tini"
-    } else if words == ["runit"] || words.contains(&"/sbin/my_init") {
-        "runit"
-    } else {
-        "unknown"
-    }
+    let is_runit = *words == ["runit"] || words.contains(&"/sbin/my_init");
+    ["supervisord", "dumb-init", "tini"].into_iter().find(runs).or(is_runit.then_some("runit"))
 }
 
 /// Looks for the name of an init system inside the program itself.

@@ -36,6 +36,51 @@ pub(crate) fn machine(probe: &Probe<'_>) -> Fragments {
     fragments
 }
 
+/// Something in the firmware's names that tells a hypervisor.
+enum Clue {
+    /// A part of any name.
+    Any(&'static str),
+    /// How the name of the BIOS's maker begins.
+    Bios(&'static str),
+    /// How the name of a maker begins: of the system, the board or the chassis.
+    Maker(&'static str),
+    /// One or the other.
+    MakerOrBios(&'static str),
+    /// How the name of the product or the board begins.
+    Product(&'static str),
+}
+
+impl Clue {
+    fn fits(&self, names: &Firmware) -> bool {
+        match self {
+            Self::Any(text) => names.all().any(|name| name.contains(text)),
+            Self::Bios(text) => names.bios_vendor.starts_with(text),
+            Self::Maker(text) => names.makers().any(|name| name.starts_with(text)),
+            Self::MakerOrBios(text) => {
+                Self::Maker(text).fits(names) || Self::Bios(text).fits(names)
+            }
+            Self::Product(text) => names.products().any(|name| name.starts_with(text)),
+        }
+    }
+}
+
+/// The kind and subtype that clues tell, where all of them fit. Names that products share (the
+/// BIOS, the emulator) come last, since they say less.
+const FIRMWARES: &[(&[Clue], &str, Option<&str>)] = &[
+    (&[Clue::Any("BHYVE")], "bhyve", None),
+    (&[Clue::Maker("oVirt")], "kvm", Some("ovirt")),
+    (&[Clue::Product("RHEV Hypervisor")], "kvm", Some("rhev")),
+    (&[Clue::Any("VirtualBox")], "VirtualBox", None),
+    (&[Clue::Any("VMware")], "VMware", None),
+    (&[Clue::MakerOrBios("Microsoft"), Clue::Any("Virtual Machine")], "VirtualPC", None),
+    (&[Clue::Any("Parallels Software")], "Parallels", None),
+    (&[Clue::Maker("Google")], "kvm", None),
+    (&[Clue::Maker("Nutanix"), Clue::Product("AHV")], "kvm", Some("Nutanix AHV")),
+    (&[Clue::Bios("SeaBIOS")], "kvm", None),
+    (&[Clue::MakerOrBios("Bochs")], "kvm", None),
+    (&[Clue::MakerOrBios("QEMU")], "kvm", None),
+];
+
 struct Guess {
     kind: String,
     subtype: Option<String>,
@@ -118,33 +163,9 @@ impl Guess {
     }
 
     fn dmidecode(&mut self, names: &Firmware) {
-        let has = |text: &str| names.all().any(|name| name.contains(text));
-        let maker = |text: &str| names.makers().any(|name| name.starts_with(text));
-        let product = |text: &str| names.products().any(|name| name.starts_with(text));
-        let bios = |text: &str| names.bios_vendor.starts_with(text);
-        if ["QEMU", "Bochs"].iter().any(|name| bios(name) || maker(name)) {
-            self.set("kvm", None);
-        }
-        if has("BHYVE") {
-            self.set("bhyve", None);
-        } else if maker("oVirt") {
-            self.set("kvm", Some("ovirt"));
-        } else if product("RHEV Hypervisor") {
-            self.set("kvm", Some("rhev"));
-        } else if has("VirtualBox") {
-            self.set("VirtualBox", None);
-        } else if has("VMware") {
-            self.set("VMware", None);
-        } else if (maker("Microsoft") || bios("Microsoft")) && has("Virtual Machine") {
-            self.set("VirtualPC", None);
-        } else if has("Parallels Software") {
-            self.set("Parallels", None);
-        } else if maker("Google") {
-            self.set("kvm", None);
-        } else if maker("Nutanix") && product("AHV") {
-            self.set("kvm", Some("Nutanix AHV"));
-        } else if bios("SeaBIOS") {
-            self.set("kvm", None);
+        let told = FIRMWARES.iter().find(|(clues, _, _)| clues.iter().all(|clue| clue.fits(names)));
+        if let Some((_, kind, subtype)) = told {
+            self.set(kind, *subtype);
         }
     }
 

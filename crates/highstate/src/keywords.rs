@@ -56,8 +56,17 @@ impl Requisite {
 }
 
 /// Words that a state may declare as its own argument although the engine reads them too.
-const SHARED_WORDS: [&str; 8] =
-    ["check_cmd", "creates", "onlyif", "unless", "runas", "umask", "saltenv", "parallel"];
+const SHARED_WORDS: [&str; 9] = [
+    "check_cmd",
+    "creates",
+    "onlyif",
+    "unless",
+    "runas",
+    "umask",
+    "saltenv",
+    "parallel",
+    "beacon_data",
+];
 
 /// Tells whether an engine keyword is passed on to a state that declares it.
 pub(crate) fn is_shared(word: &str) -> bool {

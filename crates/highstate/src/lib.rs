@@ -36,13 +36,13 @@ pub use run::{Run, RunOptions};
 /// The states the engine can run.
 pub trait States: Send + Sync {
     /// Tells whether `file.absent` can be run.
-    fn has(&self, state: &str) -> bool;
+    fn has(&self, cx: &Cx, state: &str) -> bool;
 
     /// Says why a state cannot be run, when more is known than that it does not exist.
-    fn missing_reason(&self, state: &str) -> Option<String>;
+    fn missing_reason(&self, cx: &Cx, state: &str) -> Option<String>;
 
     /// Returns the names of all states: for suggestions.
-    fn names(&self) -> Vec<String>;
+    fn names(&self, cx: &Cx) -> Vec<String>;
 
     /// Returns the declared arguments.
     fn params(&self, state: &str) -> Params;

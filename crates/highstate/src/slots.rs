@@ -68,7 +68,7 @@ fn fill_text(cx: &Cx, value: &Value) -> Result<Value> {
         tracing::warn!("Malformed slot: {text}");
         return Ok(value.clone());
     };
-    if !cx.runtime.has(&slot.function) {
+    if !cx.runtime.has(cx, &slot.function) {
         tracing::warn!("Malformed slot: {text}: there is no function {}", slot.function);
         return Ok(value.clone());
     }

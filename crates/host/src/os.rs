@@ -26,7 +26,7 @@ use std::{
     net::IpAddr,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown},
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -50,8 +50,11 @@ use crate::Cancel;
 pub struct Os {
     cancel: Cancel,
     /// Set (or, with `None`, removed) over the process's environment.
-    overlay: Mutex<BTreeMap<OsString, Option<OsString>>>,
+    overlay: Arc<Mutex<BTreeMap<OsString, Option<OsString>>>>,
     umask: OnceLock<u32>,
+    /// A umask to work under instead of the process's. The process's own stays as it is: all
+    /// threads share it.
+    mask: Option<u32>,
 }
 
 impl Os {
@@ -75,6 +78,10 @@ impl Os {
     /// Returns the umask. It cannot be asked for without setting it, which other threads would
     /// notice; so it is read from the process's status, once: we never change it.
     fn umask(&self) -> u32 {
+        self.mask.unwrap_or_else(|| self.own_umask())
+    }
+
+    fn own_umask(&self) -> u32 {
         *self.umask.get_or_init(|| {
             let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
             let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -317,9 +324,25 @@ impl Host for Os {
         web::ask(request)
     }
 
+    fn with_umask(&self, mask: u32) -> Option<Arc<dyn Host>> {
+        Some(Arc::new(Self {
+            cancel: self.cancel.clone(),
+            overlay: self.overlay.clone(),
+            umask: OnceLock::new(),
+            mask: Some(mask & 0o777),
+        }))
+    }
+
     fn run(&self, command: &Command) -> Result<Output> {
         self.goes_on()?;
-        process::run(command, &self.overlay.lock().clone(), &self.cancel)
+        let overlay = self.overlay.lock().clone();
+        match self.mask.filter(|_| command.umask.is_none()) {
+            None => process::run(command, &overlay, &self.cancel),
+            mask => {
+                let command = Command { umask: mask, ..command.clone() };
+                process::run(&command, &overlay, &self.cancel)
+            }
+        }
     }
 
     fn write_from(&self, path: &Path, content: &mut dyn Read, how: &How) -> Result<()> {
@@ -330,13 +353,20 @@ impl Host for Os {
 
     fn append(&self, path: &Path, content: &[u8]) -> Result<()> {
         self.goes_on()?;
+        let new = self.mask.filter(|_| !path.exists());
         let file = OpenOptions::new().append(true).create(true).open(path);
-        file.and_then(|mut file| file.write_all(content))
-            .map_err(|error| Error::io("append to", path, error))
+        file.and_then(|mut file| {
+            if let Some(mask) = new {
+                file.set_permissions(Permissions::from_mode(0o666 & !mask))?;
+            }
+            file.write_all(content)
+        })
+        .map_err(|error| Error::io("append to", path, error))
     }
 
     fn create_dir(&self, path: &Path, mode: Option<u32>) -> Result<()> {
         self.goes_on()?;
+        let mode = mode.or(self.mask.map(|mask| 0o777 & !mask));
         let made = fs::DirBuilder::new().mode(mode.unwrap_or(0o777)).create(path);
         // Once more, because the umask has had its say.
         made.and_then(|()| match mode {
@@ -477,6 +507,32 @@ mod tests {
             assert!(host.read(&folder.join("none")).unwrap_err().is_missing());
             assert_eq!(host.read_text_if_there(&path.join("below")).unwrap(), None);
         });
+    }
+
+    #[test]
+    fn another_umask_for_what_has_no_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let host = Os::new();
+        host.set_env(OsStr::new("SEEN"), Some(OsStr::new("yes"))).unwrap();
+        for (mask, file, dir) in [(0o077, 0o600, 0o700), (0, 0o666, 0o777)] {
+            let name = |kind: &str| at(&format!("{kind}{mask:o}"));
+            let host = host.with_umask(mask).unwrap();
+            host.write(&name("written"), b"", &How::default()).unwrap();
+            host.append(&name("appended"), b"x").unwrap();
+            host.create_dirs(&name("folder").join("below"), None).unwrap();
+            let text = format!("touch {}; test $SEEN = yes", name("touched").display());
+            assert!(host.run(&Command::shell("/bin/sh", text)).unwrap().ok());
+            let own = How { mode: Some(0o604), ..How::default() };
+            host.write(&name("own"), b"", &own).unwrap();
+            let mode = |path: &Path| host.stat(path, true).unwrap().mode;
+            for kind in ["written", "appended", "touched"] {
+                assert_eq!(mode(&name(kind)), file, "{kind}");
+            }
+            assert_eq!(mode(&name("folder")), dir);
+            assert_eq!(mode(&name("folder").join("below")), dir);
+            assert_eq!(mode(&name("own")), 0o604);
+        }
     }
 
     #[test]

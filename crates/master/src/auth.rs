@@ -157,33 +157,31 @@ fn judged(master: &Master, request: &AuthRequest) -> Result<Verdict, Error> {
             if !master.index.read().is_accepted(id) {
                 master.key_accepted(id);
             }
-            tracing::info!("Authentication accepted from {id}");
+            tracing::info!("{id} signed in");
         }
         Verdict::Pend { store } => {
             if store {
-                tracing::info!("New public key for {id} placed in pending");
+                tracing::info!("{id} is new; its key waits to be accepted");
                 put(KeyState::Pending)?;
             } else {
                 tracing::info!(
-                    "Authentication failed from host {id}, the key is in pending and needs to be accepted with salt-key -a {id}"
+                    "{id} asked again, but nobody has accepted its key yet: salt-key -a {id}"
                 );
             }
             fire(master, request, true, "pend");
         }
         Verdict::Reject { store } => {
             if store {
-                tracing::info!("New public key for {id} rejected via autoreject_file");
+                tracing::info!("{id} is new and on the list of those to refuse");
                 put(KeyState::Rejected)?;
             } else {
-                tracing::info!(
-                    "Public key rejected for {id}. Key is present in rejection key dir."
-                );
+                tracing::info!("{id} asked again, but its key was refused for good");
             }
             fire(master, request, false, "reject");
         }
         Verdict::Deny => {
             tracing::error!(
-                "Authentication attempt from {id} failed, the public keys did not match. This may be an attempt to compromise the Salt cluster."
+                "somebody calls itself {id} and has another key than the one known: an intruder, or a minion that was set up anew"
             );
             put(KeyState::Denied)?;
             fire(master, request, false, "denied");

@@ -1,4 +1,4 @@
-//! Batches the master drives itself (`salt -b 2 --async …`).
+//! Batches the master drives itself (`salt -b 2 --async …`), and what it hears of others.
 //!
 //! Each runs on a thread of its own, which asks the master by its control socket as any program
 //! would; what it does is the client's `batch`. Before every step the batch is written down, so a
@@ -6,7 +6,8 @@
 //! its id, which no minion runs twice.
 //!
 //! The bus is told in the words of genuine Salt: `salt/batch/<jid>/new`, `progress`, `complete`,
-//! `halted`.
+//! `halted`. The same words come from a command line that drives its batch itself; they are written
+//! down, so that the runner `batch` shows it and can stop it. Whether it goes on is not known here.
 
 use std::{
     collections::HashMap,
@@ -35,6 +36,8 @@ use crate::{
 /// are, which is short.
 const PLANS: &str = "batch_plans";
 const BANK: &str = "batches";
+/// Who drives a batch that the master only hears of.
+const CLI: &str = "cli";
 /// How long minions may take to come back after the master did.
 const RETURN: Duration = Duration::from_secs(30);
 
@@ -142,6 +145,11 @@ fn is_running(record: &Dict) -> bool {
     record.get("state").is_some_and(|state| state == *"running")
 }
 
+/// Somebody else drives it: a command line.
+fn is_told(record: &Dict) -> bool {
+    record.get("driver").is_some_and(|driver| driver == *CLI)
+}
+
 /// Brings a batch back from what was written down.
 fn read(plan: &Dict, record: &Dict) -> Option<Batch> {
     let number = |of: &Dict, name: &str| of.get(name).and_then(|value| value.as_float());
@@ -181,7 +189,15 @@ pub(crate) async fn resume(master: Arc<Master>) {
         for (jid, record) in owner.store.all(BANK)? {
             let plan = owner.store.get(PLANS, &jid)?;
             let (Value::Dict(record), Some(Value::Dict(plan))) = (record, plan) else { continue };
-            if is_running(&record) {
+            if is_running(&record) && is_told(&record) {
+                // Who drives it will tell again, if it is still there.
+                record.update(&entries! { "state" => "halted", "reason" => "abandoned" });
+                drop(owner.store.write(vec![Op::Put {
+                    bank: BANK,
+                    key: jid,
+                    value: record.into(),
+                }]));
+            } else if is_running(&record) {
                 open.extend(read(&plan, &record));
             } else if owner.store.job(&jid)?.is_none() {
                 // Its job is no longer kept.
@@ -309,7 +325,7 @@ impl Watch for Watcher {
         tracing::warn!("Minion '{id}' failed to respond to job sent");
     }
 
-    fn stop(&mut self) -> Option<SmolStr> {
+    fn stop(&mut self, _: &mut Client) -> Option<SmolStr> {
         self.stop.lock().clone()
     }
 }
@@ -362,12 +378,48 @@ fn summary(plan: &Dict, record: &Dict) -> Option<Value> {
         "active" => map(record, "active").len(), "pending" => count(record, "pending"),
         "failed" => map(record, "failed").len(), "batch_size" => count(plan, "size"),
         "halted" => record.get("state").is_some_and(|state| state == *"halted"),
-        "halted_reason" => record.get("reason"), "driver" => "master", "user" => user,
+        "halted_reason" => record.get("reason"),
+        "driver" => record.get("driver").unwrap_or_else(|| "master".into()), "user" => user,
         "created" => plan.get("created"), "last_progress" => last, "age_seconds" => now - last,
     })
 }
 
 impl Master {
+    /// Writes down what a program tells of a batch it drives itself.
+    pub(crate) fn hear_of_batch(&self, tag: &str, data: &Dict) {
+        let rest = tag.strip_prefix("salt/batch/").and_then(|rest| rest.split_once('/'));
+        let Some((jid, what)) = rest.filter(|_| is_told(data)) else { return };
+        let state = match what {
+            "new" | "progress" => "running",
+            "complete" | "halted" => what,
+            _ => return,
+        };
+        // A batch of the master's own is nobody else's.
+        if Jid::new(jid).is_err() || self.batches.0.lock().contains_key(jid) {
+            return;
+        }
+        let Some(Value::Dict(told)) = data.get("state") else { return };
+        let text = |name: &str| told.get(name).map(|value| value.to_str()).unwrap_or_default();
+        let (pending, done) = (ids(&told, "pending").len(), map(&told, "done").len());
+        let record = entries! {
+            "last_progress" => told.get("last_progress"), "pending" => pending,
+            "active" => map(&told, "active"), "done" => done, "failed" => map(&told, "failed"),
+            "state" => state, "reason" => told.get("halted_reason"), "driver" => CLI,
+        };
+        let mut ops = vec![Op::Put { bank: BANK, key: jid.to_owned(), value: record.into() }];
+        if what == "new" {
+            let tgt = told.get("tgt").unwrap_or_default();
+            let mut job = Job::new(tgt, &text("tgt_type"), text("fun"));
+            (job.jid, job.user) = (jid.into(), text("user"));
+            let plan = dict! {
+                "job" => job.write(), "all" => told.get("all_minions"),
+                "size" => told.get("batch_size"), "created" => told.get("created"),
+            };
+            ops.push(Op::Put { bank: PLANS, key: jid.to_owned(), value: plan });
+        }
+        drop(self.store.write(ops));
+    }
+
     /// Answers the runner `batch`: `status`, `list`, `stop`. Blocking.
     pub(crate) fn batch(self: &Arc<Self>, load: &Dict) -> Result<Value, Error> {
         let text = |name: &str| load.get(name).map(|value| value.to_str()).unwrap_or_default();
@@ -399,16 +451,26 @@ impl Master {
     }
 
     fn stop_batch(self: &Arc<Self>, jid: &str, kill: bool) -> Result<Value, Error> {
-        let Some(stop) = self.batches.0.lock().get(jid).cloned() else { return Ok(false.into()) };
-        if stop.lock().is_some() {
+        let own = self.batches.0.lock().get(jid).cloned();
+        let is_over = match &own {
+            Some(stop) => stop.lock().is_some(),
+            None => !self.is_told_of(jid)?,
+        };
+        if is_over {
             return Ok(false.into());
         }
         self.bus
             .fire(format!("salt/batch/{jid}/stop"), entries! { "jid" => jid, "reason" => "stop" });
-        *stop.lock() = Some("stop".into());
+        if let Some(stop) = &own {
+            *stop.lock() = Some("stop".into());
+        }
         // Who asks next is to see it.
         let end = Instant::now() + Duration::from_secs(2);
-        while self.batches.0.lock().contains_key(jid) && Instant::now() < end {
+        let goes_on = || match &own {
+            Some(_) => Ok(self.batches.0.lock().contains_key(jid)),
+            None => self.is_told_of(jid),
+        };
+        while goes_on()? && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
         // Only now: who is ended before would make room for the next one.
@@ -419,6 +481,13 @@ impl Master {
             self.kill_job(jid, &active);
         }
         Ok(true.into())
+    }
+
+    /// Somebody drives a batch of that id, and has not told of its end.
+    fn is_told_of(&self, jid: &str) -> Result<bool, Error> {
+        let record = self.store.get(BANK, jid)?;
+        let record = record.as_ref().and_then(Value::as_dict);
+        Ok(record.is_some_and(|record| is_told(record) && is_running(record)))
     }
 
     fn kill_job(self: &Arc<Self>, jid: &str, minions: &[SmolStr]) {

@@ -38,7 +38,10 @@ pub(crate) async fn answer(master: &Arc<Master>, load: &Dict) -> Value {
         Ok(request) => request,
         Err(error) => {
             Counters::count(&master.counters.unknown_commands);
-            tracing::debug!("A clear request is refused: {error}");
+            match &error {
+                halite_wire::Error::Unknown(command) => crate::requests::not_exposed(command),
+                _ => tracing::debug!("A clear request is refused: {error}"),
+            }
             return Value::dict();
         }
     };

@@ -241,6 +241,7 @@ async fn answer(
                 })
                 .await?;
             }
+            master.hear_of_batch(&tag, &data);
             master.bus.fire(tag.to_string(), data);
             end(true.into())
         }

@@ -218,7 +218,7 @@ pub(crate) fn check(master: &Master, wish: &Wish, rights: &Rights) -> Result<Res
     let blacklist = master.settings.opts.dict("publisher_acl_blacklist");
     if acl::is_blacklisted(&blacklist, &wish.user, &names) {
         tracing::error!(
-            "{} does not have permissions to run {}. Please contact your local administrator if you believe this is in error.",
+            "publisher_acl_blacklist keeps {} from running {}",
             wish.user,
             wish.fun.to_str()
         );

@@ -64,7 +64,9 @@ pub(crate) async fn take(
             Ok(receipt) if receipt.duplicates > 0 => {
                 tracing::info!("Duplicate return of {filed} for the job {jid}");
             }
-            Ok(_) => tracing::info!("Got return from {filed} for job {jid}"),
+            Ok(_) => {
+                tracing::info!(%jid, minion_id = %filed, "Got return from {filed} for job {jid}");
+            }
             Err(error) => {
                 // Not acknowledged: the minion tries again. Who waits for it sees it anyway.
                 tracing::error!("The return of {filed} for {jid} was not stored: {error}");

@@ -101,9 +101,9 @@ impl Engine {
         if crate::barred::is_barred(cx, function) {
             return Err(Error::NotFound(function.to_owned()));
         }
-        let native = registry::function(function);
+        let native = registry::function_here(cx, function);
         let Some(python) = &self.python else {
-            let native = native.ok_or_else(|| self.not_found(function))?;
+            let native = native.ok_or_else(|| self.not_found(cx, function))?;
             return (native.call)(cx, call);
         };
         python.remember(cx);
@@ -113,7 +113,7 @@ impl Engine {
                 return Err(Error::NotFound(function.to_owned()));
             }
             Found::Missing(reason) => {
-                return Err(Error::Unavailable { function: function.to_owned(), reason });
+                return Err(Error::NotLoaded(reason));
             }
             Found::Nothing => {}
         }
@@ -129,7 +129,7 @@ impl Engine {
             None if python.package_has(cx, "modules", function) => {
                 python.call(cx, "modules", function, call)
             }
-            None => Err(self.not_found(function)),
+            None => Err(self.not_found(cx, function)),
         }
     }
 
@@ -144,9 +144,12 @@ impl Engine {
         self.python.as_ref()?.matches(cx, kind, target, delimiter)
     }
 
-    /// Says that a function is missing, with the name that may have been meant.
-    fn not_found(&self, name: &str) -> Error {
-        let names = self.function_names();
+    /// Says that a function is missing, with the reason or the name that may have been meant.
+    fn not_found(&self, cx: &Cx, name: &str) -> Error {
+        if let Some(why) = registry::missing(cx, "modules", name) {
+            return Error::NotLoaded(why);
+        }
+        let names = self.function_names(cx);
         match suggest::nearest(name, names.iter().map(String::as_str)) {
             Some(near) => Error::Unavailable {
                 function: name.to_owned(),
@@ -162,30 +165,32 @@ impl Runtime for Engine {
         self.call_somewhere(cx, function, call)
     }
 
-    fn has(&self, function: &str) -> bool {
-        let Some(python) = &self.python else { return registry::function(function).is_some() };
-        python.has(function)
-    }
-
-    fn function(&self, name: &str) -> Option<&'static Function> {
+    fn has(&self, cx: &Cx, function: &str) -> bool {
         match &self.python {
-            Some(python) if python.hides("modules", name) => None,
-            _ => registry::function(name),
+            Some(python) => python.has(cx, function),
+            None => registry::function_here(cx, function).is_some(),
         }
     }
 
-    fn function_names(&self) -> Vec<String> {
-        let native = registry::function_names();
+    fn function(&self, cx: &Cx, name: &str) -> Option<&'static Function> {
+        match &self.python {
+            Some(python) if python.hides("modules", name) => None,
+            _ => registry::function_here(cx, name),
+        }
+    }
+
+    fn function_names(&self, cx: &Cx) -> Vec<String> {
+        let native = registry::function_names_here(cx);
         match &self.python {
             Some(python) => with_users(native, python.names("modules").as_deref()),
             None => native,
         }
     }
 
-    fn state(&self, name: &str) -> Option<&'static StateFn> {
+    fn state(&self, cx: &Cx, name: &str) -> Option<&'static StateFn> {
         match &self.python {
             Some(python) if python.hides("states", name) => None,
-            _ => registry::state(name),
+            _ => registry::state_here(cx, name),
         }
     }
 
@@ -201,8 +206,8 @@ impl Runtime for Engine {
         }
     }
 
-    fn state_names(&self) -> Vec<String> {
-        self.parts.states.names()
+    fn state_names(&self, cx: &Cx) -> Vec<String> {
+        self.parts.states.names(cx)
     }
 
     fn render(&self, cx: &Cx, template: &Template) -> Result<String> {
@@ -276,6 +281,12 @@ impl Runtime for Engine {
     }
 
     fn ask_master(&self, cx: &Cx, load: Value) -> Result<Value> {
+        // On the master itself the link knows its way.
+        let is_master = cx.opt_str("__role").as_deref() == Some("master");
+        if !is_master && load.get("cmd").is_some_and(|cmd| cmd.to_str().starts_with("halite_")) {
+            let none = || Err(Error::failed("there is no master on this machine"));
+            return crate::others::ask_beside(cx, &load).unwrap_or_else(none);
+        }
         self.parts.link.ask(cx, load)
     }
 

@@ -3,7 +3,7 @@
 //! Errors are classes in Salt and its texts differ by class; arguments that do not fit are told in
 //! Python's words, as functions there are Python functions.
 
-use halite_spec::{ArgError, Call, Error, Function, Param, Runtime};
+use halite_spec::{ArgError, Call, Cx, Error, Function, Param};
 use halite_value::{Dict, Value};
 
 /// Returns the text a failed call leaves as its return.
@@ -16,7 +16,7 @@ pub fn text(name: &str, function: Option<&Function>, error: &Error) -> String {
             let why = python_text(name, function, mismatch);
             format!("Passed invalid arguments to {name}: {why}\n{doc}")
         }
-        Error::NotFound(_) | Error::Unavailable { .. } => error.to_string(),
+        Error::NotFound(_) | Error::Unavailable { .. } | Error::NotLoaded(_) => error.to_string(),
         Error::Source { .. } => format!("ERROR: {error}"),
         Error::Raised { class, message, traceback } => {
             let trace = traceback.clone().unwrap_or_else(|| {
@@ -70,14 +70,15 @@ pub fn missing(name: &str) -> String {
 
 /// Returns what is shown for a function that is not there if names of others begin with it: their
 /// documentation, and that it is missing.
-pub fn instead_of(runtime: &dyn Runtime, fun: &str) -> Option<Dict> {
-    let names = runtime.function_names().into_iter();
+pub fn instead_of(cx: &Cx, fun: &str) -> Option<Dict> {
+    let runtime = &cx.runtime;
+    let names = runtime.function_names(cx).into_iter();
     let names: Vec<String> = names.filter(|name| name.starts_with(fun)).collect();
     if fun.is_empty() || names.is_empty() {
         return None;
     }
     let (native, users): (Vec<_>, Vec<_>) =
-        names.into_iter().partition(|name| runtime.function(name).is_some());
+        names.into_iter().partition(|name| runtime.function(cx, name).is_some());
     let described = match users.is_empty() {
         true => Dict::new(),
         false => runtime.described("modules", &users),
@@ -88,7 +89,7 @@ pub fn instead_of(runtime: &dyn Runtime, fun: &str) -> Option<Dict> {
     });
     let native = native.into_iter().map(|name| {
         let help = |function: &Function| function.help("salt '*'", &name).into();
-        let doc = runtime.function(&name).map_or(Value::Null, help);
+        let doc = runtime.function(cx, &name).map_or(Value::Null, help);
         (name, doc)
     });
     let mut all: Vec<(String, Value)> = native.chain(users).collect();

@@ -287,17 +287,13 @@ impl PythonEngine {
         fresh: &dyn Fn() -> Option<Cx>,
         is_wanted: &(dyn Fn() -> bool + Sync),
     ) -> std::result::Result<(), String> {
-        let native = entries! {
-            "modules" => Value::list(registry::function_names()),
-            "states" => Value::list(registry::state_names()),
-        };
         // An engine runs for as long as it likes.
         let opts = cx.opts.shallow_copy();
         let own = opts.get("halite").and_then(|own| own.as_dict().map(Dict::shallow_copy));
         let own = own.unwrap_or_default();
         own.remove("python_timeout");
         opts.insert("halite", own);
-        let python = Python::with_native(&opts, native);
+        let python = Python::with_native(&opts, registry::natives());
         python.remember(cx);
         let function = format!("{}.start", self.module);
         let there = match python.find(cx, "engines", &function) {

@@ -1,12 +1,13 @@
-//! What `sys` shows of functions that are not a minion's: returners and runners.
+//! Functions that are not a minion's: what `sys` shows of returners and runners, and how a master on
+//! the same machine is asked.
 //!
 //! The runners belong to the master's side, which this crate does not know; a program that has them
-//! says so once, by [`has_runners`].
+//! says so once, by [`has_runners`] and [`has_master`].
 
 use std::sync::OnceLock;
 
 use halite_modules::sys::spec_of;
-use halite_spec::Function;
+use halite_spec::{Cx, Function, Result};
 use halite_value::{Dict, Value, dict};
 
 /// Returns all functions by name, sorted.
@@ -18,6 +19,20 @@ static RUNNERS: OnceLock<All> = OnceLock::new();
 pub fn has_runners(all: All) {
     // The same again does no harm.
     let _ = RUNNERS.set(all);
+}
+
+/// Asks the master on this machine; `None` if the question is not one for it.
+pub type Ask = fn(&Cx, &Value) -> Option<Result<Value>>;
+
+static MASTER: OnceLock<Ask> = OnceLock::new();
+
+/// Says how a master on this machine is asked.
+pub fn has_master(ask: Ask) {
+    let _ = MASTER.set(ask);
+}
+
+pub(crate) fn ask_beside(cx: &Cx, load: &Value) -> Option<Result<Value>> {
+    MASTER.get()?(cx, load)
 }
 
 pub(crate) fn runners() -> Option<Dict> {

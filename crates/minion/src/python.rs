@@ -77,11 +77,7 @@ impl Python {
     /// Makes the way to users' modules; `None` where options name no place for them.
     pub fn new(opts: &Dict) -> Option<Arc<Self>> {
         opts.get("extension_modules").filter(Value::truthy)?;
-        let native = entries! {
-            "modules" => Value::list(registry::function_names()),
-            "states" => Value::list(registry::state_names()),
-        };
-        Some(Self::with_native(opts, native))
+        Some(Self::with_native(opts, registry::natives()))
     }
 
     /// As [`Python::new`], telling Python which functions of which kinds are native.
@@ -176,7 +172,7 @@ impl Python {
             Ok(listing) => listing,
             Err(error) => {
                 tracing::error!("{error}");
-                return match kind_has_native(kind, name) {
+                return match kind_has_native(cx, kind, name) {
                     true => Found::Nothing,
                     false => Found::Missing(error.to_string()),
                 };
@@ -190,7 +186,7 @@ impl Python {
         } else {
             match listing.reason(name) {
                 // A module that does not load does not hide the native one.
-                Some(reason) if !kind_has_native(kind, name) => Found::Missing(reason),
+                Some(reason) if !kind_has_native(cx, kind, name) => Found::Missing(reason),
                 _ => Found::Nothing,
             }
         }
@@ -205,13 +201,13 @@ impl Python {
     }
 
     /// Tells whether an execution function can be called, wherever it comes from.
-    pub fn has(&self, function: &str) -> bool {
-        match self.find_later("modules", function) {
+    pub fn has(&self, cx: &Cx, function: &str) -> bool {
+        match self.find(cx, "modules", function) {
             Found::Function => true,
             Found::Missing(_) => false,
             Found::Nothing => {
-                registry::function(function).is_some()
-                    || self.seed().is_some_and(|cx| self.package_has(&cx, "modules", function))
+                registry::function_here(cx, function).is_some()
+                    || self.package_has(cx, "modules", function)
             }
         }
     }
@@ -221,8 +217,13 @@ impl Python {
         self.names(kind).is_some_and(|users| users.hides(name))
     }
 
-    /// Tells whether an installed `salt` package has what is missing.
+    /// Tells whether an installed `salt` package has what is missing. It is not asked for a module
+    /// that we have and this machine has no program for: its own would do no better.
     pub fn package_has(&self, cx: &Cx, kind: &str, name: &str) -> bool {
+        registry::missing(cx, kind, name).is_none() && self.package_knows(cx, kind, name)
+    }
+
+    fn package_knows(&self, cx: &Cx, kind: &str, name: &str) -> bool {
         self.within(cx, Dict::new(), |session| self.bridge.package_has(session, kind, name))
     }
 
@@ -420,7 +421,7 @@ pub fn extension(
     let there = match python.find(cx, kind, function) {
         Found::Function => true,
         Found::Missing(reason) if !reason.is_empty() => {
-            return Err(Error::Unavailable { function: function.into(), reason });
+            return Err(Error::NotLoaded(reason));
         }
         Found::Missing(_) => false,
         Found::Nothing => python.package_has(cx, kind, function),
@@ -436,11 +437,11 @@ pub fn extension(
     python.call(cx, kind, function, call).map(Some)
 }
 
-/// Tells whether the binary has a function.
-fn kind_has_native(kind: &str, name: &str) -> bool {
+/// Tells whether the binary has a function, and the machine what it needs.
+fn kind_has_native(cx: &Cx, kind: &str, name: &str) -> bool {
     match kind {
-        "modules" => registry::function(name).is_some(),
-        "states" => registry::state(name).is_some(),
+        "modules" => registry::function_here(cx, name).is_some(),
+        "states" => registry::state_here(cx, name).is_some(),
         _ => false,
     }
 }
@@ -487,7 +488,8 @@ impl Callbacks for Back<'_> {
         match kind {
             "modules" => self.cx.call(name, call),
             "states" => {
-                let state = registry::state(name).ok_or_else(|| Error::NotFound(name.into()))?;
+                let state = registry::state_here(self.cx, name)
+                    .ok_or_else(|| Error::NotFound(name.into()))?;
                 let title = call.kwargs.get("name").or_else(|| call.args.first().cloned());
                 let test = self.cx.opt_bool("test");
                 let (outcome, _) = (state.run)(self.cx, call, test)?;
@@ -502,8 +504,8 @@ impl Callbacks for Back<'_> {
 
     fn describe(&self, kind: &str, name: &str) -> Option<Value> {
         let doc = match kind {
-            "modules" => registry::function(name)?.help("salt '*'", name),
-            "states" => (registry::state(name)?.doc)().to_owned(),
+            "modules" => registry::function_here(self.cx, name)?.help("salt '*'", name),
+            "states" => (registry::state_here(self.cx, name)?.doc)().to_owned(),
             _ => return None,
         };
         Some(entries! { "doc" => doc }.into())
@@ -530,9 +532,8 @@ impl AllStates {
         matches!(self.python.find_later("states", state), Found::Function)
     }
 
-    fn is_packaged(&self, state: &str) -> bool {
-        !self.native.has(state)
-            && self.python.seed().is_some_and(|cx| self.python.package_has(&cx, "states", state))
+    fn is_packaged(&self, cx: &Cx, state: &str) -> bool {
+        !self.native.has(cx, state) && self.python.package_has(cx, "states", state)
     }
 
     /// Runs a state function of Python's, and checks what it returns.
@@ -603,27 +604,27 @@ fn outcome(value: &Value) -> Outcome {
 }
 
 impl States for AllStates {
-    fn has(&self, state: &str) -> bool {
-        match self.python.find_later("states", state) {
+    fn has(&self, cx: &Cx, state: &str) -> bool {
+        match self.python.find(cx, "states", state) {
             Found::Function => true,
             Found::Missing(_) => false,
-            Found::Nothing => self.native.has(state) || self.is_packaged(state),
+            Found::Nothing => self.native.has(cx, state) || self.is_packaged(cx, state),
         }
     }
 
-    fn missing_reason(&self, state: &str) -> Option<String> {
-        match self.python.find_later("states", state) {
+    fn missing_reason(&self, cx: &Cx, state: &str) -> Option<String> {
+        match self.python.find(cx, "states", state) {
             Found::Missing(reason) if !reason.is_empty() => Some(reason),
-            _ => self.native.missing_reason(state),
+            _ => self.native.missing_reason(cx, state),
         }
     }
 
-    fn names(&self) -> Vec<String> {
-        with_users(self.native.names(), self.python.names("states").as_deref())
+    fn names(&self, cx: &Cx) -> Vec<String> {
+        with_users(self.native.names(cx), self.python.names("states").as_deref())
     }
 
     fn params(&self, state: &str) -> Params {
-        if !self.is_users(state) && self.native.has(state) {
+        if !self.is_users(state) && registry::state(state).is_some() {
             return self.native.params(state);
         }
         let described = self.python.describe("states", &[state.to_owned()]);
@@ -666,7 +667,7 @@ impl States for AllStates {
         self.python.remember(cx);
         match self.python.find(cx, "states", state) {
             Found::Function => self.run_python(cx, state, call, test),
-            _ if self.native.has(state) => self.native.run(cx, state, call, test),
+            _ if self.native.has(cx, state) => self.native.run(cx, state, call, test),
             _ => self.run_python(cx, state, call, test),
         }
     }
@@ -674,7 +675,7 @@ impl States for AllStates {
     fn watch(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
         let (module, function) = state.split_once('.').unwrap_or((state, ""));
         let users = matches!(self.python.find(cx, "states", state), Found::Function);
-        if !users && self.native.has(state) {
+        if !users && self.native.has(cx, state) {
             return self.native.watch(cx, state, call, test);
         }
         let name = format!("{module}.mod_watch");

@@ -1,11 +1,16 @@
 //! The native functions and states, by name.
+//!
+//! [`function`] and [`state`] are about what the binary has; [`function_here`], [`state_here`] and
+//! the lists of names leave out what this machine lacks the programs for, and [`missing`] says why.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use halite_highstate::{Params, States};
 use halite_spec::{
-    Aggregate, Call, Cx, Error, Function, Outcome, Param, Result, StateFn, StateModule,
+    Aggregate, Call, Cx, Error, Function, Module, Need, Outcome, Param, Result, StateFn,
+    StateModule,
 };
+use halite_value::{Dict, Value, entries};
 
 static FUNCTIONS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
     let modules = halite_modules::ALL.iter();
@@ -49,6 +54,87 @@ pub fn state_names() -> Vec<String> {
     names
 }
 
+fn module_of(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+fn function_module(name: &str) -> Option<&'static Module> {
+    static MODULES: LazyLock<HashMap<&str, &'static Module>> =
+        LazyLock::new(|| halite_modules::ALL.iter().map(|module| (module.name, *module)).collect());
+    MODULES.get(name).copied()
+}
+
+/// Says why the module of a function or state does not exist on this machine, in Salt's words;
+/// `None` if it does, or if the binary has no such module anyway.
+pub fn missing(cx: &Cx, kind: &str, name: &str) -> Option<String> {
+    let module = module_of(name);
+    let needs = match kind {
+        "states" => state_module(module)?.needs,
+        "modules" => function_module(module)?.needs,
+        _ => return None,
+    };
+    let said = format!("'{module}' __virtual__ returned False");
+    Need::unmet(needs, cx).map(|reason| match reason {
+        "" => said,
+        reason => format!("{said}: {reason}"),
+    })
+}
+
+/// Tells whether there is a native execution module of that name on this machine.
+pub fn has_module(cx: &Cx, name: &str) -> bool {
+    function_module(name).is_some_and(|module| Need::unmet(module.needs, cx).is_none())
+}
+
+/// Returns the native function of that name, if its module exists on this machine.
+pub fn function_here(cx: &Cx, name: &str) -> Option<&'static Function> {
+    function(name).filter(|_| missing(cx, "modules", name).is_none())
+}
+
+/// Returns the native state of that name, if its module exists on this machine.
+pub fn state_here(cx: &Cx, name: &str) -> Option<&'static StateFn> {
+    state(name).filter(|_| missing(cx, "states", name).is_none())
+}
+
+/// Takes the names out whose module does not exist on this machine; they come sorted.
+fn here(cx: &Cx, kind: &str, names: Vec<String>) -> Vec<String> {
+    let mut last = (String::new(), true);
+    let is_here = |name: &String| {
+        let module = module_of(name);
+        if last.0 != module {
+            last = (module.to_owned(), missing(cx, kind, name).is_none());
+        }
+        last.1
+    };
+    names.into_iter().filter(is_here).collect()
+}
+
+/// Returns the names of the native functions this machine has, sorted.
+pub fn function_names_here(cx: &Cx) -> Vec<String> {
+    here(cx, "modules", function_names())
+}
+
+/// Returns the names of the native states this machine has, sorted.
+pub fn state_names_here(cx: &Cx) -> Vec<String> {
+    here(cx, "states", state_names())
+}
+
+/// Returns what users' Python is told about native functions: their names by kind, and in `needing`
+/// the modules (`states.cron`) that do not exist everywhere.
+pub fn natives() -> Dict {
+    let needing = |kind: &str, name: &str, needs: &[Need]| {
+        (!needs.is_empty()).then(|| format!("{kind}.{name}"))
+    };
+    let modules = halite_modules::ALL.iter();
+    let modules = modules.filter_map(|module| needing("modules", module.name, module.needs));
+    let states = halite_states::ALL.iter();
+    let states = states.filter_map(|module| needing("states", module.name, module.needs));
+    entries! {
+        "modules" => Value::list(function_names()),
+        "states" => Value::list(state_names()),
+        "needing" => Value::list(modules.chain(states)),
+    }
+}
+
 fn state_module(name: &str) -> Option<&'static StateModule> {
     halite_states::ALL.iter().copied().find(|module| module.name == name)
 }
@@ -68,16 +154,16 @@ impl Native {
 }
 
 impl States for Native {
-    fn has(&self, state: &str) -> bool {
-        STATES.contains_key(state)
+    fn has(&self, cx: &Cx, state: &str) -> bool {
+        state_here(cx, state).is_some()
     }
 
-    fn missing_reason(&self, _: &str) -> Option<String> {
-        None
+    fn missing_reason(&self, cx: &Cx, state: &str) -> Option<String> {
+        missing(cx, "states", state)
     }
 
-    fn names(&self) -> Vec<String> {
-        state_names()
+    fn names(&self, cx: &Cx) -> Vec<String> {
+        state_names_here(cx)
     }
 
     fn params(&self, state: &str) -> Params {

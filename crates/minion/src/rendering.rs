@@ -18,13 +18,14 @@ use halite_renderers::{
     sls_context,
     stateconf::Stateconf,
 };
-use halite_spec::{Call, Cx, Error, Result, Template, host::Kind};
+use halite_spec::{Call, Cx, Error, Param, Result, Template, host::Kind};
 use halite_value::{Dict, Place, Value};
 use parking_lot::Mutex;
 
 use crate::{
     Rendering,
     python::{Names, Python},
+    registry,
 };
 
 /// Renders with everything this binary has.
@@ -478,8 +479,13 @@ impl Files for ImportFiles {
     }
 }
 
+/// A function's error as templates see it: in Python's words where genuine Salt's are Python's own.
 fn raised(error: &Error) -> jinja::Error {
-    jinja::Error::other(error.class().to_owned(), error.to_string())
+    let words = match error {
+        Error::Host(error) => error.python_words(),
+        _ => None,
+    };
+    jinja::Error::other(error.class().to_owned(), words.unwrap_or_else(|| error.to_string()))
 }
 
 /// Returns the `salt` of templates.
@@ -505,7 +511,7 @@ impl Functions {
 impl Lookup for Functions {
     fn item(&self, key: &str) -> Option<Value> {
         let name = self.full(key);
-        if !self.cx.runtime.has(&name) {
+        if !self.cx.runtime.has(&self.cx, &name) {
             return None;
         }
         Some(HostFunction::value(Function { cx: self.cx.clone(), name }))
@@ -516,7 +522,9 @@ impl Lookup for Functions {
             return self.item(name);
         }
         let prefix = format!("{name}.");
-        let known = self.cx.runtime.function_names().iter().any(|own| own.starts_with(&prefix));
+        // The names of all functions are many; only users' modules need them.
+        let known = registry::has_module(&self.cx, name)
+            || self.cx.runtime.function_names(&self.cx).iter().any(|own| own.starts_with(&prefix));
         known
             .then(|| HostLookup::value(Self { cx: self.cx.clone(), module: Some(name.to_owned()) }))
     }
@@ -529,11 +537,11 @@ impl Lookup for Functions {
     }
 
     fn contains(&self, key: &str) -> bool {
-        self.cx.runtime.has(&self.full(key))
+        self.cx.runtime.has(&self.cx, &self.full(key))
     }
 
     fn keys(&self) -> Vec<String> {
-        let names = self.cx.runtime.function_names();
+        let names = self.cx.runtime.function_names(&self.cx);
         match &self.module {
             None => names,
             Some(module) => {
@@ -554,11 +562,48 @@ struct Function {
     name: String,
 }
 
+impl Function {
+    /// Refuses an undefined argument that the function would look at; one that takes any value may
+    /// well hand it on.
+    fn check(&self, args: &Args) -> Result<(), jinja::Error> {
+        let is_there = |value: &Value| jinja::use_of_undefined(value).is_none();
+        if args.positional.iter().all(is_there) && args.keyword.iter().all(|(_, it)| is_there(it)) {
+            return Ok(());
+        }
+        let Some(native) = self.cx.runtime.function(&self.cx, &self.name) else { return Ok(()) };
+        let looks = |param: &&Param| {
+            // Salt makes a copy of the default.
+            let copies = self.name == "pillar.get" && param.name == "default";
+            // Nothing can be done without these; only `test` hands them back as they are.
+            let needed = param.default.is_none() && !self.name.starts_with("test.");
+            !param.rest && (copies || needed || param.kind != "any value")
+        };
+        let by_place = args.positional.iter().zip(native.params);
+        let by_name = args.keyword.iter().filter_map(|(name, value)| {
+            let param = native.params.iter().find(|param| *name == param.name)?;
+            Some((value, param))
+        });
+        let used = by_place.chain(by_name).filter(|(_, param)| looks(param));
+        match used.map(|(value, _)| value).find_map(jinja::use_of_undefined) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
 impl jinja::Callable for Function {
     fn call(&self, args: Args) -> Result<Value, jinja::Error> {
+        self.check(&args)?;
         let kwargs: Dict = args.keyword.into_iter().collect();
         let call = Call { args: args.positional, kwargs };
-        self.cx.call(&self.name, call).map_err(|error| raised(&error))
+        self.cx.call(&self.name, call).map_err(|error| match &error {
+            Error::Args(mismatch) => {
+                let native = registry::function(&self.name);
+                let text = crate::failure::python_text(&self.name, native, mismatch);
+                jinja::Error::other(error.class().to_owned(), text)
+            }
+            error => raised(error),
+        })
     }
 
     fn name(&self) -> &str {

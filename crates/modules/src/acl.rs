@@ -2,12 +2,14 @@
 //!
 //! `linux_acl` in Salt's tree; users call it `acl`.
 
-use halite_spec::{Command, Cx, Error, Rest, Result, function, module};
+use halite_spec::{Command, Cx, Error, Need, Rest, Result, function, module};
 use halite_value::{Dict, List, Value, dict};
 
 module! {
     /// Access control lists of files.
-    "acl": version, getfacl, wipefacls, modfacl, delfacl,
+    "acl", needs = [
+        Need::program(&["getfacl"], "The linux_acl execution module cannot be loaded: the getfacl binary is not in the path."),
+    ]: version, getfacl, wipefacls, modfacl, delfacl,
 }
 
 /// The kinds of entries, by every name people give them: the letter, and whether it is a default.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use halite_spec::{
-    Command, Cx, Error, Result, function,
+    Command, Cx, Error, Need, Result, function,
     host::{HttpRequest, Write},
     module,
 };
@@ -14,7 +14,9 @@ use halite_value::{Dict, List, Value, dict};
 
 module! {
     /// The Apache web server.
-    "apache": version, fullversion, modules, servermods, directives, vhosts, signal, useradd,
+    "apache", needs = [
+        Need::test(is_installed, "The apache execution module cannot be loaded: apache is not installed."),
+    ]: version, fullversion, modules, servermods, directives, vhosts, signal, useradd,
     userdel, server_status, config, check_site_enabled, a2ensite, a2dissite, check_mod_enabled,
     a2enmod, a2dismod, check_conf_enabled, a2enconf, a2disconf,
 }
@@ -25,6 +27,10 @@ fn program(cx: &Cx) -> &'static str {
         "Debian" | "Suse" => "apache2ctl",
         _ => "apachectl",
     }
+}
+
+fn is_installed(cx: &Cx) -> bool {
+    cx.host.which(program(cx)).is_some()
 }
 
 fn look(cx: &Cx, option: &str) -> Result<String> {
@@ -243,24 +249,33 @@ pub fn directives(cx: &Cx) -> Result<Dict> {
 /// ```
 #[function]
 pub fn vhosts(cx: &Cx) -> Result<Dict> {
-    let ret = Dict::new();
-    let mut address = String::new();
-    for line in look(cx, "-S")?.lines() {
+    Ok(hosts_shown(&look(cx, "-S")?))
+}
+
+/// Reads what `-S` shows: address → host → where it is configured.
+fn hosts_shown(text: &str) -> Dict {
+    let addresses: Vec<(&str, Dict)> = Vec::new();
+    let found = text.lines().fold(addresses, |mut found, line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let at = |place: usize| words.get(place).copied().unwrap_or_default();
-        let file = words.last().copied().unwrap_or_default().trim_matches(['(', ')']);
-        if line.contains("is a NameVirtualHost") {
-            address = at(0).to_owned();
-            ret.insert(address.as_str(), Value::dict());
-        } else if let Some(Value::Dict(hosts)) = ret.get(address.as_str()) {
-            if at(0) == "default" {
-                hosts.insert("default", dict! { "vhost" => at(2), "conf" => file });
-            } else if at(0) == "port" {
-                hosts.insert(at(3), dict! { "vhost" => at(3), "conf" => file, "port" => at(1) });
+        let conf = words.last().copied().unwrap_or_default().trim_matches(['(', ')']);
+        match (&*words, found.last()) {
+            ([address, ..], _) if line.contains("is a NameVirtualHost") => {
+                found.push((address, Dict::new()));
             }
+            (["default", rest @ ..], Some((_, hosts))) => {
+                let host = rest.get(1).copied().unwrap_or_default();
+                hosts.insert("default", dict! { "vhost" => host, "conf" => conf });
+            }
+            (["port", rest @ ..], Some((_, hosts))) => {
+                let at = |place: usize| rest.get(place).copied().unwrap_or_default();
+                let host = dict! { "vhost" => at(2), "conf" => conf, "port" => at(0) };
+                hosts.insert(at(2), host);
+            }
+            _ => {}
         }
-    }
-    Ok(ret)
+        found
+    });
+    found.into_iter().collect()
 }
 
 /// Start, stop or restart the server; anything else does nothing.

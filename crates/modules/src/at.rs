@@ -2,12 +2,14 @@
 //!
 //! A tag is a comment in the job's script: `### SALT: tag`.
 
-use halite_spec::{Command, Cx, Rest, Result, function, module};
+use halite_spec::{Command, Cx, Need, Rest, Result, function, module};
 use halite_value::{Dict, List, Value, dict, entries};
 
 module! {
     /// Jobs for later.
-    "at": atq, atc, atrm, at, jobcheck,
+    "at", needs = [
+        Need::program(&["at"], "The at module could not be loaded: at command not found; The at module could not be loaded: unsupported platform"),
+    ]: atq, atc, atrm, at, jobcheck,
 }
 
 fn look(cx: &Cx, words: &[&str]) -> Result<String> {

@@ -1,13 +1,15 @@
 //! `bridge`: network bridges, over `brctl`.
 
-use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_spec::{Cx, Error, Need, Rest, Result, function, module};
 use halite_value::{Dict, List, Value};
 
 use crate::cmd::{Options, plain};
 
 module! {
     /// Network bridges.
-    "bridge": show, list, interfaces, find_interfaces, add, delete, addif, delif, stp,
+    "bridge", needs = [
+        Need::program(&["brctl"], "The bridge execution module failed to load: requires one of the following tool/os combinations: ifconfig on FreeBSD/OpenBSD, brctl on Linux or brconfig on NetBSD."),
+    ]: show, list, interfaces, find_interfaces, add, delete, addif, delif, stp,
 }
 
 fn run(cx: &Cx, words: &[&str], query: bool) -> Result<String> {

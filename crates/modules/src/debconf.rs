@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Rest, Result, Template, function, host::Write, module};
+use halite_spec::{Cx, Error, Need, Rest, Result, Template, function, host::Write, module};
 use halite_value::{Dict, List, Value, list};
 
 use crate::cmd::{self, Options};
 
 module! {
     /// Answer the questions Debian packages ask when they are configured.
-    "debconf": get_selections, show, set_, set_template, set_file,
+    "debconf", needs = [
+        Need::program(&["debconf-get-selections"], "The debconfmod module could not be loaded: debconf-utils is not installed."),
+    ]: get_selections, show, set_, set_template, set_file,
 }
 
 fn check(cx: &Cx, function: &str) -> Result<()> {

@@ -4,12 +4,14 @@
 
 use std::net::IpAddr;
 
-use halite_spec::{Command, Cx, Result, function, module};
+use halite_spec::{Command, Cx, Need, Result, function, module};
 use halite_value::Value;
 
 module! {
     /// What name servers say.
-    "dig": check_ip, A, AAAA, CNAME, PTR, NS, MX, SPF, TXT, a, aaaa, cname, ptr, ns, spf, mx,
+    "dig", needs = [
+        Need::program(&["dig"], "The dig execution module cannot be loaded: the dig binary is not in the path."),
+    ]: check_ip, A, AAAA, CNAME, PTR, NS, MX, SPF, TXT, a, aaaa, cname, ptr, ns, spf, mx,
 }
 
 fn ask(cx: &Cx, name: &str, kind: &str, nameserver: Option<&str>) -> Result<Vec<String>> {

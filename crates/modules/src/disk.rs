@@ -327,6 +327,46 @@ pub fn resize2fs(
     Ok(cx.host.run(&Command::line(["resize2fs", &device]))?.ok())
 }
 
+/// What one can wish of a new file system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Fat,
+    Force,
+    InodeSize,
+    Lazy,
+}
+
+/// How a wish is told to `mkfs` of which file systems; `{}` is its value. Others do not hear of it.
+const MKFS: &[(Wish, &str, &[&str])] = &[
+    (Wish::InodeSize, "ext*", &["-i", "{}"]),
+    (Wish::InodeSize, "xfs*", &["-i", "size={}"]),
+    (Wish::Lazy, "ext*", &["-E", "lazy_itable_init={}"]),
+    (Wish::Fat, "*fat", &["-F", "{}"]),
+    (Wish::Force, "ext*", &["-F"]),
+    (Wish::Force, "xfs", &["-f"]),
+];
+
+/// The options of `mkfs` for a file system.
+fn mkfs_options(fs_type: &str, wishes: &[(Wish, Option<Value>)]) -> Vec<String> {
+    let value_of = |wish: Wish| {
+        let value =
+            wishes.iter().find(|(own, _)| *own == wish).and_then(|(_, value)| value.clone());
+        value.map(|value| match value {
+            Value::Bool(flag) => i64::from(flag).to_string(),
+            other => other.to_string(),
+        })
+    };
+    let mut words = Vec::new();
+    for (wish, kind, option) in MKFS {
+        if let Some(value) = value_of(*wish)
+            && halite_target::fnmatch::fnmatch(fs_type, kind)
+        {
+            words.extend(option.iter().map(|word| word.replace("{}", &value)));
+        }
+    }
+    words
+}
+
 /// Make a file system on a device.
 ///
 /// ```console
@@ -350,33 +390,14 @@ pub fn format(
     #[default(false)]
     force: bool,
 ) -> Result<bool> {
-    let text = |value: &Value| match value {
-        Value::Bool(flag) => i64::from(*flag).to_string(),
-        other => other.to_string(),
-    };
-    let mut words = vec!["mkfs".to_owned(), "-t".to_owned(), fs_type.clone()];
-    if let Some(size) = &inode_size {
-        match fs_type.get(..3) {
-            Some("ext") => words.extend(["-i".to_owned(), text(size)]),
-            Some("xfs") => words.extend(["-i".to_owned(), format!("size={}", text(size))]),
-            _ => {}
-        }
-    }
-    if let (Some(lazy), true) = (&lazy_itable_init, fs_type.starts_with("ext")) {
-        words.extend(["-E".to_owned(), format!("lazy_itable_init={}", text(lazy))]);
-    }
-    if let (Some(bits), true) = (&fat, fs_type.ends_with("fat")) {
-        words.extend(["-F".to_owned(), text(bits)]);
-    }
-    if force {
-        match fs_type.as_str() {
-            "xfs" => words.push("-f".into()),
-            kind if kind.starts_with("ext") => words.push("-F".into()),
-            _ => {}
-        }
-    }
-    words.push(device);
-    let made = cx.host.run(&Command::line(words))?.ok();
+    let wishes = [
+        (Wish::Fat, fat),
+        (Wish::Force, force.then_some(Value::Bool(true))),
+        (Wish::InodeSize, inode_size),
+        (Wish::Lazy, lazy_itable_init),
+    ];
+    let mkfs = Command::line(["mkfs", "-t", &fs_type]).args(mkfs_options(&fs_type, &wishes));
+    let made = cx.host.run(&mkfs.arg(&device))?.ok();
     let synced = cx.host.run(&Command::line(["sync"]))?.ok();
     Ok(made && synced)
 }
@@ -563,6 +584,23 @@ pub fn iostat(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_mkfs() {
+        let check = |fs_type: &str, expected: &str| {
+            let wishes = [
+                (Wish::Fat, Some(Value::Int(32))),
+                (Wish::Force, Some(Value::Bool(true))),
+                (Wish::InodeSize, Some(Value::Int(256))),
+                (Wish::Lazy, Some(Value::Bool(false))),
+            ];
+            assert_eq!(mkfs_options(fs_type, &wishes).join(" "), expected);
+        };
+        check("ext4", "-i 256 -E lazy_itable_init=0 -F");
+        check("xfs", "-i size=256 -f");
+        check("vfat", "-F 32");
+        check("btrfs", "");
+    }
 
     #[test]
     fn blanks_in_names_are_kept() {

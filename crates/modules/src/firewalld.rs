@@ -3,12 +3,14 @@
 //! What is asked and changed is the permanent configuration unless the caller says otherwise; a change
 //! of it takes effect with `reload_rules`.
 
-use halite_spec::{Command, Cx, Error, Result, function, module};
+use halite_spec::{Command, Cx, Error, Need, Result, function, module};
 use halite_value::{Dict, List, Value, dict};
 
 module! {
     /// Zones and services of the dynamic firewall.
-    "firewalld": version, default_zone, list_zones, get_zones, get_services, get_icmp_types,
+    "firewalld", needs = [
+        Need::program(&["firewall-cmd"], "The firewalld execution module cannot be loaded: the firewall-cmd binary is not in the path."),
+    ]: version, default_zone, list_zones, get_zones, get_services, get_icmp_types,
     new_zone, delete_zone, set_default_zone, new_service, delete_service, list_all, list_services,
     add_service, remove_service, add_service_port, remove_service_port, get_service_ports,
     add_service_protocol, remove_service_protocol, get_service_protocols, get_masquerade,

@@ -680,31 +680,31 @@ mod tests {
     }
 
     #[test]
-    fn writes_as_salt_does() {
+    fn writes_static_settings() {
         let settings = entries! {
-            "proto" => "static", "ipaddr" => "10.1.0.1", "netmask" => "255.255.255.0",
-            "gateway" => "10.1.0.254", "dns" => list!["8.8.8.8", "8.8.4.4"], "mtu" => 9000,
+            "proto" => "static", "ipaddr" => "172.20.5.11", "netmask" => "255.255.252.0",
+            "gateway" => "172.20.4.1", "dns" => list!["9.9.9.9", "149.112.112.112"], "mtu" => 1442,
         };
-        let lines = lines_for("eth9", "eth", true, &settings).unwrap();
+        let lines = lines_for("ens6", "eth", true, &settings).unwrap();
         assert_eq!(
             lines.concat(),
-            "auto eth9\niface eth9 inet static\n    address 10.1.0.1\n    netmask 255.255.255.0\n    \
-             gateway 10.1.0.254\n    mtu 9000\n    dns-nameservers 8.8.8.8 8.8.4.4\n\n"
+            "auto ens6\niface ens6 inet static\n    address 172.20.5.11\n    netmask 255.255.252.0\n    \
+             gateway 172.20.4.1\n    mtu 1442\n    dns-nameservers 9.9.9.9 149.112.112.112\n\n"
         );
     }
 
     #[test]
     fn routes_are_scripts() {
         let route = entries! {
-            "name" => "r1", "ipaddr" => "10.2.0.0", "netmask" => "255.255.255.0",
-            "gateway" => "10.1.0.3",
+            "name" => "lab", "ipaddr" => "192.0.2.0", "netmask" => "255.255.252.0",
+            "gateway" => "172.20.4.9",
         };
         let settings = entries! { "routes" => list![route] };
-        let [add, _] = route_lines("eth9", &settings).unwrap();
+        let [add, _] = route_lines("ens6", &settings).unwrap();
         assert_eq!(
             add.concat(),
-            "#!/bin/sh\n# add\ntest \"${IFACE}\" = \"eth9\" || exit 0\n# r1\n\
-             ip route add 10.2.0.0/255.255.255.0 via 10.1.0.3 dev eth9\n"
+            "#!/bin/sh\n# add\ntest \"${IFACE}\" = \"ens6\" || exit 0\n# lab\n\
+             ip route add 192.0.2.0/255.255.252.0 via 172.20.4.9 dev ens6\n"
         );
     }
 }

@@ -4,14 +4,16 @@
 
 use std::net::IpAddr;
 
-use halite_spec::{Cx, Rest, Result, function, module};
+use halite_spec::{Cx, Need, Rest, Result, function, module};
 use halite_value::{Dict, Value};
 
 use crate::cmd::{Options, Ran, plain};
 
 module! {
     /// Sets of addresses for the packet filter.
-    "ipset": version, new_set, delete_set, rename_set, list_sets, check_set, add, delete, check,
+    "ipset", needs = [
+        Need::program(&["ipset"], "The ipset execution modules cannot be loaded: ipset binary not in path."),
+    ]: version, new_set, delete_set, rename_set, list_sets, check_set, add, delete, check,
     test, flush,
 }
 

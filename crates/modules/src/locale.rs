@@ -225,6 +225,124 @@ pub fn avail(
     Ok(list_avail(cx)?.iter().any(|own| Parts::read(own.trim()).normal() == wanted))
 }
 
+/// How a distribution makes locales.
+struct Distribution {
+    /// The grain and its value by which it is known; empty ones fit everything.
+    grain: (&'static str, &'static str),
+    catalogue: Catalogue,
+    /// Locales are written with their character map.
+    charmap: bool,
+    /// What `locale-gen` is called with before the name.
+    options: &'static [&'static str],
+    /// `locale-gen` wants the name as `locale -a` writes it.
+    normal: bool,
+}
+
+/// Where the locales stand that can be made.
+enum Catalogue {
+    /// A file with one in each line.
+    Lines(&'static str),
+    /// A folder with a file or folder for each, named without the code set.
+    Names(&'static str),
+}
+
+const SUPPORTED: Catalogue = Catalogue::Lines("/usr/share/i18n/SUPPORTED");
+const SOURCES: Catalogue = Catalogue::Names("/usr/share/i18n/locales");
+
+/// The first that fits counts; the last fits all.
+const DISTRIBUTIONS: [Distribution; 5] = [
+    Distribution {
+        grain: ("os", "Debian"),
+        catalogue: SUPPORTED,
+        charmap: true,
+        options: &[],
+        normal: false,
+    },
+    Distribution {
+        grain: ("os", "Ubuntu"),
+        catalogue: SOURCES,
+        charmap: false,
+        options: &[],
+        normal: true,
+    },
+    Distribution {
+        grain: ("os_family", "Gentoo"),
+        catalogue: SUPPORTED,
+        charmap: true,
+        options: &["--generate"],
+        normal: false,
+    },
+    Distribution {
+        grain: ("os_family", "Suse"),
+        catalogue: Catalogue::Names("/usr/share/locale"),
+        charmap: true,
+        options: &[],
+        normal: false,
+    },
+    Distribution {
+        grain: ("", ""),
+        catalogue: SOURCES,
+        charmap: true,
+        options: &[],
+        normal: false,
+    },
+];
+
+impl Distribution {
+    fn of(cx: &Cx) -> &'static Self {
+        let fits = |own: &&Self| own.grain.0.is_empty() || cx.grain_str(own.grain.0) == own.grain.1;
+        DISTRIBUTIONS.iter().find(fits).expect("the last one fits all")
+    }
+
+    /// The name as the distribution writes it.
+    fn full(&self, locale: &str) -> String {
+        let mut parts = Parts::read(locale);
+        if !self.charmap {
+            return locale.to_owned();
+        }
+        if parts.charmap.is_empty() {
+            parts.charmap.clone_from(&parts.codeset);
+        }
+        parts.joined()
+    }
+
+    /// Tells whether a locale can be made here.
+    fn offers(&self, cx: &Cx, full: &str, search: &str) -> Result<bool> {
+        let (place, found) = match self.catalogue {
+            Catalogue::Lines(place) => {
+                let text = cx.host.read_text_if_there(Path::new(place))?.unwrap_or_default();
+                (place, text.lines().any(|line| line == full))
+            }
+            Catalogue::Names(place) => match cx.host.read_dir(Path::new(place)) {
+                Ok(names) => (place, names.iter().any(|name| name.to_string_lossy() == search)),
+                Err(_) => {
+                    return Err(Error::failed(format!("Locale \"{full}\" is not available.")));
+                }
+            },
+        };
+        if !found {
+            tracing::error!("no locale '{full}' can be made: {place} knows none");
+        }
+        Ok(found)
+    }
+}
+
+/// Takes the `#` off the first line that names a locale; adds one if there is none.
+fn listed(text: &str, full: &str) -> String {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    if lines.iter().any(|line| line.trim() == full) {
+        return text.to_owned();
+    }
+    let own = format!("{full}\n");
+    let hidden =
+        |line: &&str| line.trim_start().strip_prefix('#').is_some_and(|rest| rest.trim() == full);
+    match lines.iter().position(hidden) {
+        Some(at) => lines[at] = &own,
+        None => lines.push(&own),
+    }
+    lines.concat()
+}
+
 /// Generate a locale.
 ///
 /// ```console
@@ -240,69 +358,33 @@ pub fn gen_locale(
     kwargs: Rest,
 ) -> Result<Value> {
     checked(&locale)?;
-    let (os, family) = (cx.grain_str("os"), cx.grain_str("os_family"));
-    let mut parts = Parts::read(&locale);
+    let parts = Parts::read(&locale);
     let search = format!("{}_{}", parts.language, parts.territory);
-    let codeset = parts.codeset.clone();
-    if parts.charmap.is_empty() && os != "Ubuntu" {
-        parts.charmap.clone_from(&codeset);
-    }
-    let full = if os == "Ubuntu" { locale.clone() } else { parts.joined() };
-    let place;
-    let valid = if os == "Debian" || family == "Gentoo" {
-        place = "/usr/share/i18n/SUPPORTED";
-        let text = cx.host.read_text_if_there(Path::new(place))?.unwrap_or_default();
-        text.lines().any(|line| line == full)
-    } else {
-        place = if family == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
-        let names = cx.host.read_dir(Path::new(place));
-        let names =
-            names.map_err(|_| Error::failed(format!("Locale \"{full}\" is not available.")))?;
-        names.iter().any(|name| name.to_string_lossy() == search)
-    };
-    if !valid {
-        tracing::error!("The provided locale \"{full}\" is not found in {place}");
+    let distribution = Distribution::of(cx);
+    let full = distribution.full(&locale);
+    if !distribution.offers(cx, &full, &search)? {
         return Ok(false.into());
     }
     let list = Path::new("/etc/locale.gen");
     if let Some(text) = cx.host.read_text_if_there(list)? {
-        let own = |line: &str| {
-            line.trim_start().strip_prefix('#').is_some_and(|rest| rest.trim() == full)
-        };
-        let mut placed = text.lines().any(|line| line.trim() == full);
-        let mut new = String::new();
-        for line in text.split_inclusive('\n') {
-            if own(line) && !placed {
-                new += &format!("{full}\n");
-                placed = true;
-            } else {
-                new += line;
-            }
-        }
-        if !placed {
-            new += &format!("{full}\n");
-        }
-        cx.host.write(list, new.as_bytes(), &Write::default())?;
+        cx.host.write(list, listed(&text, &full).as_bytes(), &Write::default())?;
     }
-    let line: Vec<String> = if cx.host.which("locale-gen").is_some() {
-        let name = if os == "Ubuntu" { Parts::read(&locale).normal() } else { full };
-        let generate = (family == "Gentoo").then(|| "--generate".to_owned());
-        ["locale-gen".to_owned()].into_iter().chain(generate).chain([name]).collect()
-    } else if cx.host.which("localedef").is_some() {
-        let verbose = kwargs.kwargs.get("verbose").is_some_and(|flag| flag.truthy());
+    let verbose = kwargs.kwargs.get("verbose").is_some_and(|flag| flag.truthy());
+    let has = |program: &str| cx.host.which(program).is_some();
+    let line: Vec<String> = if has("locale-gen") {
+        let name = if distribution.normal { parts.normal() } else { full };
+        ["locale-gen"]
+            .iter()
+            .chain(distribution.options)
+            .copied()
+            .chain([&*name])
+            .map(str::to_owned)
+            .collect()
+    } else if has("localedef") {
+        let name = format!("{search}.{}", parts.codeset);
         let said = if verbose { "--verbose" } else { "--quiet" };
-        [
-            "localedef",
-            "--force",
-            "-i",
-            &search,
-            "-f",
-            &codeset,
-            &format!("{search}.{codeset}"),
-            said,
-        ]
-        .map(str::to_owned)
-        .to_vec()
+        let words = ["localedef", "--force", "-i", &search, "-f", &parts.codeset, &name, said];
+        words.map(str::to_owned).into()
     } else {
         return Err(Error::failed(
             "Command \"locale-gen\" or \"localedef\" was not found on this system.",
@@ -312,7 +394,7 @@ pub fn gen_locale(
     if !output.ok() {
         tracing::error!("{}", output.stderr_text());
     }
-    if kwargs.kwargs.get("verbose").is_some_and(|flag| flag.truthy()) {
+    if verbose {
         return Ok(halite_value::dict! {
             "pid" => output.pid, "retcode" => output.code,
             "stdout" => output.stdout_text().trim_end(), "stderr" => output.stderr_text().trim_end(),
@@ -324,6 +406,16 @@ pub fn gen_locale(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_uncommented_or_added() {
+        let text = "# a list\n# de_DE.UTF-8 UTF-8\n#de_DE.UTF-8 UTF-8\n";
+        let full = "de_DE.UTF-8 UTF-8";
+        let expected = "# a list\nde_DE.UTF-8 UTF-8\n#de_DE.UTF-8 UTF-8\n";
+        assert_eq!(listed(text, full), expected);
+        assert_eq!(listed(expected, full), expected);
+        assert_eq!(listed("x\n", full), "x\nde_DE.UTF-8 UTF-8\n");
+    }
 
     #[test]
     fn locales_are_taken_apart() {

@@ -3,12 +3,14 @@
 //! Over LVM's own programs. What they print to people goes into the texts; what is read back is their
 //! colon-separated form.
 
-use halite_spec::{Command, Cx, Error, Output, Rest, Result, Strings, function, module};
+use halite_spec::{Command, Cx, Error, Need, Output, Rest, Result, Strings, function, module};
 use halite_value::{Dict, Value};
 
 module! {
     /// Physical volumes, volume groups and logical volumes.
-    "lvm": version, fullversion, pvdisplay, vgdisplay, lvdisplay, pvcreate, pvremove, pvresize,
+    "lvm", needs = [
+        Need::program(&["lvm"], "The linux_lvm execution module cannot be loaded: the lvm binary is not in the path."),
+    ]: version, fullversion, pvdisplay, vgdisplay, lvdisplay, pvcreate, pvremove, pvresize,
     vgcreate, vgextend, vgremove, lvcreate, lvremove, lvresize, lvextend,
 }
 

@@ -62,7 +62,7 @@ impl Definition {
     }
 
     fn is_available(&self, cx: &Cx) -> bool {
-        let there = cx.runtime.has(&self.function);
+        let there = cx.runtime.has(cx, &self.function);
         if !there {
             tracing::error!("Function {} in mine_functions not available", self.function);
         }
@@ -154,10 +154,9 @@ pub fn update(
                 results.insert(alias, wrapped(result, &definition.allow));
             }
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(error) => tracing::error!(
-                "Function {} in mine.update failed to execute: {error}",
-                definition.function
-            ),
+            Err(error) => {
+                tracing::error!("the mine gets nothing of {}: {error}", definition.function)
+            }
         }
     }
     store(cx, results, clear).map(Into::into)
@@ -189,10 +188,7 @@ pub fn send(
         }
         Err(Error::Cancelled) => Err(Error::Cancelled),
         Err(error) => {
-            tracing::error!(
-                "Function {} in mine.send failed to execute: {error}",
-                definition.function
-            );
+            tracing::error!("nothing to send to the mine of {}: {error}", definition.function);
             Ok(false)
         }
     }

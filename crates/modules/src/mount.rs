@@ -298,20 +298,20 @@ impl Status {
 /// By what a line is recognised.
 pub fn keys_of(match_on: &Value, fstype: &str) -> Result<Vec<String>> {
     const SPECIAL: [&str; 14] = [
-        "none",
-        "tmpfs",
-        "sysfs",
-        "proc",
-        "fusectl",
-        "debugfs",
-        "securityfs",
-        "devtmpfs",
-        "cgroup",
-        "nfs",
-        "nfs4",
-        "glusterfs",
         "btrfs",
         "ceph",
+        "cgroup",
+        "debugfs",
+        "devtmpfs",
+        "fusectl",
+        "glusterfs",
+        "nfs",
+        "nfs4",
+        "none",
+        "proc",
+        "securityfs",
+        "sysfs",
+        "tmpfs",
     ];
     let keys = match match_on {
         Value::List(list) => list.into_iter().map(|key| key.to_string()).collect(),

@@ -5,12 +5,14 @@
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Output, Rest, Result, function, host::Write, module};
+use halite_spec::{Command, Cx, Error, Need, Output, Rest, Result, function, host::Write, module};
 use halite_value::{Dict, Value, entries, json};
 
 module! {
     /// Packet filter rules of the newer kind.
-    "nftables": version, build_rule, list_tables, get_rules, get_rules_json, get_saved_rules,
+    "nftables", needs = [
+        Need::program(&["nft"], "The nftables execution module failed to load: nftables is not installed."),
+    ]: version, build_rule, list_tables, get_rules, get_rules_json, get_saved_rules,
     save, get_rule_handle, check, check_table, check_chain, new_table, delete_table, new_chain,
     delete_chain, append, insert, delete, flush, get_policy, set_policy,
 }

@@ -2,14 +2,16 @@
 //!
 //! Without a folder packages are the machine's own (`--global`).
 
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Cx, Error, Need, Result, function, module};
 use halite_value::{Dict, Value, json};
 
 use crate::cmd::{self, Options, Ran};
 
 module! {
     /// Install and look at packages of Node.js.
-    "npm": cache_clean, cache_list, cache_path, install, list_, uninstall,
+    "npm", needs = [
+        Need::program(&["npm"], "npm execution module could not be loaded because the npm binary could not be located"),
+    ]: cache_clean, cache_list, cache_path, install, list_, uninstall,
 }
 
 /// Where npm works, and as whom.

@@ -5,12 +5,16 @@
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Rest, Result, function, host::Kind, module};
+use halite_spec::{Command, Cx, Error, Need, Rest, Result, function, host::Kind, module};
 use halite_value::{Dict, Value, entries};
 
 module! {
     /// Partitions of disks.
-    "partition": list, probe, mklabel, mkpart, mkpartfs, rm, resize, rescue, name, set, toggle,
+    "partition", needs = [
+        Need::program(&["parted"], "The parted execution module failed to load parted binary is not in the path."),
+        Need::program(&["lsblk"], "The parted execution module failed to load lsblk binary is not in the path."),
+        Need::program(&["partprobe"], "The parted execution module failed to load partprobe binary is not in the path."),
+    ]: list, probe, mklabel, mkpart, mkpartfs, rm, resize, rescue, name, set, toggle,
     disk_set, disk_toggle, align_check, check, cp, get_id, set_id, system_types, mkfs,
     get_block_device, exists,
 }

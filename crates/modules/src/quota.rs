@@ -1,13 +1,15 @@
 //! `quota`: how much of a file system users and groups may use.
 
-use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_spec::{Cx, Error, Need, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict};
 
 use crate::cmd::{Options, Ran, plain};
 
 module! {
     /// How much of a file system users and groups may use.
-    "quota": report, set, warn, stats, on, off, get_mode,
+    "quota", needs = [
+        Need::program(&["setquota"], "The quota execution module cannot be loaded: the module is only available on POSIX-like systems with the setquota binary available."),
+    ]: report, set, warn, stats, on, off, get_mode,
 }
 
 fn run(cx: &Cx, words: &[&str], query: bool) -> Result<Ran> {

@@ -3,14 +3,16 @@
 //! Over `rabbitmqctl` and `rabbitmq-plugins`. Their tables changed over the years: headings, notes and
 //! bracketed lists are all understood.
 
-use halite_spec::{Command, Cx, Error, Rest, Result, function, module};
+use halite_spec::{Command, Cx, Error, Need, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict, json};
 
 use crate::random;
 
 module! {
     /// Users, virtual hosts, policies and plugins of a RabbitMQ server.
-    "rabbitmq": list_users, list_vhosts, user_exists, vhost_exists, add_user, delete_user,
+    "rabbitmq", needs = [
+        Need::program(&["rabbitmqctl"], "Module rabbitmq: module only works when RabbitMQ is installed"),
+    ]: list_users, list_vhosts, user_exists, vhost_exists, add_user, delete_user,
     change_password, clear_password, check_password, add_vhost, delete_vhost, set_permissions,
     list_permissions, list_user_permissions, set_user_tags, status, cluster_status, stop_app,
     start_app, reset, force_reset, join_cluster, list_queues, list_queues_vhost, list_policies,

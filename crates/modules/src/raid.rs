@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Rest, Result, Strings, function, host::Write, module};
+use halite_spec::{Cx, Error, Need, Rest, Result, Strings, function, host::Write, module};
 use halite_value::{Dict, Value, dict};
 
 use crate::cmd::{Options, Ran, plain};
 
 module! {
     /// Software RAID.
-    "raid": list, detail, destroy, stop, create, save_config, assemble, examine, add,
+    "raid", needs = [
+        Need::program(&["mdadm"], "The mdadm execution module cannot be loaded: the mdadm binary is not in the path."),
+    ]: list, detail, destroy, stop, create, save_config, assemble, examine, add,
 }
 
 fn run(cx: &Cx, words: &[&str], query: bool) -> Result<Ran> {

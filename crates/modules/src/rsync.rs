@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Cx, Error, Need, Result, function, module};
 use halite_value::{Dict, Value};
 
 use crate::cmd::{Options, plain};
 
 module! {
     /// Files copied with `rsync`.
-    "rsync": rsync, version, config,
+    "rsync", needs = [
+        Need::program(&["rsync"], "The rsync execution module cannot be loaded: the rsync binary is not in the path."),
+    ]: rsync, version, config,
 }
 
 /// Copy a tree.

@@ -4,12 +4,16 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Command, Cx, Error, Output, Result, function, host::Write, module};
+use halite_spec::{Command, Cx, Error, Need, Output, Result, function, host::Write, module};
 use halite_value::{Dict, Value, dict};
 
 module! {
     /// The mode, the booleans, modules, file contexts and ports of SELinux.
-    "selinux": selinux_fs_path, getenforce, getconfig, setenforce, getsebool, setsebool,
+    "selinux", needs = [
+        Need::program(&["semanage"], "semanage is not in the path"),
+        Need::program(&["setsebool"], "setsebool is not in the path"),
+        Need::program(&["semodule"], "semodule is not in the path"),
+    ]: selinux_fs_path, getenforce, getconfig, setenforce, getsebool, setsebool,
     setsebools, list_sebool, getsemod, setsemod, install_semod, remove_semod, list_semod,
     filetype_id_to_string, fcontext_get_policy, fcontext_add_policy, fcontext_delete_policy,
     fcontext_policy_is_applied, fcontext_apply_policy, port_get_policy, port_add_policy,

@@ -350,8 +350,8 @@ pub fn single(
 
 /// Tells whether anybody has a state of that name: the binary, the user, or an installed package.
 fn is_state(cx: &Cx, name: &str) -> bool {
-    cx.runtime.state(name).is_some()
-        || cx.runtime.state_names().iter().any(|known| known == name)
+    cx.runtime.state(cx, name).is_some()
+        || cx.runtime.state_names(cx).iter().any(|known| known == name)
         || !cx.runtime.described("states", &[name.to_owned()]).is_empty()
 }
 

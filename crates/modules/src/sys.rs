@@ -166,7 +166,7 @@ pub fn doc(
     /// Modules, functions or globs; everything if none is given.
     args: Rest,
 ) -> Result<Dict> {
-    let names = cx.runtime.function_names();
+    let names = cx.runtime.function_names(cx);
     let exact = unlisted(&names, &args);
     let wanted: Vec<_> = if args.args.is_empty() {
         names.iter().collect()
@@ -175,7 +175,7 @@ pub fn doc(
         listed.chain(&exact).collect()
     };
     let help = |function: &Function, name: &str| function.help("salt '*'", name).into();
-    let native = |name: &str| cx.runtime.function(name).map(|function| help(function, name));
+    let native = |name: &str| cx.runtime.function(cx, name).map(|function| help(function, name));
     let doc = |about: &Value| about.get("doc").unwrap_or_default();
     Ok(with_described(cx, "modules", &wanted, native, doc))
 }
@@ -193,12 +193,12 @@ pub fn argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
-    let names = cx.runtime.function_names();
+    let names = cx.runtime.function_names(cx);
     let asked = Rest { args: vec![module.as_str().into()], ..Rest::default() };
     let exact = unlisted(&names, &asked);
     let wanted: Vec<_> = documented(&names, &module).into_iter().chain(&exact).collect();
     let native =
-        |name: &str| cx.runtime.function(name).map(|function| spec_of(function.params).into());
+        |name: &str| cx.runtime.function(cx, name).map(|function| spec_of(function.params).into());
     Ok(with_described(cx, "modules", &wanted, native, shown_spec))
 }
 
@@ -215,7 +215,7 @@ pub fn list_functions(
     /// Modules or globs; everything if none is given.
     args: Rest,
 ) -> Result<Vec<String>> {
-    Ok(functions(cx.runtime.function_names(), &args))
+    Ok(functions(cx.runtime.function_names(cx), &args))
 }
 
 /// Return the names of modules.
@@ -230,7 +230,7 @@ pub fn list_modules(
     /// Modules or globs; everything if none is given.
     args: Rest,
 ) -> Result<Vec<String>> {
-    Ok(modules(&cx.runtime.function_names(), &args))
+    Ok(modules(&cx.runtime.function_names(cx), &args))
 }
 
 /// Return the documentation of states.
@@ -245,13 +245,13 @@ pub fn state_doc(
     /// Modules, states or globs; everything if none is given.
     args: Rest,
 ) -> Result<Dict> {
-    let names = cx.runtime.state_names();
+    let names = cx.runtime.state_names(cx);
     let wanted: Vec<_> = if args.args.is_empty() {
         names.iter().collect()
     } else {
         args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
     };
-    let native = |name: &str| cx.runtime.state(name).map(|state| (state.doc)().into());
+    let native = |name: &str| cx.runtime.state(cx, name).map(|state| (state.doc)().into());
     let doc = |about: &Value| about.get("doc").unwrap_or_default();
     Ok(with_described(cx, "states", &wanted, native, doc))
 }
@@ -268,9 +268,10 @@ pub fn state_argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
-    let names = cx.runtime.state_names();
+    let names = cx.runtime.state_names(cx);
     let wanted = documented(&names, &module);
-    let native = |name: &str| cx.runtime.state(name).map(|state| spec_of((state.params)()).into());
+    let native =
+        |name: &str| cx.runtime.state(cx, name).map(|state| spec_of((state.params)()).into());
     Ok(with_described(cx, "states", &wanted, native, shown_spec))
 }
 
@@ -287,8 +288,8 @@ pub fn state_schema(
     module: String,
 ) -> Result<Vec<Value>> {
     let mut schemas = Vec::new();
-    for name in documented(&cx.runtime.state_names(), &module) {
-        let Some(state) = cx.runtime.state(name) else { continue };
+    for name in documented(&cx.runtime.state_names(cx), &module) {
+        let Some(state) = cx.runtime.state(cx, name) else { continue };
         let properties = Dict::new();
         let mut required = Vec::new();
         for param in (state.params)().iter().filter(|param| !param.rest) {
@@ -329,7 +330,7 @@ pub fn list_state_functions(
     /// Modules or globs; everything if none is given.
     args: Rest,
 ) -> Result<Vec<String>> {
-    let mut names = functions(cx.runtime.state_names(), &args);
+    let mut names = functions(cx.runtime.state_names(cx), &args);
     names.sort();
     Ok(names)
 }
@@ -346,7 +347,7 @@ pub fn list_state_modules(
     /// Modules or globs; everything if none is given.
     args: Rest,
 ) -> Result<Vec<String>> {
-    Ok(modules(&cx.runtime.state_names(), &args))
+    Ok(modules(&cx.runtime.state_names(cx), &args))
 }
 
 /// Load the modules anew.

@@ -94,38 +94,57 @@ pub fn assign(
     value: String,
 ) -> Result<Dict> {
     checked(&name)?;
-    // Dots and slashes change places: `net/ipv4/conf/eth0.1` is written `net.ipv4.conf.eth0/1`.
-    let path: String = name
-        .chars()
-        .map(|char| match char {
-            '.' => '/',
-            '/' => '.',
-            other => other,
-        })
-        .collect();
-    if !cx.host.exists(&Path::new("/proc/sys").join(path.trim_start_matches('/')))? {
+    if !cx.host.exists(&Path::new("/proc/sys").join(file_name(&name)))? {
         return Err(Error::failed(format!("sysctl {name} does not exist")));
     }
     let output = cx.host.run(&Command::line(["sysctl", "-w", &format!("{name}={value}")]))?;
     let (out, err) = (output.stdout_text(), output.stderr_text());
-    let (out, err) = (out.trim_end(), err.trim_end());
-    let set = out
-        .split_once('=')
-        .filter(|(own, new)| own.trim_end() == name && new.trim_start() == value);
-    match set {
-        Some((own, new)) if !err.contains("Invalid argument") => {
-            Ok(entries! { own.trim_end() => new.trim_start() })
-        }
-        _ => {
-            let error = if !output.ok() && !err.is_empty() { err } else { out };
-            Err(Error::failed(format!("sysctl -w failed: {error}")))
-        }
+    // Some releases end well although the kernel refused: only the echo of the value is proof.
+    let (own, new) = out.trim_end().split_once('=').unwrap_or_default();
+    let (own, new) = (own.trim_end(), new.trim_start());
+    if own == name && new == value && !err.contains("Invalid argument") {
+        return Ok(entries! { own => new });
     }
+    let told = if output.ok() || err.trim_end().is_empty() { &out } else { &err };
+    Err(Error::failed(format!("sysctl -w failed: {}", told.trim_end())))
+}
+
+/// The file of a setting below `/proc/sys`.
+///
+/// Dots and slashes change places: `net/ipv4/conf/eth0.1` is written `net.ipv4.conf.eth0/1`.
+fn file_name(name: &str) -> String {
+    let swapped = |char| match char {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let path: String = name.chars().map(swapped).collect();
+    path.trim_start_matches('/').to_owned()
 }
 
 /// Values as they are compared: white space of any length is one tab.
 pub fn normal(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join("\t")
+}
+
+/// Writes `name = value` into the text of a file, in place of every line that sets the name
+/// otherwise; `None` if a line sets it so already.
+fn with_setting(text: &str, name: &str, value: &str) -> Option<String> {
+    let set_to = |line: &str| -> Option<String> {
+        let (key, now) = line.split_once('=')?;
+        (key.trim() == name && !key.trim_start().starts_with('#')).then(|| normal(now))
+    };
+    let own: Vec<String> = text.lines().filter_map(set_to).collect();
+    if own.contains(&normal(value)) {
+        return None;
+    }
+    let new = format!("{name} = {value}\n");
+    if own.is_empty() {
+        let gap = if text.ends_with('\n') { "" } else { "\n" };
+        return Some(format!("{text}{gap}{new}"));
+    }
+    let lines = text.split_inclusive('\n');
+    Some(lines.map(|line| if set_to(line).is_some() { &*new } else { line }).collect())
 }
 
 /// Set one setting now and for every start to come.
@@ -154,36 +173,16 @@ pub fn persist(
     let path = Path::new(&config);
     let old = cx.host.read_text_if_there(path)?;
     let text = old.as_deref().unwrap_or("#\n# Kernel sysctl configuration\n#\n");
-    let line = format!("{name} = {value}\n");
-    let mut new = String::new();
-    let mut placed = false;
-    for own in text.split_inclusive('\n') {
-        let pair = own.split_once('=').filter(|(key, _)| !key.trim_start().starts_with('#'));
-        match pair {
-            Some((key, now)) if key.trim() == name => {
-                if normal(now) == normal(&value) {
-                    if normal(&get(cx, name.clone())?) == normal(&value) {
-                        return Ok("Already set");
-                    }
-                    assign(cx, name, value)?;
-                    return Ok("Updated");
-                }
-                new += &line;
-                placed = true;
+    match with_setting(text, &name, &value) {
+        None if normal(&get(cx, name.clone())?) == normal(&value) => return Ok("Already set"),
+        None => {}
+        Some(new) => {
+            if let Some(folder) = path.parent() {
+                cx.host.create_dirs(folder, None)?;
             }
-            _ => new += own,
+            cx.host.write(path, new.as_bytes(), &Write::default())?;
         }
     }
-    if !placed {
-        if !new.ends_with('\n') {
-            new.push('\n');
-        }
-        new += &line;
-    }
-    if let Some(folder) = path.parent() {
-        cx.host.create_dirs(folder, None)?;
-    }
-    cx.host.write(path, new.as_bytes(), &Write::default())?;
     assign(cx, name, value)?;
     Ok("Updated")
 }
@@ -191,6 +190,18 @@ pub fn persist(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_written() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(with_setting(text, "a.b", "1 2").as_deref(), expected);
+        };
+        check("a.b = 1\t2\n", None);
+        check("a.b=0\n a.b =1  2\n", None);
+        check("#a.b = 1 2\na.b=0\nc=1\na.b=3", Some("#a.b = 1 2\na.b = 1 2\nc=1\na.b = 1 2\n"));
+        check("c", Some("c\na.b = 1 2\n"));
+        assert_eq!(file_name("net.ipv4.conf.eth0/1.x"), "net/ipv4/conf/eth0.1/x");
+    }
 
     #[test]
     fn files_are_read() {

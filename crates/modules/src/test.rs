@@ -470,12 +470,12 @@ pub fn provider(
     module: String,
 ) -> Result<String> {
     let prefix = format!("{module}.");
-    let there = cx.runtime.function_names().iter().any(|name| name.starts_with(&prefix));
+    let there = cx.runtime.function_names(cx).iter().any(|name| name.starts_with(&prefix));
     Ok(if there { provider_of(cx, &module) } else { String::new() })
 }
 
 fn module_names(cx: &Cx) -> Vec<String> {
-    let functions = cx.runtime.function_names();
+    let functions = cx.runtime.function_names(cx);
     let mut modules: Vec<String> = functions
         .iter()
         .filter_map(|name| name.split_once('.'))
@@ -503,7 +503,7 @@ pub fn providers(cx: &Cx) -> Result<Dict> {
 /// ```
 #[function]
 pub fn module_report(cx: &Cx) -> Result<Dict> {
-    let functions = Value::list(cx.runtime.function_names());
+    let functions = Value::list(cx.runtime.function_names(cx));
     let modules = Value::list(module_names(cx));
     let none = || Value::list(Vec::<Value>::new());
     Ok(entries! {

@@ -14,6 +14,8 @@ module! {
 
 const ZONES: &str = "/usr/share/zoneinfo";
 const LOCALTIME: &str = "/etc/localtime";
+/// Where Debian without systemd keeps what the hardware clock shows.
+const DEBIAN_CLOCK: &str = "/etc/default/rcS";
 
 fn timedatectl(cx: &Cx) -> Result<Option<String>> {
     if cx.host.which("timedatectl").is_none() {
@@ -33,11 +35,11 @@ fn unparsed(text: &str) -> Error {
     ))
 }
 
-fn setting(text: &str, word: &str) -> Option<String> {
+/// What the first line gives that sets something of which `word` is a part.
+fn setting<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let mut lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-    let line = lines.find(|line| line.contains(word) && line.contains('='))?;
-    let value = line.rsplit('=').next()?.trim_matches(['\'', '"']);
-    Some(if value.is_empty() { "UTC".into() } else { value.to_owned() })
+    let line = lines.find(|line| line.contains('=') && line.contains(word))?;
+    line.rsplit_once('=').map(|(_, value)| value)
 }
 
 /// Return the time zone: `Europe/Berlin`.
@@ -59,8 +61,12 @@ pub fn get_zone(cx: &Cx) -> Result<String> {
         "RedHat" | "Suse" => {
             let path = "/etc/sysconfig/clock";
             let text = cx.host.read_text(Path::new(path))?;
-            setting(&text, "ZONE")
-                .ok_or_else(|| Error::failed(format!("Unable to get timezone from {path}")))
+            let zone = setting(&text, "ZONE").map(|zone| zone.trim_matches(['\'', '"']));
+            match zone {
+                Some("") => Ok("UTC".to_owned()),
+                Some(zone) => Ok(zone.to_owned()),
+                None => Err(Error::failed(format!("Unable to get timezone from {path}"))),
+            }
         }
         "Debian" | "Gentoo" => match cx.host.read_text(Path::new("/etc/timezone")) {
             Ok(text) => Ok(text.trim().to_owned()),
@@ -233,31 +239,23 @@ fn adjtime(cx: &Cx) -> Result<Option<String>> {
 /// ```
 #[function]
 pub fn get_hwclock(cx: &Cx) -> Result<Option<String>> {
+    let shown = |local: bool| Ok(Some(if local { "localtime" } else { "UTC" }.to_owned()));
     if let Some(text) = timedatectl(cx)? {
-        let line = text.lines().find(|line| line.to_lowercase().contains("rtc in local tz"));
-        let line = line.ok_or_else(|| unparsed(&text))?;
-        let local =
-            line.rsplit(':').next().is_some_and(|word| word.trim().eq_ignore_ascii_case("yes"));
-        return Ok(Some(if local { "localtime" } else { "UTC" }.into()));
+        return shown(is_local(&text).ok_or_else(|| unparsed(&text))?);
     }
-    match cx.grain_str("os_family").as_str() {
-        "Debian" => {
-            let text =
-                cx.host.read_text_if_there(Path::new("/etc/default/rcS"))?.unwrap_or_default();
-            let mut lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-            match lines.find(|line| line.contains("UTC=")) {
-                Some(line) => {
-                    let utc = line
-                        .rsplit('=')
-                        .next()
-                        .is_some_and(|word| word.eq_ignore_ascii_case("yes"));
-                    Ok(Some(if utc { "UTC" } else { "localtime" }.into()))
-                }
-                None => adjtime(cx),
-            }
-        }
-        _ => adjtime(cx),
+    if cx.grain_str("os_family") == "Debian"
+        && let Some(text) = cx.host.read_text_if_there(Path::new(DEBIAN_CLOCK))?
+        && let Some(utc) = setting(&text, "UTC=")
+    {
+        return shown(!utc.eq_ignore_ascii_case("yes"));
     }
+    adjtime(cx)
+}
+
+/// Whether the hardware clock shows local time, in the words of `timedatectl`.
+fn is_local(text: &str) -> Option<bool> {
+    let line = text.lines().map(str::to_lowercase).find(|line| line.contains("rtc in local tz"))?;
+    Some(line.rsplit(':').next()?.trim() == "yes")
 }
 
 /// Set what the hardware clock shows.
@@ -271,20 +269,19 @@ pub fn set_hwclock(
     /// `UTC` or `localtime`.
     clock: String,
 ) -> Result<bool> {
-    let local = clock == "localtime";
+    let (switch, line) =
+        if clock == "localtime" { ("true", "UTC=no\n") } else { ("false", "UTC=yes\n") };
     if cx.host.which("timedatectl").is_some() {
-        let word = if local { "true" } else { "false" };
-        return Ok(cx.host.run(&Command::line(["timedatectl", "set-local-rtc", word]))?.ok());
+        return Ok(cx.host.run(&Command::line(["timedatectl", "set-local-rtc", switch]))?.ok());
     }
-    let timezone = get_zone(cx)?;
-    let zone = zone_file(&timezone)?;
+    // Without the link, what the clock shows would be read in the wrong zone.
+    let zone = zone_file(&get_zone(cx)?)?;
     if !cx.host.exists(&zone)? {
         return Err(Error::failed(format!("Zone '{}' does not exist", zone.display())));
     }
     link_localtime(cx, &zone)?;
     if cx.grain_str("os_family") == "Debian" {
-        let line = if local { "UTC=no\n" } else { "UTC=yes\n" };
-        replace_setting(cx, "/etc/default/rcS", "UTC=", line)?;
+        replace_setting(cx, DEBIAN_CLOCK, "UTC=", line)?;
     }
     Ok(true)
 }

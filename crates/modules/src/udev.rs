@@ -1,13 +1,15 @@
 //! `udev`: what udev knows about devices, over `udevadm`.
 
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Cx, Error, Need, Result, function, module};
 use halite_value::{Dict, List, Value};
 
 use crate::cmd::{Options, plain};
 
 module! {
     /// What udev knows about devices.
-    "udev": info, env, name, path, links, exportdb,
+    "udev", needs = [
+        Need::program(&["udevadm"], ""),
+    ]: info, env, name, path, links, exportdb,
 }
 
 fn run(cx: &Cx, words: &[&str]) -> Result<String> {

@@ -219,71 +219,95 @@ pub struct New {
     pub local: bool,
 }
 
+/// An option of a tool: left out, given, or given with a value.
+enum Given {
+    No,
+    Yes,
+    With(String),
+}
+
+impl From<bool> for Given {
+    fn from(given: bool) -> Self {
+        if given { Self::Yes } else { Self::No }
+    }
+}
+
+impl From<Option<&str>> for Given {
+    fn from(value: Option<&str>) -> Self {
+        value.map_or(Self::No, |value| Self::With(value.to_owned()))
+    }
+}
+
+/// The words of a table of options.
+fn options(table: impl IntoIterator<Item = (&'static str, Given)>) -> Vec<String> {
+    let words = table.into_iter().flat_map(|(option, given)| match given {
+        Given::No => vec![],
+        Given::Yes => vec![option.to_owned()],
+        Given::With(value) => vec![option.to_owned(), value],
+    });
+    words.collect()
+}
+
+fn filled(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+/// The group a new account is put into, where we have to choose it.
+fn group_of_new(cx: &Cx, name: &str, new: &New) -> Result<Option<String>> {
+    if let Some(gid) = new.gid.as_ref().map(Value::to_str).filter(|gid| !gid.is_empty()) {
+        return Ok(Some(gid.to_string()));
+    }
+    let has_own_name = new.groups.iter().flatten().any(|own| own == name);
+    if new.usergroup == Some(true) || !has_own_name || !makes_groups(cx)? {
+        return Ok(None);
+    }
+    // useradd would refuse to make a group of the user's name when there is one already.
+    Ok(cx.host.group_named(name)?.map(|group| group.gid.to_string()))
+}
+
+/// Tells whether this machine gives new accounts a group of their own.
+fn makes_groups(cx: &Cx) -> Result<bool> {
+    const SWITCH: &str = "USERGROUPS_ENAB";
+    let text = cx.host.read_text_if_there(Path::new("/etc/login.defs"))?.unwrap_or_default();
+    Ok(text.lines().find(|line| line.starts_with(SWITCH)).is_some_and(|line| line.contains("yes")))
+}
+
 /// Adds an account; false if the tool refused.
 pub fn create(cx: &Cx, name: &str, new: &New) -> Result<bool> {
     checked(name)?;
-    let mut line = Vec::new();
-    let mut add = |items: &[&str]| line.extend(words(items));
-    if let Some(shell) = new.shell.as_deref().filter(|shell| !shell.is_empty()) {
-        add(&["-s", shell]);
-    }
-    if let Some(uid) = new.uid {
-        add(&["-u", &uid.to_string()]);
-    }
-    let gid = new.gid.as_ref().map(halite_value::Value::to_str).filter(|gid| !gid.is_empty());
-    if let Some(gid) = gid {
-        add(&["-g", &gid]);
-    } else if new.usergroup == Some(true) {
-        if !new.local {
-            add(&["-U"]);
-        }
-    } else if new.groups.as_ref().is_some_and(|groups| groups.iter().any(|own| own == name)) {
-        // useradd would refuse to make a group of the user's name when there is one already.
-        let text = cx.host.read_text_if_there(Path::new("/etc/login.defs"))?.unwrap_or_default();
-        let switch = text.lines().find(|line| {
-            line.get(..line.len().min(15)).is_some_and(|start| start.contains("USERGROUPS_ENAB"))
-        });
-        if switch.is_some_and(|line| line.contains("yes"))
-            && let Some(group) = cx.host.group_named(name)?
-        {
-            add(&["-g", &group.gid.to_string()]);
-        }
-    }
-    if new.usergroup == Some(false) {
-        add(&[if new.local { "-n" } else { "-N" }]);
-    }
-    if !new.createhome {
-        add(&["-M"]);
-    } else if !new.local {
-        add(&["-m"]);
-    }
-    if new.nologinit {
-        add(&["-l"]);
-    }
-    if let Some(home) = &new.home {
-        add(&["-d", home]);
-    }
-    if new.shared_uid {
-        add(&["-o"]);
-    }
-    if new.system {
-        add(&["-r"]);
-    }
-    add(&[name]);
-    if let Some(root) = new.root.as_deref().filter(|_| !new.local) {
-        add(&["-R", root]);
-    }
-    let output = change(cx, if new.local { "luseradd" } else { "useradd" }, &line)?;
+    let group = group_of_new(cx, name, new)?;
+    // luseradd of libuser makes a home and a group unless it is told not to.
+    let own_group = group.is_none() && new.usergroup == Some(true) && !new.local;
+    let no_group = new.usergroup == Some(false);
+    let mut line = options([
+        ("-s", filled(new.shell.as_ref()).into()),
+        ("-u", new.uid.map_or(Given::No, |uid| Given::With(uid.to_string()))),
+        ("-g", group.as_deref().into()),
+        ("-U", own_group.into()),
+        ("-n", (no_group && new.local).into()),
+        ("-N", (no_group && !new.local).into()),
+        ("-M", (!new.createhome).into()),
+        ("-m", (new.createhome && !new.local).into()),
+        ("-l", new.nologinit.into()),
+        ("-d", new.home.as_deref().into()),
+        ("-o", new.shared_uid.into()),
+        ("-r", new.system.into()),
+    ]);
+    line.push(name.to_owned());
+    let root = new.root.as_deref();
+    line.extend(options([("-R", root.filter(|_| !new.local).into())]));
+    let tool = if new.local { "luseradd" } else { "useradd" };
+    let output = change(cx, tool, &line)?;
     if !output.ok() {
-        tracing::error!("useradd {name} ended with {}: {}", output.code, output.stderr_text());
+        tracing::error!("{tool} {name} ended with {}: {}", output.code, output.stderr_text());
         return Ok(false);
     }
     if let Some(groups) = new.groups.as_ref().filter(|groups| !groups.is_empty()) {
-        set_groups(cx, name, groups, false, new.root.as_deref())?;
+        set_groups(cx, name, groups, false, root)?;
     }
     for (at, value) in new.gecos.iter().enumerate() {
-        if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
-            set_gecos(cx, name, at, value, new.root.as_deref())?;
+        if let Some(value) = filled(value.as_ref()) {
+            set_gecos(cx, name, at, value, root)?;
         }
     }
     Ok(true)
@@ -525,31 +549,21 @@ pub fn set_groups(
     root: Option<&str>,
 ) -> Result<bool> {
     checked(name)?;
-    let mut wanted = groups.to_vec();
-    wanted.sort();
-    wanted.dedup();
-    if groups_of(cx, name)? == wanted {
+    let wanted: std::collections::BTreeSet<&String> = groups.iter().collect();
+    if groups_of(cx, name)?.iter().eq(wanted) {
         return Ok(true);
     }
-    let mut line = Vec::new();
-    if append {
-        line.push("-a".to_owned());
-    }
-    line.extend(words(&["-G", &groups.join(","), name]));
-    if let Some(root) = root {
-        line.extend(words(&["-R", root]));
-    }
+    let mut line = options([("-a", append.into()), ("-G", Given::With(groups.join(",")))]);
+    line.push(name.to_owned());
+    line.extend(options([("-R", root.into())]));
     let output = change(cx, "usermod", &line)?;
-    // A user of a directory service is in no local file: gpasswd can add it all the same.
-    if !output.ok() && output.stderr_text().contains("not found in") {
-        let mut all = true;
-        for group in groups {
-            let line = ["gpasswd", "-a", name, group];
-            all &= cx.host.run(&Command::line(line))?.ok();
-        }
-        return Ok(all);
+    if output.ok() || !output.stderr_text().contains("not found in") {
+        return Ok(output.ok());
     }
-    Ok(output.ok())
+    // A user of a directory service is in no local file: gpasswd can add it all the same.
+    groups.iter().try_fold(true, |all, group| {
+        Ok(cx.host.run(&Command::line(["gpasswd", "-a", name, group]))?.ok() && all)
+    })
 }
 
 /// Change the groups of an account.

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use halite_spec::{Cx, Result, function, module};
+use halite_spec::{Cx, Need, Result, function, module};
 use halite_value::{Dict, Value};
 
 use crate::cmd::{Options, Ran, plain};
 
 module! {
     /// Files of names and passwords for web servers.
-    "webutil": useradd, userdel, verify,
+    "webutil", needs = [
+        Need::program(&["htpasswd"], "The htpasswd execution mdule cannot be loaded: htpasswd binary not in path."),
+    ]: useradd, userdel, verify,
 }
 
 fn htpasswd(cx: &Cx, words: &[&str], runas: Option<String>, query: bool) -> Result<Ran> {

@@ -455,7 +455,7 @@ impl Run<'_> {
             return Some(Value::from(ext));
         }
         tracing::error!(
-            "The following ext_pillar modules are not allowed for on-demand pillar data: {}",
+            "a minion asked for ext_pillar modules that `on_demand_ext_pillar` does not allow: {}",
             refused.join(", ")
         );
         None

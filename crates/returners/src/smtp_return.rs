@@ -15,7 +15,7 @@ const TEMPLATE: &str = "id: {{id}}\r\nfunction: {{fun}}\r\nfunction args: {{fun_
                         jid: {{jid}}\r\nreturn: {{return}}";
 
 fn mail(cx: &Cx, options: &Options, subject: &str, content: &str) -> Result<()> {
-    if !cx.runtime.has("smtp.send_msg") {
+    if !cx.runtime.has(cx, "smtp.send_msg") {
         return Err(Error::failed("returner smtp: the module smtp is not available"));
     }
     let to = options.texts(cx, "to").join(",");

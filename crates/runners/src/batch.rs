@@ -1,4 +1,4 @@
-//! `batch`: batches the master drives itself (`salt -b 2 --async …`).
+//! `batch`: jobs on a few minions at a time (`salt -b 2 …`), whoever drives them.
 
 use halite_client::Request;
 use halite_spec::{Cx, Result, function, module};
@@ -7,7 +7,7 @@ use halite_value::{Dict, Value, entries};
 use crate::master;
 
 module! {
-    /// Batches the master drives itself.
+    /// Jobs on a few minions at a time.
     "batch": list_active, status, stop,
 }
 

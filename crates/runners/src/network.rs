@@ -160,11 +160,11 @@ mod tests {
 
     #[test]
     fn addresses_are_read_in_all_forms() {
-        let expected = [0x08, 0x00, 0x27, 0x13, 0x69, 0x77];
-        for text in ["08-00-27-13-69-77", "08:00:27:13:69:77", "080027136977"] {
+        let expected = [0x02, 0x4b, 0x9e, 0x5c, 0xd1, 0x3a];
+        for text in ["02-4b-9e-5c-d1-3a", "02:4B:9E:5C:D1:3A", "024b9e5cd13a"] {
             assert_eq!(address(text).unwrap(), expected, "{text}");
         }
-        for text in ["", "08-00", "08-00-27-13-69-7g", "éééééé", "0800271369777"] {
+        for text in ["", "02-4b", "02-4b-9e-5c-d1-3g", "éééééé", "024b9e5cd13a0"] {
             assert!(address(text).is_err(), "{text}");
         }
     }

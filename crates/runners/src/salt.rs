@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use halite_client::{Job, Patience};
-use halite_spec::{Call, Cx, Error, Rest, Result, function, module};
+use halite_spec::{Call, Cx, Rest, Result, function, module};
 use halite_value::{Dict, Value};
 
 use crate::master;
@@ -33,9 +33,7 @@ pub fn cmd(
         .collect();
     kwargs.remove("with_pillar");
     match cx.call(&fun, Call { args: rest.args, kwargs }) {
-        Err(Error::NotFound(_) | Error::Unavailable { .. }) => {
-            Ok(format!("'{fun}' is not available.").into())
-        }
+        Err(error) if error.is_missing() => Ok(format!("'{fun}' is not available.").into()),
         other => other,
     }
 }

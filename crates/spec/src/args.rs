@@ -41,6 +41,8 @@ pub struct Module {
     pub name: &'static str,
     pub doc: &'static str,
     pub functions: &'static [&'static Function],
+    /// What it cannot do without on a machine.
+    pub needs: &'static [crate::Need],
 }
 
 /// An execution, runner or wheel function.

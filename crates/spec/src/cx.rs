@@ -101,18 +101,18 @@ pub trait Runtime: Send + Sync {
     fn call(&self, cx: &Cx, function: &str, call: Call) -> Result<Value>;
 
     /// Tells whether a function of that name can be called.
-    fn has(&self, function: &str) -> bool;
+    fn has(&self, cx: &Cx, function: &str) -> bool;
 
-    /// Returns the declaration of a native function.
-    fn function(&self, name: &str) -> Option<&'static Function>;
+    /// Returns the declaration of a native function, if its module exists here.
+    fn function(&self, cx: &Cx, name: &str) -> Option<&'static Function>;
 
     /// Returns the names of all functions, sorted.
-    fn function_names(&self) -> Vec<String>;
+    fn function_names(&self, cx: &Cx) -> Vec<String>;
 
     /// Returns the declaration of a native state: `file.absent`.
-    fn state(&self, name: &str) -> Option<&'static StateFn>;
+    fn state(&self, cx: &Cx, name: &str) -> Option<&'static StateFn>;
 
-    fn state_names(&self) -> Vec<String>;
+    fn state_names(&self, cx: &Cx) -> Vec<String>;
 
     /// Describes functions (`modules`) or states (`states`) that are not native: name →
     /// `{doc, spec: {args, defaults, varargs, kwargs}}`.

@@ -23,6 +23,9 @@ pub enum Error {
     /// The function exists, but not on this machine; the reason is for the user.
     #[error("'{function}' is not available: {reason}")]
     Unavailable { function: String, reason: String },
+    /// The function's module does not load here; the text is Salt's, and says why.
+    #[error("{0}")]
+    NotLoaded(String),
     #[error(transparent)]
     Host(#[from] host::Error),
     /// A template, SLS or data file is wrong, and we know where.
@@ -46,13 +49,18 @@ impl Error {
         Self::Invalid(message.into())
     }
 
+    /// Tells whether there is no such function, for whatever reason.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::NotFound(_) | Self::Unavailable { .. } | Self::NotLoaded(_))
+    }
+
     /// Returns the name of the Python exception Salt would have raised.
     pub fn class(&self) -> &str {
         match self {
             Self::Failed(_) => "CommandExecutionError",
             Self::Invalid(_) => "SaltInvocationError",
             Self::Args(_) => "TypeError",
-            Self::NotFound(_) | Self::Unavailable { .. } => "KeyError",
+            Self::NotFound(_) | Self::Unavailable { .. } | Self::NotLoaded(_) => "KeyError",
             Self::Host(error) if error.is_missing() => "FileNotFoundError",
             Self::Host(_) => "OSError",
             Self::Source { .. } => "SaltRenderError",

@@ -23,7 +23,7 @@ pub enum Error {
     /// «cannot read /etc/x: No such file or directory»
     #[error("cannot {action} {}: {}", path.display(), io_text(source))]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("cannot run {program}: {reason}")]
+    #[error("{}", spawn_text(program, reason))]
     Spawn { program: String, reason: String },
     /// A change was asked of a host that may only look.
     #[error("refused to {action} {what} while only looking")]
@@ -39,6 +39,14 @@ pub enum Error {
 const ENAMETOOLONG: i32 = 36;
 const ELOOP: i32 = 40;
 
+/// Who a program is to run as and where is told in Salt's words, whatever the program.
+fn spawn_text(program: &str, reason: &str) -> String {
+    match reason.ends_with(" is not available") || reason.starts_with("Specified cwd ") {
+        true => reason.to_owned(),
+        false => format!("cannot run {program}: {reason}"),
+    }
+}
+
 /// The system's words without Rust's `(os error 2)`.
 fn io_text(error: &io::Error) -> String {
     let text = error.to_string();
@@ -48,6 +56,14 @@ fn io_text(error: &io::Error) -> String {
 impl Error {
     pub fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::Io { action, path: path.as_ref().to_owned(), source }
+    }
+
+    /// Says what the system refused in Python's words, where they are part of Salt's answers:
+    /// `[Errno 2] No such file or directory: '/etc/x'`.
+    pub fn python_words(&self) -> Option<String> {
+        let Self::Io { path, source, .. } = self else { return None };
+        let path = halite_value::str_repr(&path.to_string_lossy());
+        Some(format!("[Errno {}] {}: {path}", source.raw_os_error()?, io_text(source)))
     }
 
     pub fn kind(&self) -> Option<io::ErrorKind> {
@@ -553,6 +569,14 @@ pub trait Host: Send + Sync {
     /// Datagrams are sent into the dark: they fail only when the address cannot be.
     fn connect(&self, host: &str, port: u16, _udp: bool, _timeout: Duration) -> Result<()> {
         Err(Error::Other(format!("cannot connect to {host}:{port} here")))
+    }
+
+    /// Returns this machine for work under another umask: what is made without a mode of its own,
+    /// and by commands without a umask of their own, is made with this one. `None` where nothing
+    /// is made with a umask.
+    fn with_umask(&self, mask: u32) -> Option<Arc<dyn Host>> {
+        let _ = mask;
+        None
     }
 
     // Both: it depends on the command.

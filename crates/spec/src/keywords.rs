@@ -58,7 +58,10 @@ pub fn is_engine_keyword(word: &str) -> bool {
         || RUNTIME_WORDS.contains(&word)
         || REQUISITE_WORDS.contains(&word)
         || REQUISITE_IN_WORDS.contains(&word)
-        || matches!(word, "names" | "name_order" | "sfun" | "provider" | "beacon" | "retcode")
+        || matches!(
+            word,
+            "names" | "name_order" | "sfun" | "provider" | "beacon" | "beacon_data" | "retcode"
+        )
 }
 
 /// Returns what a low chunk holds beside the arguments of its state and the engine's words.

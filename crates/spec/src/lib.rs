@@ -16,6 +16,7 @@ mod files;
 mod help;
 pub mod host;
 pub mod keywords;
+mod needs;
 mod request;
 mod state;
 
@@ -28,44 +29,56 @@ pub use error::{ArgError, Error, Result};
 pub use files::{Fetch, Files};
 pub use halite_macros::{Args, function};
 pub use host::{Command, Host, Output, Stat};
+pub use needs::Need;
 pub use request::{Journal, StateRequest, What};
 pub use state::{Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, Watch, run};
 
 /// Lists the functions of an execution module: `module! { /// Look at files. "file": contains, read }`.
 ///
-/// A file begins with it, as its table of contents.
+/// A file begins with it, as its table of contents. A module that exists only where a program or
+/// something else is there says so after its name: `"cron", needs = [Need::program(…)]: list_tab`.
 #[macro_export]
 macro_rules! module {
-    ($(#[doc = $doc:literal])* $name:literal : $($function:ident),* $(,)?) => {
+    ($(#[doc = $doc:literal])* $name:literal $(, needs = [$($need:expr),* $(,)?])? :
+     $($function:ident),* $(,)?) => {
         /// The functions of this file, by Salt's names.
         pub static MODULE: $crate::Module = $crate::Module {
             name: $name,
             doc: concat!($($doc, "\n"),*),
             functions: &[$(&$function::SPEC),*],
+            needs: &[$($($need),*)?],
         };
     };
 }
 
 /// Lists the states of a state module: `states! { /// Manage files. "file": "absent" => Absent }`.
 ///
-/// A module whose states can be joined names the function that does it after its name:
-/// `"pkg", aggregate = join: "installed" => Installed`.
+/// A module whose states can be joined names the function that does it after its name, and one that
+/// exists only where something else is there names that:
+/// `"pkg", aggregate = join, needs = [Need::function(…)]: "installed" => Installed`.
 #[macro_export]
 macro_rules! states {
-    ($(#[doc = $doc:literal])* $module:literal : $($name:literal => $state:ty),* $(,)?) => {
-        $crate::states! { @list [$($doc),*] $module, None, $($name => $state),* }
-    };
-    ($(#[doc = $doc:literal])* $module:literal, aggregate = $join:path :
+    ($(#[doc = $doc:literal])* $module:literal $(, needs = [$($need:expr),* $(,)?])? :
      $($name:literal => $state:ty),* $(,)?) => {
-        $crate::states! { @list [$($doc),*] $module, Some($join), $($name => $state),* }
+        $crate::states! {
+            @list [$($doc),*] $module, None, [$($($need),*)?], $($name => $state),*
+        }
     };
-    (@list [$($doc:literal),*] $module:literal, $join:expr, $($name:literal => $state:ty),*) => {
+    ($(#[doc = $doc:literal])* $module:literal, aggregate = $join:path
+     $(, needs = [$($need:expr),* $(,)?])? : $($name:literal => $state:ty),* $(,)?) => {
+        $crate::states! {
+            @list [$($doc),*] $module, Some($join), [$($($need),*)?], $($name => $state),*
+        }
+    };
+    (@list [$($doc:literal),*] $module:literal, $join:expr, [$($need:expr),*],
+     $($name:literal => $state:ty),*) => {
         /// The states of this file, by Salt's names.
         pub static STATES: $crate::StateModule = $crate::StateModule {
             name: $module,
             doc: concat!($($doc, "\n"),*),
             states: &[$($crate::StateFn::of::<$state>($name)),*],
             aggregate: $join,
+            needs: &[$($need),*],
         };
     };
 }

@@ -58,6 +58,8 @@ pub struct Plan {
     pub test_result: Option<bool>,
     /// Shown as warnings with the result.
     pub warnings: Vec<String>,
+    /// Further keys of the state's return, as [`Applied::extra`]; whether applied or not.
+    pub extra: Dict,
 }
 
 impl Plan {
@@ -210,6 +212,11 @@ pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
         }
     };
     outcome.warnings.extend(plan.warnings);
+    for (key, value) in &plan.extra {
+        if !outcome.extra.contains(&key) {
+            outcome.extra.insert(key, value);
+        }
+    }
     Ok(outcome)
 }
 
@@ -266,4 +273,6 @@ pub struct StateModule {
     pub doc: &'static str,
     pub states: &'static [StateFn],
     pub aggregate: Option<Aggregate>,
+    /// What it cannot do without on a machine.
+    pub needs: &'static [crate::Need],
 }

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use halite_modules::acl;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, dict, entries};
 
 states! {
     /// Access control lists of files.
-    "acl": "present" => Present,
+    "acl", needs = [
+        Need::program(&["getfacl"], "The linux_acl state cannot be loaded: the getfacl or setfacl binary is not in the path."),
+        Need::program(&["setfacl"], "The linux_acl state cannot be loaded: the getfacl or setfacl binary is not in the path."),
+    ]: "present" => Present,
     "absent" => Absent,
     "list_present" => ListPresent,
     "list_absent" => ListAbsent,

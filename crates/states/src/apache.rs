@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use halite_modules::apache;
-use halite_spec::{Applied, Args, Cx, Plan, Result, State, host::Write, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, host::Write, states};
 use halite_value::Value;
 
 states! {
     /// Configuration files of the Apache web server.
-    "apache": "configfile" => Configfile,
+    "apache", needs = [
+        Need::function("apache.config", "apache module could not be loaded"),
+    ]: "configfile" => Configfile,
 }
 
 /// Make sure that a configuration file says this.

@@ -1,12 +1,15 @@
 //! `apache_conf`: pieces of configuration of the Apache web server, on Debian.
 
 use halite_modules::apache::{self, Switch};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
     /// Pieces of configuration of the Apache web server.
-    "apache_conf": "enabled" => Enabled,
+    "apache_conf", needs = [
+        Need::function("apache.a2enconf", "apache module could not be loaded"),
+        Need::program(&["a2enconf"], "apache module could not be loaded"),
+    ]: "enabled" => Enabled,
     "disabled" => Disabled,
 }
 

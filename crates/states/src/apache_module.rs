@@ -1,12 +1,14 @@
 //! `apache_module`: modules of the Apache web server, on Debian.
 
 use halite_modules::apache::{self, Switch};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
     /// Modules of the Apache web server.
-    "apache_module": "enabled" => Enabled,
+    "apache_module", needs = [
+        Need::function("apache.a2enmod", "apache module could not be loaded"),
+    ]: "enabled" => Enabled,
     "disabled" => Disabled,
 }
 

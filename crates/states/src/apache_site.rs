@@ -1,12 +1,14 @@
 //! `apache_site`: sites of the Apache web server, on Debian.
 
 use halite_modules::apache::{self, Switch};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
     /// Sites of the Apache web server.
-    "apache_site": "enabled" => Enabled,
+    "apache_site", needs = [
+        Need::function("apache.a2ensite", "apache module could not be loaded"),
+    ]: "enabled" => Enabled,
     "disabled" => Disabled,
 }
 

@@ -27,7 +27,7 @@ use halite_spec::{
     host::{Kind, Write},
     states,
 };
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, entries};
 
 states! {
     /// Archives unpacked.
@@ -440,6 +440,7 @@ impl State for Extracted {
                 return Ok(Work {
                     plan: would_be_cached(&source),
                     unreachable: Some(error),
+                    source,
                     ..Work::default()
                 });
             }
@@ -516,7 +517,9 @@ impl State for Extracted {
 
     fn apply(&self, cx: &Cx, work: Work) -> Result<Applied> {
         if let Some(error) = work.unreachable {
-            return Err(error);
+            // Salt hands on what the state that fetches returned, under its name.
+            let failed = Applied::failed(Dict::new(), error.to_string());
+            return Ok(Applied { extra: entries! { "name" => work.source }, ..failed });
         }
         let changes = Dict::new();
         let (uid, gid) = self.ids(cx)?;

@@ -4,12 +4,14 @@
 //! one with the tag is enough.
 
 use halite_modules::at;
-use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Outcome, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Jobs for later.
-    "at": "present" => Present,
+    "at", needs = [
+        Need::function("at.at", "at module could not be loaded"),
+    ]: "present" => Present,
     "absent" => Absent,
     "watch" => Watch,
 }

@@ -157,6 +157,204 @@ impl State for Absent {
     }
 }
 
+/// What `beacon: True` of a state asks for: the beacon that watches what the state manages.
+///
+/// The engine runs it as `<module>.mod_beacon` once all states have run.
+struct Asked {
+    /// The state's module.
+    module: &'static str,
+    /// The functions of it that can be watched.
+    able: &'static [&'static str],
+    /// The beacon's module.
+    beacon: &'static str,
+}
+
+const FILE: Asked = Asked { module: "file", able: &["managed", "directory"], beacon: "inotify" };
+const SERVICE: Asked = Asked { module: "service", able: &["running", "dead"], beacon: "service" };
+const PKG: Asked = Asked { module: "pkg", able: &["installed", "removed"], beacon: "pkg" };
+
+/// What is to be done about it.
+pub enum Watched {
+    Not,
+    By(Box<Present>, (Option<Value>, bool)),
+}
+
+impl Asked {
+    fn observe(
+        &self,
+        cx: &Cx,
+        name: &str,
+        rest: &Rest,
+        data: impl FnOnce(&str) -> Dict,
+    ) -> Result<Watched> {
+        let text = |key: &str| rest.kwargs.get(key).map(|value| value.to_str()).unwrap_or_default();
+        if !rest.kwargs.get("beacon").is_some_and(|wanted| wanted.truthy()) {
+            return Ok(Watched::Not);
+        }
+        let fun = text("sfun");
+        if !self.able.contains(&fun.as_str()) {
+            let what = if self.module == "pkg" { "mod_beacon" } else { "beacon" };
+            return Err(Error::failed(format!(
+                "{}.{fun} does not work with the {what} state function",
+                self.module
+            )));
+        }
+        let kwargs = data(&fun);
+        kwargs.insert("beacon_module", self.beacon);
+        let rest = Rest { kwargs, ..Rest::default() };
+        let beacon = Present { name: format!("beacon_{}_{name}", self.beacon), save: false, rest };
+        let seen = beacon.observe(cx)?;
+        Ok(Watched::By(Box::new(beacon), seen))
+    }
+}
+
+impl Watched {
+    fn plan(&self) -> Result<Plan> {
+        match self {
+            Self::Not => Ok(Plan::nothing("Not adding beacon.")),
+            Self::By(beacon, seen) => {
+                let plan = beacon.plan(seen)?;
+                plan.extra.insert("name", beacon.name.as_str());
+                Ok(plan)
+            }
+        }
+    }
+
+    fn apply(self, cx: &Cx) -> Result<Applied> {
+        match self {
+            Self::Not => Ok(Applied::as_planned()),
+            Self::By(beacon, seen) => beacon.apply(cx, seen),
+        }
+    }
+}
+
+/// Takes settings of `beacon_data` that a beacon knows, over its usual ones.
+fn over(usual: Dict, rest: &Rest) -> Dict {
+    let given = rest.kwargs.get("beacon_data").and_then(|data| data.as_dict().cloned());
+    for key in usual.keys() {
+        if let Some(value) = given.as_ref().and_then(|given| given.get(key.to_str().as_str())) {
+            usual.insert(key, value);
+        }
+    }
+    usual
+}
+
+/// Have a managed file or folder watched: what `beacon: True` of a `file` state asks for.
+///
+/// ```console
+/// $ salt '*' state.apply watched.files
+/// ```
+#[derive(Args)]
+pub struct FileWatched {
+    /// The file.
+    name: String,
+    /// `beacon`, and `beacon_data` with settings of the beacon.
+    rest: Rest,
+}
+
+impl State for FileWatched {
+    type Seen = Watched;
+
+    fn observe(&self, cx: &Cx) -> Result<Watched> {
+        FILE.observe(cx, &self.name, &self.rest, |fun| {
+            let usual = entries! { "mask" => Value::list(["create", "delete", "modify"]) };
+            if fun == "directory" {
+                usual.update(&entries! {
+                    "recurse" => true, "auto_add" => true, "exclude" => Vec::<Value>::new(),
+                });
+            }
+            let data = entries! {
+                "files" => entries! { self.name.as_str() => over(usual, &self.rest) },
+            };
+            data.update(&over(entries! { "interval" => 60, "coalesce" => false }, &self.rest));
+            data
+        })
+    }
+
+    fn plan(&self, seen: &Watched) -> Result<Plan> {
+        seen.plan()
+    }
+
+    fn apply(&self, cx: &Cx, seen: Watched) -> Result<Applied> {
+        seen.apply(cx)
+    }
+}
+
+/// Have a service watched: what `beacon: True` of a `service` state asks for.
+///
+/// ```console
+/// $ salt '*' state.apply watched.services
+/// ```
+#[derive(Args)]
+pub struct ServiceWatched {
+    /// The service.
+    name: String,
+    /// `beacon`, and `beacon_data` with settings of the beacon.
+    rest: Rest,
+}
+
+impl State for ServiceWatched {
+    type Seen = Watched;
+
+    fn observe(&self, cx: &Cx) -> Result<Watched> {
+        SERVICE.observe(cx, &self.name, &self.rest, |_| {
+            let usual = entries! {
+                "onchangeonly" => true, "delay" => 0, "emitatstartup" => false,
+                "uncleanshutdown" => Value::Null,
+            };
+            let data = entries! {
+                "services" => entries! { self.name.as_str() => over(usual, &self.rest) },
+            };
+            data.update(&over(entries! { "interval" => 60 }, &self.rest));
+            data
+        })
+    }
+
+    fn plan(&self, seen: &Watched) -> Result<Plan> {
+        seen.plan()
+    }
+
+    fn apply(&self, cx: &Cx, seen: Watched) -> Result<Applied> {
+        seen.apply(cx)
+    }
+}
+
+/// Have packages watched: what `beacon: True` of a `pkg` state asks for.
+///
+/// ```console
+/// $ salt '*' state.apply watched.packages
+/// ```
+#[derive(Args)]
+pub struct PkgWatched {
+    /// The package.
+    name: String,
+    /// `beacon`, and `pkgs` for several packages.
+    rest: Rest,
+}
+
+impl State for PkgWatched {
+    type Seen = Watched;
+
+    fn observe(&self, cx: &Cx) -> Result<Watched> {
+        PKG.observe(cx, &self.name, &self.rest, |_| {
+            let pkgs = self.rest.kwargs.get("pkgs").filter(|pkgs| pkgs.truthy());
+            // Genuine Salt heeds no `beacon_data` here.
+            entries! {
+                "pkgs" => pkgs.unwrap_or_else(|| Value::list([self.name.as_str()])),
+                "interval" => 60,
+            }
+        })
+    }
+
+    fn plan(&self, seen: &Watched) -> Result<Plan> {
+        seen.plan()
+    }
+
+    fn apply(&self, cx: &Cx, seen: Watched) -> Result<Applied> {
+        seen.apply(cx)
+    }
+}
+
 /// Tells whether a beacon runs; `None` if there is none.
 fn is_enabled(cx: &Cx, name: &str) -> Result<Option<bool>> {
     let data = configured(cx, name)?;

@@ -562,56 +562,77 @@ impl State for WaitCall {
     }
 }
 
-/// Reads what a stateful command says: JSON, or `changed=yes comment='…'` in the last line.
-fn reinterpreted(outcome: Outcome) -> Result<Outcome> {
-    let ran = outcome.changes;
-    let said = |result, comment: &str| Outcome::new(result, Dict::new(), comment);
-    let text = |key: &str| ran.get(key).map(|text| text.to_string()).unwrap_or_default();
-    let out = text("stdout");
-    if out.is_empty() {
-        return Ok(said(outcome.result, &text("stderr")));
-    }
-    let stripped = module::right_stripped(&out);
-    let newline = stripped.rfind('\n');
-    let (data, is_json) = match json::from_str(&out) {
-        Ok(Value::Dict(data)) => (data, true),
-        Ok(_) => {
-            let comment = "script JSON output must be a JSON object (e.g., {})!";
-            return Ok(said(Some(false), comment));
+/// What a stateful command says of itself.
+struct Report {
+    data: Dict,
+    rest: Remainder,
+}
+
+/// How much of the output is not the report.
+enum Remainder {
+    Nothing,
+    /// All before the last line.
+    Until(usize),
+    /// All but the last character: what genuine Salt leaves of a single line.
+    AllButOne,
+}
+
+impl Report {
+    /// Reads JSON, or `changed=yes comment='…'` in the last line. The error is the comment, with
+    /// whether the output is to be shown beside it.
+    fn read(out: &str) -> std::result::Result<Self, (&'static str, bool)> {
+        match json::from_str(out) {
+            Ok(Value::Dict(data)) => return Ok(Self { data, rest: Remainder::Nothing }),
+            Ok(_) => return Err(("script JSON output must be a JSON object (e.g., {})!", false)),
+            Err(_) => {}
         }
-        Err(_) => match pairs_of(newline.map_or(&*out, |at| &out[at + 1..])) {
-            Some(data) => (data, false),
-            None => {
-                let comment = "Failed parsing script output! Stdout must be JSON or a line of \
-                               name=value pairs.";
-                return Ok(Outcome::new(Some(false), ran, comment));
-            }
-        },
+        let (last, rest) = match module::right_stripped(out).rfind('\n') {
+            Some(at) => (&out[at + 1..], Remainder::Until(at)),
+            None => (out, Remainder::AllButOne),
+        };
+        let comment = "Failed parsing script output! Stdout must be JSON or a line of name=value \
+                       pairs.";
+        pairs_of(last).map(|data| Self { data, rest }).ok_or((comment, true))
+    }
+}
+
+impl Remainder {
+    fn of(&self, stdout: &str) -> String {
+        let end = match *self {
+            Self::Nothing => 0,
+            Self::Until(at) if stdout.is_char_boundary(at) => at,
+            Self::Until(_) => stdout.len(),
+            Self::AllButOne => stdout.char_indices().next_back().map_or(0, |(at, _)| at),
+        };
+        stdout[..end].to_owned()
+    }
+}
+
+/// Makes a result of what a stateful command says.
+fn reinterpreted(outcome: Outcome) -> Result<Outcome> {
+    let Outcome { changes: ran, result, .. } = outcome;
+    let text = |from: &Dict, key: &str| from.get(key).unwrap_or_else(|| "".into()).to_string();
+    let unchanged = |result, comment: &str| Ok(Outcome::new(result, Dict::new(), comment));
+    let out = text(&ran, "stdout");
+    if out.is_empty() {
+        return unchanged(result, &text(&ran, "stderr"));
+    }
+    let Report { data, rest } = match Report::read(&out) {
+        Ok(report) => report,
+        Err((comment, true)) => return Ok(Outcome::new(Some(false), ran, comment)),
+        Err((comment, false)) => return unchanged(Some(false), comment),
     };
     let changed = truth_of(&data.get("changed").unwrap_or_else(|| "no".into()))?;
-    let comment = data.remove("comment").map(|text| text.to_string()).unwrap_or_default();
+    let comment = data.remove("comment").unwrap_or_else(|| "".into()).to_string();
     if !changed {
-        return Ok(said(outcome.result, &comment));
+        return unchanged(result, &comment);
     }
     for (key, value) in &ran {
         data.get_or_insert_with(key, || value);
     }
-    let rest = if is_json {
-        String::new()
-    } else {
-        let stdout = data.get("stdout").map(|text| text.to_string()).unwrap_or_default();
-        match newline {
-            Some(at) => stdout.get(..at).unwrap_or(&stdout).to_owned(),
-            // As Salt does: without another line, all but the last character stays.
-            None => {
-                let mut chars = stdout.chars();
-                chars.next_back();
-                chars.as_str().to_owned()
-            }
-        }
-    };
-    data.insert("stdout", rest);
-    Ok(Outcome::new(outcome.result, data, comment))
+    let stdout = text(&data, "stdout");
+    data.insert("stdout", rest.of(&stdout));
+    Ok(Outcome::new(result, data, comment))
 }
 
 fn pairs_of(line: &str) -> Option<Dict> {

@@ -5,12 +5,14 @@ use halite_modules::{
     file::diff,
     user,
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, Template, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, Template, states};
 use halite_value::{Dict, Value, entries};
 
 states! {
     /// Jobs and variables of users' crontabs.
-    "cron": "present" => Present,
+    "cron", needs = [
+        Need::function("cron.list_tab", "cron module could not be loaded"),
+    ]: "present" => Present,
     "absent" => Absent,
     "env_present" => EnvPresent,
     "env_absent" => EnvAbsent,

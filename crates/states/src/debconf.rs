@@ -1,12 +1,14 @@
 //! `debconf`: answers to the questions Debian packages ask when they are configured.
 
 use halite_modules::debconf;
-use halite_spec::{Applied, Args, Call, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Call, Cx, Error, Need, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, entries};
 
 states! {
     /// Answers to the questions Debian packages ask when they are configured.
-    "debconf": "set" => Set,
+    "debconf", needs = [
+        Need::function("debconf.show", "debconf module could not be loaded"),
+    ]: "set" => Set,
     "set_file" => SetFile,
 }
 

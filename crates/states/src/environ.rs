@@ -77,6 +77,7 @@ impl State for Setenv {
             return Ok(Plan::nothing("Environ values are already set with the correct values")
                 .done("Environ values were already set with the correct values"));
         }
+        // differs: with `test=True` genuine Salt says True here, although a run would change it.
         let plan = Plan::changes(changes).pending("Environ values will be changed");
         Ok(plan.done("Environ values were set"))
     }

@@ -4,12 +4,14 @@
 //! Salt shows what a test would change only in its comment; the changes are there for us too.
 
 use halite_modules::firewalld::{self, Forward};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value, dict};
 
 states! {
     /// Zones and services of the dynamic firewall.
-    "firewalld": "present" => Present,
+    "firewalld", needs = [
+        Need::program(&["firewall-cmd"], "firewall-cmd is not available, firewalld is probably not installed."),
+    ]: "present" => Present,
     "service" => Service,
 }
 

@@ -132,7 +132,7 @@ impl Present {
             let changes = entries! { "Failed" => left };
             return Ok(Applied::failed(changes, text + "Some changes could not be applied"));
         }
-        Ok(Applied::as_planned())
+        Ok(Applied::changes(entries! { "Final" => "All changes applied successfully" }))
     }
 
     fn add(&self, cx: &Cx) -> Result<Applied> {
@@ -204,7 +204,7 @@ impl State for Present {
             return Ok(Plan::nothing(format!("Group {name} is present and up to date")));
         }
         let text = self.shown(&found);
-        Ok(Plan::change("Final", "All changes applied successfully").pending(&text).done(text))
+        Ok(Plan::unknown().pending(&text).done(text))
     }
 
     fn apply(&self, cx: &Cx, seen: Option<Group>) -> Result<Applied> {

@@ -3,12 +3,14 @@
 //! Salt calls every change `locale`; so do we.
 
 use halite_modules::ipset;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Sets of addresses for the packet filter.
-    "ipset": "set_present" => SetPresent,
+    "ipset", needs = [
+        Need::function("ipset.version", "ipset module could not be loaded"),
+    ]: "set_present" => SetPresent,
     "set_absent" => SetAbsent,
     "present" => Present,
     "absent" => Absent,

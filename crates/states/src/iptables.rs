@@ -4,12 +4,14 @@
 //! one (`mod_aggregate`), which changes nothing but speed.
 
 use halite_modules::iptables;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Packet filter rules, chains and policies.
-    "iptables": "append" => Append,
+    "iptables", needs = [
+        Need::function("iptables.version", "iptables module could not be loaded"),
+    ]: "append" => Append,
     "insert" => Insert,
     "delete" => Delete,
     "chain_present" => ChainPresent,

@@ -73,7 +73,7 @@ impl State for Until {
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Ok(cx.runtime.has(&self.name))
+        Ok(cx.runtime.has(cx, &self.name))
     }
 
     fn plan(&self, known: &bool) -> Result<Plan> {
@@ -166,7 +166,7 @@ impl State for UntilNoEval {
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Ok(cx.runtime.has(&self.name))
+        Ok(cx.runtime.has(cx, &self.name))
     }
 
     fn plan(&self, known: &bool) -> Result<Plan> {

@@ -3,12 +3,14 @@
 //! Salt names no changes beforehand; the comment says what will happen.
 
 use halite_modules::lvm;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, Strings, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, Strings, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Physical volumes, volume groups and logical volumes.
-    "lvm": "pv_present" => PvPresent,
+    "lvm", needs = [
+        Need::program(&["lvm"], "lvm command not found"),
+    ]: "pv_present" => PvPresent,
     "pv_absent" => PvAbsent,
     "vg_present" => VgPresent,
     "vg_absent" => VgAbsent,

@@ -65,7 +65,7 @@ fn function_of(key: &Key) -> String {
 fn run_several(cx: &Cx, kwargs: &Dict, test: bool) -> Result<Outcome> {
     let functions = kwargs.keys();
     let (there, missing): (Vec<String>, Vec<String>) =
-        functions.iter().map(function_of).partition(|function| cx.runtime.has(function));
+        functions.iter().map(function_of).partition(|function| cx.runtime.has(cx, function));
     let extra = Dict::new();
     extra.insert("name", Value::list(functions.iter().map(|key| key.value().clone())));
     let done = |result: Option<bool>, changes: Dict, comment: String| {
@@ -133,7 +133,7 @@ fn call_of(cx: &Cx, function: &str, arguments: &Value) -> Result<Call> {
         }
         value => call.args.push(value.clone()),
     }
-    if let Some(native) = cx.runtime.function(function) {
+    if let Some(native) = cx.runtime.function(cx, function) {
         let required = native.params.iter().filter(|param| !param.rest && param.default.is_none());
         let missing: Vec<&str> = required
             .enumerate()
@@ -156,14 +156,14 @@ fn written(argument: &str) -> String {
 }
 
 fn run_one(cx: &Cx, name: &str, kwargs: &Dict, test: bool) -> Result<Outcome> {
-    if !cx.runtime.has(name) {
+    if !cx.runtime.has(cx, name) {
         return Ok(Outcome::failed(format!("Module function {name} is not available")));
     }
     if test {
         let comment = format!("Module function {name} is set to execute");
         return Ok(Outcome::new(None, Dict::new(), comment));
     }
-    let call = match cx.runtime.function(name) {
+    let call = match cx.runtime.function(cx, name) {
         Some(native) => match old_call(native.params, kwargs) {
             Ok(call) => call,
             Err(comment) => return Ok(Outcome::failed(comment)),

@@ -95,27 +95,27 @@ pub struct Mount {
 const INVISIBLE: [&str; 23] = [
     "_netdev",
     "actimeo",
+    "auto",
+    "backup-volfile-servers",
     "bg",
+    "bind",
     "comment",
     "defaults",
     "delay_connect",
     "direct-io-mode",
     "intr",
     "loop",
-    "nointr",
     "nobootwait",
     "nofail",
+    "nointr",
+    "nonempty",
     "password",
+    "port",
     "reconnect",
     "retry",
     "soft",
-    "auto",
-    "users",
-    "bind",
-    "nonempty",
     "transform_symlinks",
-    "port",
-    "backup-volfile-servers",
+    "users",
 ];
 const INVISIBLE_KEYS: [&str; 8] = [
     "actimeo",
@@ -178,36 +178,36 @@ impl Mount {
 
     /// The option as the kernel shows it.
     fn shown(&self, cx: &Cx, option: &str) -> Result<String> {
-        let translated = match option {
-            "tcp" => "proto=tcp".to_owned(),
-            "udp" => "proto=udp".to_owned(),
-            other => match self.extra_mount_translate_options.get(other) {
-                Some(own) => own.to_string(),
-                None => other.to_owned(),
-            },
+        let option = self.translated(option);
+        let (key, value) = match option.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (&*option, None),
         };
-        let key = translated.split('=').next().unwrap_or_default().to_owned();
-        let hidden = |own: &str| own == key;
-        if INVISIBLE_KEYS.iter().any(|own| hidden(own))
-            || self.extra_mount_invisible_keys.iter().any(|own| hidden(own))
-        {
-            return Ok(key);
+        let unshown = self.extra_mount_invisible_keys.iter().map(|own| &**own);
+        if INVISIBLE_KEYS.into_iter().chain(unshown).any(|own| own == key) {
+            return Ok(key.to_owned());
         }
-        if let Some(size) = size_in_kilobytes(&translated) {
-            return Ok(size);
-        }
-        let value = translated.split_once('=').map(|(_, value)| value.to_owned());
-        match (key.as_str(), value) {
-            ("user", Some(value)) if self.fstype == "cifs" => Ok(format!("username={value}")),
-            ("uid", Some(value)) if value.parse::<u32>().is_err() => {
-                let id = cx.host.user_named(&value)?.map(|user| user.uid.to_string());
-                Ok(format!("uid={}", id.unwrap_or(value)))
+        let shown = match (key, value) {
+            ("size", _) => size_in_kilobytes(&option),
+            ("user", Some(name)) if self.fstype == "cifs" => Some(format!("username={name}")),
+            ("uid" | "gid", Some(name)) if name.parse::<u32>().is_err() => {
+                let id = match key {
+                    "uid" => cx.host.user_named(name)?.map(|user| user.uid),
+                    _ => cx.host.group_named(name)?.map(|group| group.gid),
+                };
+                id.map(|id| format!("{key}={id}"))
             }
-            ("gid", Some(value)) if value.parse::<u32>().is_err() => {
-                let id = cx.host.group_named(&value)?.map(|group| group.gid.to_string());
-                Ok(format!("gid={}", id.unwrap_or(value)))
-            }
-            _ => Ok(translated),
+            _ => None,
+        };
+        Ok(shown.unwrap_or(option))
+    }
+
+    /// The option under the name the kernel has for it.
+    fn translated(&self, option: &str) -> String {
+        match (option, self.extra_mount_translate_options.get(option)) {
+            ("tcp" | "udp", _) => format!("proto={option}"),
+            (_, Some(own)) => own.to_string(),
+            _ => option.to_owned(),
         }
     }
 
@@ -301,6 +301,7 @@ impl Mount {
         }
     }
 
+    // differs: Salt overlooks that options changed when a tmpfs was mounted with a size.
     fn remount(&self, cx: &Cx, seen: &Seen, changes: &Dict) -> Result<()> {
         let real = seen.real.to_string_lossy().into_owned();
         let list = seen.remount.join(",");

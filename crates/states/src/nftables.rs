@@ -3,12 +3,14 @@
 //! What changed is told under Salt's odd key `locale`, as by `iptables`.
 
 use halite_modules::nftables;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Packet filter rules, chains and tables of the newer kind.
-    "nftables": "append" => Append,
+    "nftables", needs = [
+        Need::function("nftables.version", "nftables module could not be loaded"),
+    ]: "append" => Append,
     "insert" => Insert,
     "delete" => Delete,
     "chain_present" => ChainPresent,

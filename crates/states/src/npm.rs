@@ -1,12 +1,14 @@
 //! `npm`: packages of Node.js.
 
 use halite_modules::npm::{self, Env, Install};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value, entries};
 
 states! {
     /// Packages of Node.js.
-    "npm": "installed" => Installed,
+    "npm", needs = [
+        Need::function("npm.list", "'npm' binary not found on system"),
+    ]: "installed" => Installed,
     "removed" => Removed,
     "bootstrap" => Bootstrap,
 }

@@ -208,6 +208,49 @@ impl Installed {
             more,
         }
     }
+
+    fn planned(&self, seen: &Seen) -> Plan {
+        if self.requirements.truthy() {
+            let file = list_text(&self.requirements);
+            return Plan::change("requirements", true)
+                .pending(format!("Requirements file '{file}' will be processed."))
+                .done(format!("Successfully processed requirements file {file}."));
+        }
+        if self.editable.truthy() {
+            let source = list_text(&self.editable);
+            return Plan::change("editable", true)
+                .pending(format!(
+                    "Package will be installed in editable mode (i.e. setuptools \"develop \
+                     mode\") from {source}."
+                ))
+                .done(
+                    "Package successfully installed from VCS checkout ".to_owned() + &source + ".",
+                );
+        }
+        if seen.targets.is_empty() {
+            let mut notes = seen.notes.clone();
+            let newest = if self.upgrade { " and up-to-date" } else { "" };
+            notes.push(format!("All specified packages are already installed{newest}"));
+            return Plan::nothing(notes.join("\n"));
+        }
+        let pkgs = self.pkgs.items_of_sequence().unwrap_or_default();
+        let names: Vec<String> = pkgs.iter().map(Value::to_string).collect();
+        let pending = match &names[..] {
+            [] => format!("Python package {} is set to be installed", self.name),
+            [one] => format!("Python package {one} is set to be installed"),
+            several => format!("Python package(s) set to be installed:\n{}", several.join("\n")),
+        };
+        let exact: Option<Dict> = seen
+            .targets
+            .iter()
+            .map(|wanted| Some((wanted.shown(wanted.exact()?), "Installed")))
+            .collect::<Option<Vec<_>>>()
+            .map(|pairs| pairs.into_iter().collect());
+        let plan = exact.map_or_else(Plan::unknown, Plan::changes);
+        let mut done = seen.notes.clone();
+        done.push("All packages were successfully installed".into());
+        plan.pending(pending).done(done.join("\n"))
+    }
 }
 
 fn list_text(value: &Value) -> String {
@@ -260,6 +303,8 @@ impl State for Installed {
         }
         let mut seen = Seen::default();
         if self.is_files() {
+            // What the files ask for is not known, but there must be a pip to ask.
+            pip::own_version(cx, &env).map_err(explain)?;
             return Ok(seen);
         }
         let installed = pip::installed(cx, &env).map_err(explain)?;
@@ -293,46 +338,13 @@ impl State for Installed {
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        if self.requirements.truthy() {
-            let file = list_text(&self.requirements);
-            return Ok(Plan::change("requirements", true)
-                .pending(format!("Requirements file '{file}' will be processed."))
-                .done(format!("Successfully processed requirements file {file}.")));
+        let mut plan = self.planned(seen);
+        if let Some(list) = self.pkgs.items_of_sequence().filter(|list| !list.is_empty()) {
+            // Salt's return is named after the packages.
+            let names: Vec<String> = list.iter().map(Value::to_string).collect();
+            plan.extra = entries! { "name" => names.join(";") };
         }
-        if self.editable.truthy() {
-            let source = list_text(&self.editable);
-            return Ok(Plan::change("editable", true)
-                .pending(format!(
-                    "Package will be installed in editable mode (i.e. setuptools \"develop \
-                     mode\") from {source}."
-                ))
-                .done(
-                    "Package successfully installed from VCS checkout ".to_owned() + &source + ".",
-                ));
-        }
-        if seen.targets.is_empty() {
-            let mut notes = seen.notes.clone();
-            let newest = if self.upgrade { " and up-to-date" } else { "" };
-            notes.push(format!("All specified packages are already installed{newest}"));
-            return Ok(Plan::nothing(notes.join("\n")));
-        }
-        let pending = match self.pkgs.items_of_sequence().filter(|list| !list.is_empty()) {
-            Some(list) => {
-                let names: Vec<String> = list.iter().map(Value::to_string).collect();
-                format!("Python package(s) set to be installed:\n{}", names.join("\n"))
-            }
-            None => format!("Python package {} is set to be installed", self.name),
-        };
-        let exact: Option<Dict> = seen
-            .targets
-            .iter()
-            .map(|wanted| Some((wanted.shown(wanted.exact()?), "Installed")))
-            .collect::<Option<Vec<_>>>()
-            .map(|pairs| pairs.into_iter().collect());
-        let plan = exact.map_or_else(Plan::unknown, Plan::changes);
-        let mut done = seen.notes.clone();
-        done.push("All packages were successfully installed".into());
-        Ok(plan.pending(pending).done(done.join("\n")))
+        Ok(plan)
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {

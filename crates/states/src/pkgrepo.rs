@@ -183,7 +183,10 @@ pub struct Absent {
 impl Absent {
     fn repo(&self, cx: &Cx) -> String {
         let copr = self.copr.as_deref().filter(|_| !is_apt(cx));
-        repo_of(&self.name, self.ppa.as_deref(), copr).into_owned()
+        // Elsewhere there are none, and Salt goes by the name.
+        let has_ppas = matches!(cx.grain_str("os").as_str(), "Ubuntu" | "Mint" | "neon");
+        let ppa = self.ppa.as_deref().filter(|_| has_ppas);
+        repo_of(&self.name, ppa, copr).into_owned()
     }
 }
 

@@ -1,14 +1,16 @@
 //! `postgres_group`: groups of a PostgreSQL server.
 
 use halite_modules::postgres::{Conn, Encryption, Role, password_fits};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
 use crate::postgres_user::connection;
 
 states! {
     /// Groups of a PostgreSQL server.
-    "postgres_group": "present" => Present,
+    "postgres_group", needs = [
+        Need::function("postgres.user_exists", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

@@ -1,11 +1,13 @@
 //! `postgres_initdb`: the data folder of a PostgreSQL server.
 
 use halite_modules::postgres;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 
 states! {
     /// The data folder of a PostgreSQL server.
-    "postgres_initdb": "present" => Present,
+    "postgres_initdb", needs = [
+        Need::function("postgres.datadir_init", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
+    ]: "present" => Present,
 }
 
 /// Make sure that a folder holds the data of a server.

@@ -1,14 +1,16 @@
 //! `postgres_language`: languages of a PostgreSQL database.
 
 use halite_modules::postgres::{Conn, identifier};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 use crate::postgres_user::connection;
 
 states! {
     /// Languages of a PostgreSQL database.
-    "postgres_language": "present" => Present,
+    "postgres_language", needs = [
+        Need::function("postgres.language_create", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

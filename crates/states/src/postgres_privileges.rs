@@ -1,14 +1,16 @@
 //! `postgres_privileges`: who may do what in a PostgreSQL database.
 
 use halite_modules::postgres::{Conn, Rights};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 use crate::postgres_user::connection;
 
 states! {
     /// Who may do what in a PostgreSQL database.
-    "postgres_privileges": "present" => Present,
+    "postgres_privileges", needs = [
+        Need::function("postgres.privileges_grant", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

@@ -1,14 +1,16 @@
 //! `postgres_schema`: schemas of a PostgreSQL database.
 
 use halite_modules::postgres::Conn;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 use crate::postgres_user::connection;
 
 states! {
     /// Schemas of a PostgreSQL database.
-    "postgres_schema": "present" => Present,
+    "postgres_schema", needs = [
+        Need::function("postgres.schema_exists", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

@@ -1,14 +1,16 @@
 //! `postgres_tablespace`: tablespaces of a PostgreSQL server.
 
 use halite_modules::postgres::{AlterTablespace, Conn, identifier};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
 use crate::postgres_user::connection;
 
 states! {
     /// Tablespaces of a PostgreSQL server.
-    "postgres_tablespace": "present" => Present,
+    "postgres_tablespace", needs = [
+        Need::function("postgres.tablespace_exists", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

@@ -1,12 +1,14 @@
 //! `postgres_user`: users of a PostgreSQL server.
 
 use halite_modules::postgres::{Conn, Encryption, Role, password_fits};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Users of a PostgreSQL server.
-    "postgres_user": "present" => Present,
+    "postgres_user", needs = [
+        Need::function("postgres.user_exists", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

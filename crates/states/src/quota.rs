@@ -1,12 +1,14 @@
 //! `quota`: whether the limits of a file system are on.
 
 use halite_modules::quota;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
     /// Whether the limits of a file system are on.
-    "quota": "mode" => Mode,
+    "quota", needs = [
+        Need::function("quota.report", "quota module could not be loaded"),
+    ]: "mode" => Mode,
 }
 
 /// Turn the limits of a file system on or off.

@@ -1,12 +1,14 @@
 //! `rabbitmq_cluster`: servers that belong together.
 
 use halite_modules::rabbitmq;
-use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
     /// Servers that belong together.
-    "rabbitmq_cluster": "joined" => Joined,
+    "rabbitmq_cluster", needs = [
+        Need::program(&["rabbitmqctl"], "Command not found: rabbitmqctl"),
+    ]: "joined" => Joined,
     "join" => Joined,
 }
 

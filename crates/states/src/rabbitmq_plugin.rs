@@ -1,11 +1,13 @@
 //! `rabbitmq_plugin`: plugins of a RabbitMQ server.
 
 use halite_modules::rabbitmq;
-use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 
 states! {
     /// Plugins of a RabbitMQ server.
-    "rabbitmq_plugin": "enabled" => Enabled,
+    "rabbitmq_plugin", needs = [
+        Need::program(&["rabbitmqctl"], "Command not found: rabbitmqctl"),
+    ]: "enabled" => Enabled,
     "disabled" => Disabled,
 }
 

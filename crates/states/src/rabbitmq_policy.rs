@@ -1,12 +1,14 @@
 //! `rabbitmq_policy`: policies of a RabbitMQ server.
 
 use halite_modules::rabbitmq;
-use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value, json};
 
 states! {
     /// Policies of a RabbitMQ server.
-    "rabbitmq_policy": "present" => Present,
+    "rabbitmq_policy", needs = [
+        Need::program(&["rabbitmqctl"], "Command not found: rabbitmqctl"),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

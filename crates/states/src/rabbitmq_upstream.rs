@@ -1,12 +1,14 @@
 //! `rabbitmq_upstream`: upstreams of a federation of RabbitMQ servers.
 
 use halite_modules::rabbitmq;
-use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value, json};
 
 states! {
     /// Upstreams of a federation of RabbitMQ servers.
-    "rabbitmq_upstream": "present" => Present,
+    "rabbitmq_upstream", needs = [
+        Need::function("rabbitmq.list_upstreams", "rabbitmq module could not be loaded"),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

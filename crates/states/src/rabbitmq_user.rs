@@ -1,12 +1,14 @@
 //! `rabbitmq_user`: users of a RabbitMQ server.
 
 use halite_modules::rabbitmq;
-use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value, dict};
 
 states! {
     /// Users of a RabbitMQ server.
-    "rabbitmq_user": "present" => Present,
+    "rabbitmq_user", needs = [
+        Need::program(&["rabbitmqctl"], "Command not found: rabbitmqctl"),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

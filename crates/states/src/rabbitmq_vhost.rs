@@ -1,12 +1,14 @@
 //! `rabbitmq_vhost`: virtual hosts of a RabbitMQ server.
 
 use halite_modules::rabbitmq;
-use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Virtual hosts of a RabbitMQ server.
-    "rabbitmq_vhost": "present" => Present,
+    "rabbitmq_vhost", needs = [
+        Need::program(&["rabbitmqctl"], "Command not found: rabbitmqctl"),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

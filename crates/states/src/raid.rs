@@ -6,12 +6,14 @@
 use std::path::Path;
 
 use halite_modules::raid;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, Strings, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, Strings, states};
 use halite_value::{Dict, Value};
 
 states! {
     /// Software RAID.
-    "raid": "present" => Present,
+    "raid", needs = [
+        Need::program(&["mdadm"], "Unable to locate command: mdadm"),
+    ]: "present" => Present,
     "absent" => Absent,
 }
 

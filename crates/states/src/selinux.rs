@@ -1,12 +1,14 @@
 //! `selinux`: the mode, the booleans, modules, file contexts and ports of SELinux.
 
 use halite_modules::selinux;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, dict};
 
 states! {
     /// The mode, the booleans, modules, file contexts and ports of SELinux.
-    "selinux": "mode" => Mode,
+    "selinux", needs = [
+        Need::function("selinux.getenforce", "selinux module could not be loaded"),
+    ]: "mode" => Mode,
     "boolean" => Boolean,
     "module" => Module,
     "module_install" => ModuleInstall,

@@ -9,6 +9,8 @@ use halite_modules::service::{self, Action, How};
 use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, dict, entries};
 
+use crate::beacon::ServiceWatched;
+
 states! {
     /// Keep services running or dead, now and at boot.
     "service": "running" => Running,
@@ -17,6 +19,7 @@ states! {
     "disabled" => Disabled,
     "masked" => Masked,
     "unmasked" => Unmasked,
+    "mod_beacon" => ServiceWatched,
 }
 
 const OFFLINE: &str = "Running in OFFLINE mode. Nothing to do";

@@ -17,14 +17,14 @@ const INVALID: &str = "Invalid public ssh key, most likely has spaces or invalid
 
 /// Reads a key given as text: a whole line, or the key with a comment. What the line does not say
 /// comes from the other arguments.
-fn key_of(text: &str, enc: &str, comment: &str, options: &[String]) -> Result<Key> {
+fn key_of(text: &str, enc: &str, comment: &str, options: &[String]) -> Key {
     let mut key = Key {
         enc: enc.to_owned(),
         key: String::new(),
         comment: comment.to_owned(),
         options: options.to_vec(),
     };
-    match Key::read(text)? {
+    match Key::read(text) {
         Some(line) => {
             key.enc = line.enc;
             key.key = line.key;
@@ -45,7 +45,7 @@ fn key_of(text: &str, enc: &str, comment: &str, options: &[String]) -> Result<Ke
             }
         }
     }
-    Ok(key)
+    key
 }
 
 /// Make sure that a key may sign in as a user.
@@ -104,7 +104,7 @@ impl State for Present {
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let kind = self.fingerprint_hash_type.as_deref();
         if self.source.is_empty() {
-            let key = key_of(&self.name, &self.enc, &self.comment, &self.options())?;
+            let key = key_of(&self.name, &self.enc, &self.comment, &self.options());
             let (key, status) = look(cx, &self.user, &self.config, key)?;
             if ssh::fingerprint(&key.key, kind)?.is_none() {
                 return Err(Error::failed(INVALID));
@@ -223,7 +223,7 @@ impl State for Absent {
         let kind = self.fingerprint_hash_type.as_deref();
         let named = if self.source.is_empty() {
             let options = self.options.clone().unwrap_or_default();
-            vec![key_of(&self.name, &self.enc, &self.comment, &options)?.key]
+            vec![key_of(&self.name, &self.enc, &self.comment, &options).key]
         } else {
             match ssh::source(cx, &self.source, &cx.saltenv(), kind)? {
                 // Salt says nothing at all here.
@@ -313,7 +313,7 @@ impl State for Manage {
         let options = self.options.clone().unwrap_or_default();
         let mut keys = Vec::new();
         for text in &self.ssh_keys {
-            let key = key_of(text, &self.enc, &self.comment, &options)?;
+            let key = key_of(text, &self.enc, &self.comment, &options);
             if ssh::fingerprint(&key.key, kind)?.is_none() {
                 return Err(Error::failed(INVALID));
             }

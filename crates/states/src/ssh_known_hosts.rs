@@ -143,22 +143,31 @@ impl Absent {
 }
 
 impl State for Absent {
-    type Seen = Vec<Entry>;
+    /// `None`: the user does not exist. With `test=True` another state may be about to add them.
+    type Seen = Option<Vec<Entry>>;
 
-    fn observe(&self, cx: &Cx) -> Result<Vec<Entry>> {
-        self.store()?.entries(cx, &self.name)
+    fn observe(&self, cx: &Cx) -> Result<Option<Vec<Entry>>> {
+        if let Some(user) = &self.user
+            && cx.host.user_named(user)?.is_none()
+        {
+            return Ok(None);
+        }
+        self.store()?.entries(cx, &self.name).map(Some)
     }
 
-    fn plan(&self, entries: &Vec<Entry>) -> Result<Plan> {
-        if entries.is_empty() {
-            return Ok(Plan::nothing("Host is already absent"));
-        }
+    fn plan(&self, entries: &Option<Vec<Entry>>) -> Result<Plan> {
+        let plan = match entries {
+            Some(entries) if entries.is_empty() => {
+                return Ok(Plan::nothing("Host is already absent"));
+            }
+            Some(entries) => Plan::change("old", described(entries)).and("new", Value::Null),
+            None => Plan::unknown(),
+        };
         let config = config_of(self.user.as_ref(), self.config.as_ref())?;
-        let plan = Plan::change("old", described(entries)).and("new", Value::Null);
         Ok(plan.pending(format!("Key for {} is set to be removed from {config}", self.name)))
     }
 
-    fn apply(&self, cx: &Cx, _: Vec<Entry>) -> Result<Applied> {
+    fn apply(&self, cx: &Cx, _: Option<Vec<Entry>>) -> Result<Applied> {
         let said = self.store()?.remove(cx, &self.name)?;
         Ok(Applied::as_planned().comment(said))
     }

@@ -72,6 +72,15 @@ impl State for Nop {
     }
 }
 
+/// A comment as given: a list is one line each, as in every state's return.
+fn said(comment: &Value, default: &str) -> String {
+    match (comment.is_null(), comment.items_of_sequence()) {
+        (true, _) => default.to_owned(),
+        (_, Some(lines)) => lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
+        _ => comment.to_str().into(),
+    }
+}
+
 /// Succeed without changing anything.
 #[derive(Args)]
 pub struct SucceedWithoutChanges {
@@ -79,7 +88,8 @@ pub struct SucceedWithoutChanges {
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
-    comment: Option<String>,
+    #[default(Value::Null)]
+    comment: Value,
 }
 
 impl State for SucceedWithoutChanges {
@@ -91,7 +101,7 @@ impl State for SucceedWithoutChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::nothing(self.comment.as_deref().unwrap_or("Success!")))
+        Ok(Plan::nothing(said(&self.comment, "Success!")))
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
@@ -110,7 +120,8 @@ pub struct FailWithoutChanges {
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
-    comment: Option<String>,
+    #[default(Value::Null)]
+    comment: Value,
 }
 
 impl State for FailWithoutChanges {
@@ -127,7 +138,7 @@ impl State for FailWithoutChanges {
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Err(Error::failed(self.comment.as_deref().unwrap_or("Failure!")))
+        Err(Error::failed(said(&self.comment, "Failure!")))
     }
 
     fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
@@ -142,7 +153,8 @@ pub struct SucceedWithChanges {
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
-    comment: Option<String>,
+    #[default(Value::Null)]
+    comment: Value,
 }
 
 const WOULD_CHANGE: &str = "If we weren't testing, this would be successful with changes";
@@ -158,7 +170,7 @@ impl State for SucceedWithChanges {
     }
 
     fn plan(&self, (): &()) -> Result<Plan> {
-        let done = self.comment.as_deref().unwrap_or("Success!");
+        let done = said(&self.comment, "Success!");
         Ok(Plan::changes(pretended()).pending(WOULD_CHANGE).done(done))
     }
 
@@ -178,7 +190,8 @@ pub struct FailWithChanges {
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
-    comment: Option<String>,
+    #[default(Value::Null)]
+    comment: Value,
 }
 
 impl State for FailWithChanges {
@@ -195,7 +208,7 @@ impl State for FailWithChanges {
     }
 
     fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::failed(pretended(), self.comment.as_deref().unwrap_or("Failure!")))
+        Ok(Applied::failed(pretended(), said(&self.comment, "Failure!")))
     }
 
     fn watch(&self, cx: &Cx, _: bool) -> Result<Outcome> {
@@ -269,9 +282,9 @@ impl Configurable {
                 let now = cx.host.now().duration_since(std::time::UNIX_EPOCH);
                 Ok(now.is_ok_and(|now| now.subsec_micros() % 2 == 0))
             }
-            other => Err(Error::invalid(format!(
+            _ => Err(Error::invalid(format!(
                 "You have specified the state option '{what}' with invalid arguments. It must be \
-                 either 'Random', True, or False (not {other})"
+                 either True, False, or 'Random'"
             ))),
         }
     }

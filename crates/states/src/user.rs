@@ -22,6 +22,31 @@ states! {
     "absent" => Absent,
 }
 
+/// What is changed first. A password sets its date, so the date comes after it; groups come last,
+/// since the own group may be among them until it has changed.
+fn rank(word: &str) -> u8 {
+    match word {
+        "passwd" => 0,
+        "empty_password" => 1,
+        "password_lock" => 2,
+        "date" => 3,
+        "home" | "homeDoesNotExist" => 4,
+        "expire" | "inactdays" | "maxdays" | "mindays" | "warndays" => 5,
+        "groups" => 7,
+        _ => 6,
+    }
+}
+
+/// Makes a home folder that belongs to its user, unless there is one.
+fn make_home(cx: &Cx, home: &str, user: &User) -> Result<()> {
+    let home = Path::new(home);
+    if !cx.host.is_dir(home)? {
+        cx.host.create_dirs(home, Some(0o755))?;
+        cx.host.set_owner(home, Some(user.uid), Some(user.gid), true)?;
+    }
+    Ok(())
+}
+
 const REDACTED: &str = "XXX-REDACTED-XXX";
 
 /// Make sure that an account exists and is as declared.
@@ -264,43 +289,31 @@ impl Present {
         account: &Account,
         gid: Option<&Value>,
     ) -> Option<Vec<String>> {
-        let given = self.groups.iter().flatten().filter(|own| !seen.missing_groups.contains(own));
-        let mut wanted: BTreeSet<String> = given.chain(&seen.optional_groups).cloned().collect();
-        let mut have: BTreeSet<String> = account.groups.iter().cloned().collect();
-        let none_declared = self.groups.is_none() && seen.optional_groups.is_empty();
-        if !self.remove_groups || none_declared {
-            wanted.extend(have.iter().cloned());
-        }
         let old_own = seen.group_name(&account.user.gid.into());
         let own = gid.map_or_else(|| old_own.clone(), |gid| seen.group_name(gid));
-        for twin in seen.twins(&own) {
-            have.remove(twin);
-            wanted.remove(twin);
-        }
-        if old_own != own {
-            seen.twins(&old_own).for_each(|twin| {
-                have.remove(twin);
-            });
-        }
-        if !wanted.contains(&self.name) {
-            seen.twins(&self.name).for_each(|twin| {
-                have.remove(twin);
-            });
-        }
-        let gids = |names: &BTreeSet<String>| -> BTreeSet<Option<u32>> {
-            names.iter().map(|name| seen.gid_of(&Value::from(name.as_str()))).collect()
-        };
+        let own: BTreeSet<&str> = seen.twins(&own).collect();
+        let keeps =
+            !self.remove_groups || (self.groups.is_none() && seen.optional_groups.is_empty());
+        let named = self.groups.iter().flatten();
+        let wanted: BTreeSet<&str> = named
+            .filter(|name| !seen.missing_groups.contains(name))
+            .chain(&seen.optional_groups)
+            .chain(account.groups.iter().filter(|_| keeps))
+            .map(String::as_str)
+            .filter(|name| !own.contains(name))
+            .collect();
+        // Groups that go with the account, or went with it, count for nothing unless they are
+        // asked for.
+        let by_name = seen.twins(&self.name).filter(|_| !wanted.contains(&*self.name));
+        let aside: BTreeSet<&str> =
+            own.iter().copied().chain(seen.twins(&old_own)).chain(by_name).collect();
+        let have = account.groups.iter().map(String::as_str).filter(|name| !aside.contains(name));
         // Two names of one number are one group.
-        let (have_gids, wanted_gids) = (gids(&have), gids(&wanted));
-        let right = if self.remove_groups {
-            have_gids == wanted_gids
-        } else {
-            wanted_gids.is_subset(&have_gids)
-        };
-        if right || (wanted.is_empty() && !self.remove_groups) {
-            return None;
-        }
-        Some(wanted.into_iter().collect())
+        let number = |name: &str| seen.gid_of(&Value::from(name));
+        let have: BTreeSet<Option<u32>> = have.map(number).collect();
+        let numbers: BTreeSet<Option<u32>> = wanted.iter().map(|name| number(name)).collect();
+        let right = if self.remove_groups { have == numbers } else { numbers.is_subset(&have) };
+        (!right).then(|| wanted.into_iter().map(str::to_owned).collect())
     }
 
     fn shadow_difference(
@@ -492,67 +505,53 @@ impl Present {
     }
 
     fn change(&self, cx: &Cx, seen: &Seen, account: &Account) -> Result<Applied> {
-        let name = || self.name.clone();
-        let found = self.differences(seen, account, false);
-        let get = |word: &str| found.iter().find(|(own, _)| *own == word).map(|(_, value)| value);
-        if let Some(password) = get("passwd") {
-            shadow::set_password(cx, name(), password.to_string(), false, None)?;
-        }
-        if get("empty_password").is_some() {
-            shadow::del_password(cx, name(), None)?;
-        }
-        match self.password_lock.filter(|_| get("password_lock").is_some()) {
-            Some(true) => drop(shadow::lock_password(cx, name(), None)?),
-            Some(false) => drop(shadow::unlock_password(cx, name(), None)?),
-            None => {}
-        }
-        if let Some(date) = get("date") {
-            shadow::set_date(cx, name(), date.clone(), None)?;
-        }
-        let no_home = get("homeDoesNotExist");
-        if let Some(home) = no_home.or(get("home")) {
-            user::chhome(cx, name(), home.to_string(), self.persist_home, None)?;
-        }
-        if let Some(home) = no_home {
-            let home = home.to_str();
-            let home = Path::new(home.as_str());
-            if !cx.host.is_dir(home)? {
-                cx.host.create_dirs(home, Some(0o755))?;
-                let own = &account.user;
-                cx.host.set_owner(home, Some(own.uid), Some(own.gid), true)?;
-            }
-        }
-        if let Some(days) = get("mindays") {
-            shadow::set_mindays(cx, name(), days.clone(), None)?;
-        }
-        if let Some(days) = get("maxdays") {
-            shadow::set_maxdays(cx, name(), days.clone(), None)?;
-        }
-        if let Some(days) = get("inactdays") {
-            shadow::set_inactdays(cx, name(), days.clone(), None)?;
-        }
-        if let Some(days) = get("warndays") {
-            shadow::set_warndays(cx, name(), days.clone(), None)?;
-        }
-        if let Some(expire) = get("expire") {
-            shadow::set_expire(cx, name(), expire.clone(), None)?;
-        }
-        for (word, value) in &found {
-            match *word {
-                "uid" => drop(user::chuid(cx, name(), value.to_int().unwrap_or_default(), None)?),
-                "gid" => drop(user::chgid(cx, name(), value.clone(), None)?),
-                "shell" => drop(user::chshell(cx, name(), value.to_string(), None)?),
-                "fullname" | "roomnumber" | "workphone" | "homephone" | "other" => {
-                    user::change_gecos(cx, &self.name, word, &value.to_str())?;
-                }
-                _ => {}
-            }
-        }
-        if let Some(groups) = get("groups").and_then(Value::items_of_sequence) {
-            let groups: Vec<String> = groups.iter().map(Value::to_string).collect();
-            user::set_groups(cx, &self.name, &groups, !self.remove_groups, None)?;
+        let mut found = self.differences(seen, account, false);
+        found.sort_by_key(|(word, _)| rank(word));
+        // A home that is missing is set and made at once.
+        let no_home = found.iter().any(|(word, _)| *word == "homeDoesNotExist");
+        for (word, value) in found.iter().filter(|(word, _)| !(no_home && *word == "home")) {
+            self.change_one(cx, account, word, value)?;
         }
         self.compared(cx, seen, account)
+    }
+
+    /// Makes one thing what it should be.
+    fn change_one(&self, cx: &Cx, account: &Account, word: &str, value: &Value) -> Result<()> {
+        let (name, own) = (self.name.clone(), value.clone());
+        match word {
+            "passwd" => drop(shadow::set_password(cx, name, own.to_string(), false, None)?),
+            "empty_password" => drop(shadow::del_password(cx, name, None)?),
+            "password_lock" => match self.password_lock {
+                Some(true) => drop(shadow::lock_password(cx, name, None)?),
+                Some(false) => drop(shadow::unlock_password(cx, name, None)?),
+                None => {}
+            },
+            "date" => drop(shadow::set_date(cx, name, own, None)?),
+            "expire" => drop(shadow::set_expire(cx, name, own, None)?),
+            "inactdays" => drop(shadow::set_inactdays(cx, name, own, None)?),
+            "maxdays" => drop(shadow::set_maxdays(cx, name, own, None)?),
+            "mindays" => drop(shadow::set_mindays(cx, name, own, None)?),
+            "warndays" => drop(shadow::set_warndays(cx, name, own, None)?),
+            "home" => drop(user::chhome(cx, name, own.to_string(), self.persist_home, None)?),
+            "homeDoesNotExist" => {
+                user::chhome(cx, name, own.to_string(), self.persist_home, None)?;
+                make_home(cx, &own.to_str(), &account.user)?;
+            }
+            "uid" => drop(user::chuid(cx, name, own.to_int().unwrap_or_default(), None)?),
+            "gid" => drop(user::chgid(cx, name, own, None)?),
+            "shell" => drop(user::chshell(cx, name, own.to_string(), None)?),
+            "fullname" | "roomnumber" | "workphone" | "homephone" | "other" => {
+                user::change_gecos(cx, &self.name, word, &own.to_str())?;
+            }
+            "groups" => {
+                if let Some(groups) = own.items_of_sequence() {
+                    let groups: Vec<String> = groups.iter().map(Value::to_string).collect();
+                    user::set_groups(cx, &self.name, &groups, !self.remove_groups, None)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Looks again, and tells what has changed and what has not.

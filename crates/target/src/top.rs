@@ -192,14 +192,15 @@ fn merge_all(tops: &Tops, top: &Dict) -> Result<(), TopError> {
 
 /// Joins the entries of one target in two files: one matcher (the later), then every SLS once.
 fn joined(before: &Value, after: &Value) -> Value {
-    let matcher = |items: &[Value]| items.iter().rfind(|item| item.as_dict().is_some()).cloned();
-    let states = |items: Vec<Value>| items.into_iter().filter(|item| item.as_str().is_some());
     let (before, after) = (entries(before), entries(after));
-    let mut merged: Vec<Value> = matcher(&after).or_else(|| matcher(&before)).into_iter().collect();
-    merged.extend(states(before));
-    for state in states(after) {
-        if !merged.contains(&state) {
-            merged.push(state);
+    let count = before.len();
+    let all: Vec<Value> = before.into_iter().chain(after).collect();
+    let matcher = all.iter().rfind(|entry| entry.as_dict().is_some()).cloned();
+    let mut merged: Vec<Value> = matcher.into_iter().collect();
+    for (at, sls) in all.into_iter().enumerate().filter(|(_, entry)| entry.as_str().is_some()) {
+        // What the first file names twice stays so.
+        if at < count || !merged.contains(&sls) {
+            merged.push(sls);
         }
     }
     merged.into()
@@ -214,41 +215,47 @@ fn entries(data: &Value) -> Vec<Value> {
     }
 }
 
-/// Returns what is malformed in the merged top of states, in Salt's words.
+/// Returns what is malformed in the merged top of states, as users are told it.
 pub fn verify(top: &Value) -> Vec<String> {
-    let Value::Dict(top) = top else { return vec!["Top data was not formed as a dict".into()] };
-    let mut errors = Vec::new();
-    for (env, matches) in top {
-        if *env == *"include" {
-            continue;
-        }
-        if env.as_str().is_none() {
-            errors.push(format!("Environment {env} in top file is not formed as a string"));
-        }
-        if *env == *"" {
-            errors.push("Empty saltenv statement in top file".into());
-        }
-        let Value::Dict(matches) = matches else {
-            errors.push(format!(
+    let Value::Dict(top) = top else { return vec![TopError::NotDict.to_string()] };
+    let envs = top.entries().into_iter().filter(|(env, _)| env.as_str() != Some("include"));
+    envs.flat_map(|(env, matches)| {
+        let mut errors = wrong_env(&env);
+        match &matches {
+            Value::Dict(matches) => {
+                let targets = matches.entries();
+                errors.extend(targets.iter().flat_map(|(tgt, own)| wrong_target(&env, tgt, own)));
+            }
+            _ => errors.push(format!(
                 "The top file matches for saltenv {env} are not formatted as a dict"
-            ));
-            continue;
-        };
-        for (target, entries) in &matches {
-            let Value::List(entries) = entries else {
-                errors.push(format!(
-                    "Malformed topfile: state declarations for matcher {} in saltenv {} are not \
-                     formed as a list (got {})",
-                    target.repr(),
-                    env.repr(),
-                    entries.type_name()
-                ));
-                continue;
-            };
-            errors.extend(entries.into_iter().flat_map(|entry| wrong_entry(&env, &entry)));
+            )),
         }
+        errors
+    })
+    .collect()
+}
+
+fn wrong_env(env: &Key) -> Vec<String> {
+    match env.as_str() {
+        None => vec![format!("Environment {env} in top file is not formed as a string")],
+        Some("") => vec!["Empty saltenv statement in top file".into()],
+        Some(_) => Vec::new(),
     }
-    errors
+}
+
+fn wrong_target(env: &Key, target: &Key, entries: &Value) -> Vec<String> {
+    match entries {
+        Value::List(entries) => {
+            entries.into_iter().flat_map(|entry| wrong_entry(env, &entry)).collect()
+        }
+        other => vec![format!(
+            "Malformed topfile: state declarations for matcher {} in saltenv {} are not formed as \
+             a list (got {})",
+            target.repr(),
+            env.repr(),
+            other.type_name()
+        )],
+    }
 }
 
 fn wrong_entry(env: &Key, entry: &Value) -> Vec<String> {

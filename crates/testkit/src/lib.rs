@@ -13,13 +13,17 @@ use std::{
     sync::Arc,
 };
 
+use halite_highstate::{Params, States};
 use halite_host::Fake;
 use halite_minion::{
-    Engine, Link, Parts, Rendering, Sources, daemon::beacons::Board, registry::Native,
+    Engine, Link, Parts, Rendering, Sources,
+    daemon::beacons::Board,
+    registry::{self, Native},
 };
 use halite_schedule::Table;
 use halite_spec::{
-    Call, Cx, Error, Event, Files, Host, Job, Refresh, Result, StateRequest, Template, What,
+    Aggregate, Call, Cx, Error, Event, Files, Host, Job, Outcome, Refresh, Result, StateRequest,
+    Template, What,
 };
 use halite_value::{Dict, Value, entries, yaml};
 use jiff::{Timestamp, tz::TimeZone};
@@ -54,7 +58,7 @@ impl Kit {
             rendering: Arc::new(Plain),
             sources: Arc::new(Fixed),
             link: link.clone(),
-            states: Arc::new(Native),
+            states: Arc::new(Equipped),
         };
         let opts = entries! {
             "id" => "kit", "cachedir" => "/var/cache/salt/minion", "file_client" => "local",
@@ -96,7 +100,10 @@ impl Kit {
 
     /// Calls an execution function.
     pub fn call(&self, function: &str, call: Call) -> Result<Value> {
-        self.cx.call(function, call)
+        match registry::function(function) {
+            Some(native) => (native.call)(&self.cx, call),
+            None => self.cx.call(function, call),
+        }
     }
 
     /// Runs one state and returns its return dict.
@@ -133,6 +140,44 @@ impl Kit {
     /// Returns the events fired so far.
     pub fn events(&self) -> Vec<Event> {
         self.link.events.lock().clone()
+    }
+}
+
+/// The native states of a machine that has every program: a case says what a program answers, not
+/// where it is installed.
+struct Equipped;
+
+impl States for Equipped {
+    fn has(&self, _: &Cx, state: &str) -> bool {
+        registry::state(state).is_some()
+    }
+
+    fn missing_reason(&self, _: &Cx, _: &str) -> Option<String> {
+        None
+    }
+
+    fn names(&self, _: &Cx) -> Vec<String> {
+        registry::state_names()
+    }
+
+    fn params(&self, state: &str) -> Params {
+        Native.params(state)
+    }
+
+    fn watches(&self, module: &str) -> bool {
+        Native.watches(module)
+    }
+
+    fn aggregate(&self, module: &str) -> Option<Aggregate> {
+        Native.aggregate(module)
+    }
+
+    fn run(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        Native.run(cx, state, call, test)
+    }
+
+    fn watch(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
+        Native.watch(cx, state, call, test)
     }
 }
 

@@ -58,3 +58,33 @@ fn a_state_waits_for_a_parallel_one_that_has_not_begun() {
     machine.write("srv/salt/chain.sls", &sls);
     machine.call(&["state.apply", "chain"]).says("Succeeded: 3");
 }
+
+#[test]
+fn a_state_works_under_a_umask_of_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let machine = Machine::new();
+    let at = |name: &str| machine.path(name).display().to_string();
+    // As YAML reads it, 027 is a number.
+    let sls = format!(
+        "#!yaml\n{}:\n  file.managed: [contents: x, umask: '077']\n{}:\n  file.directory:\n    - \
+         makedirs: true\n    - umask: 027\n{}:\n  file.touch: []\nrun:\n  cmd.run: [name: touch {}, \
+         umask: '007']\nbad:\n  file.touch: [name: {}, umask: '09']\n",
+        at("managed"),
+        at("up/down"),
+        at("usual"),
+        at("ran"),
+        at("bad"),
+    );
+    machine.write("srv/salt/masks.sls", &sls);
+    machine.call(&["state.apply", "masks"]).says("Succeeded: 4").says("Invalid umask: 09");
+    let mode = |name: &str| {
+        let found = std::fs::metadata(machine.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        found.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("managed"), 0o600);
+    assert_eq!((mode("up"), mode("up/down")), (0o750, 0o750));
+    assert_eq!(mode("ran"), 0o660);
+    assert_eq!(mode("usual") & 0o600, 0o600);
+    assert!(!machine.path("bad").exists());
+}

@@ -49,6 +49,9 @@ fn a_batch_is_one_job() {
         .code(2)
         .says("No minions matched the target.")
         .complains("ERROR: No return received");
+    let none = fleet.machine.path("none/file").display().to_string();
+    let ran = fleet.salt(&["*", "test.ping", "--out-file", &none]).code(1);
+    assert_eq!(ran.err.matches("cannot write the result").count(), 1, "{ran:?}");
     let safe = ["*", "--batch-safe-limit", "3", "--batch-safe-size", "2", "test.ping"];
     let ran = fleet.salt(&safe).code(0).says("NOTICE: Too many minions targeted");
     assert_eq!(ran.out.matches("True").count(), 3, "{ran:?}");
@@ -114,6 +117,115 @@ fn a_batch_in_the_master_survives_it() {
     let failing = start_batch(&fleet, &["-b", "1", "--failhard", "cmd.run", "exit 3"]);
     until("it halts", || batch_status(&fleet, &failing)["halted_reason"] == json!("failhard"));
     assert_eq!(batch_status(&fleet, &failing)["completed"], json!(1));
+}
+
+#[test]
+fn a_batch_of_the_command_line_is_seen_and_stopped() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    let ids = ["a", "b", "c"];
+    ids.iter().for_each(|id| fleet.start_minion(id, ""));
+    ids.iter().for_each(|id| fleet.wait_for(id));
+    let active = || json_of(&fleet.run(&["batch.list_active", "--out=json"]).code(0).out);
+    assert_eq!(active(), json!([]));
+    std::thread::scope(|scope| {
+        let ran = scope.spawn(|| fleet.salt(&["*", "-b", "1", "test.sleep", "60"]));
+        let mut jid = String::new();
+        until("it is listed", || match active()[0]["jid"].as_str() {
+            Some(found) => {
+                found.clone_into(&mut jid);
+                true
+            }
+            None => false,
+        });
+        until("somebody has it", || batch_status(&fleet, &jid)["active"] == json!(1));
+        let status = batch_status(&fleet, &jid);
+        let told = (&status["driver"], &status["fun"], &status["total"], &status["tgt"]);
+        assert_eq!(told, (&json!("cli"), &json!("test.sleep"), &json!(3), &json!("*")));
+        fleet.run(&["batch.stop", &jid, "kill=True", "--out=json"]).code(0).says("true");
+        let ran = ran.join().expect("no panic").code(0);
+        assert_eq!(ran.out.matches("Executing run on [").count(), 1, "{ran:?}");
+        until("its end is told", || batch_status(&fleet, &jid)["halted"] == json!(true));
+        assert_eq!(batch_status(&fleet, &jid)["halted_reason"], json!("stop"));
+        assert_eq!(active(), json!([]));
+        fleet.run(&["batch.stop", &jid, "--out=json"]).code(0).says("false");
+    });
+    fleet.salt(&["*", "-b", "2", "test.ping"]).code(0);
+    assert_eq!(active(), json!([]), "an end is told too");
+}
+
+#[test]
+fn a_state_asks_for_its_beacon() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    fleet.start_minion("a", "");
+    fleet.wait_for("a");
+    let at = |name: &str| fleet.machine.path(name).display().to_string();
+    let (file, folder) = (at("watched"), at("folder"));
+    let sls = format!(
+        "#!yaml\n{file}:\n  file.managed:\n    - contents: x\n    - beacon: true\n    - \
+         beacon_data: {{interval: 5}}\n{folder}:\n  file.directory: [beacon: true]\nunable:\n  \
+         file.touch: [name: {}, beacon: true]\nnot:\n  file.touch: [name: {}, beacon: false]\n\
+         nop:\n  test.nop: [beacon: true]\n",
+        at("unable"),
+        at("not"),
+    );
+    fleet.machine.write("srv/salt/watched.sls", &sls);
+    let ran = fleet.salt(&["a", "state.apply", "watched", "--out=json", "--static"]);
+    let ret = &json_of(&ran.out)["a"];
+    let of = |tag: &str| &ret[format!("{tag}_|-mod_beacon")];
+    let done = of(&format!("file_|-beacon_{file}_|-{file}"));
+    assert_eq!(done["name"], json!(format!("beacon_inotify_{file}")), "{ret}");
+    assert_eq!(done["comment"], json!(format!("Adding beacon_inotify_{file} to beacons")));
+    let not_able = of(&format!("file_|-beacon_unable_|-{}", at("unable")));
+    let words = "file.touch does not work with the beacon state function";
+    assert_eq!((&not_able["comment"], &not_able["result"]), (&json!(words), &json!(false)));
+    let unwanted = of(&format!("file_|-beacon_not_|-{}", at("not")));
+    assert_eq!(unwanted["comment"], json!("Not adding beacon."));
+    let comment = of("test_|-beacon_nop_|-nop")["comment"].as_str().unwrap_or_default().to_owned();
+    assert!(comment.starts_with("State 'test.mod_beacon' was not found in SLS 'watched'"), "{ret}");
+    let args = ["a", "beacons.list", "return_yaml=False", "--out=json", "--static"];
+    let beacons = &json_of(&fleet.salt(&args).code(0).out)["a"];
+    let all = ["create", "delete", "modify"];
+    assert_eq!(
+        beacons[format!("beacon_inotify_{file}")],
+        json!([
+            {"files": {&file: {"mask": all}}},
+            {"interval": 5},
+            {"coalesce": false},
+            {"beacon_module": "inotify"},
+        ]),
+    );
+    let settings = json!({"mask": all, "recurse": true, "auto_add": true, "exclude": []});
+    assert_eq!(beacons[format!("beacon_inotify_{folder}")][0]["files"][&folder], settings);
+}
+
+#[test]
+fn a_minion_beside_a_master_asks_it() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    fleet.start_minion("a", "");
+    fleet.wait_for("a");
+    // As in Salt: the master's configuration is looked for beside the minion's.
+    let master = std::fs::read(fleet.config_dir().join("master")).expect("a configuration");
+    let folder = fleet.machine.path("etc/salt-a");
+    let json = |args: &[&str]| {
+        let ran = fleet.call("a", &[args, &["--out=json"]].concat());
+        json_of(&ran.code(0).out)["local"].clone()
+    };
+    std::fs::write(folder.join("master"), master).expect("written");
+    assert_eq!(json(&["saltutil.runner", "manage.up"]), json!(["a"]));
+    let ret = json(&["saltutil.wheel", "key.list", "accepted"]);
+    assert_eq!(ret["return"], json!({"minions": ["a"]}), "{ret}");
+    assert_eq!(
+        (&ret["success"], &ret["retcode"]),
+        (&json!(true), &serde_json::Value::Null),
+        "{ret}"
+    );
+    // Of arguments that do not fit, the function tells what it takes: that is an answer.
+    let ret = json(&["saltutil.wheel", "key.list"]);
+    assert!(ret["return"].to_string().contains("Passed invalid arguments"), "{ret}");
+    let ran = fleet.call("a", &["saltutil.wheel", "no.such"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    fleet.call("a", &["saltutil.runner", "no.such"]).code(1).complains("is not available");
+    assert_eq!(json(&["saltutil.cmd", "*", "test.ping"])["a"], json!(true));
 }
 
 #[test]

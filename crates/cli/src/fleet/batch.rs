@@ -2,12 +2,13 @@
 //!
 //! First `test.ping` tells who is there; then the client's `batch` hands the job out. As in Salt the
 //! bus is told how far the batch is (`salt/batch/<jid>/new`, `progress`, `complete`, `halted`). With
-//! `--async` the master drives it instead, and tells.
+//! `--async` the master drives it instead, and tells. `salt/batch/<jid>/stop` ends it (`salt-run
+//! batch.stop`): nobody else gets the job.
 
 use std::time::Duration;
 
 use halite_client::{
-    Client, Error, Gather, Job, News, Request,
+    Client, Error, EventItem, Gather, Job, News, Request,
     batch::{Batch, Moment, Plan, Watch},
 };
 use halite_value::{Dict, SmolStr, Value, dict, entries};
@@ -20,6 +21,9 @@ use crate::{programs::Context, terminal};
 /// returns so far.
 // differs: Salt tells of every step, however large.
 const TOLD: usize = 500;
+
+/// Why a batch ends when somebody asks for it.
+const STOP: &str = "stop";
 
 /// What a batch needs of the terminal.
 pub trait Screen {
@@ -76,8 +80,11 @@ pub fn run(
 ) -> Result<Ended, Error> {
     let Some(plan) = plan(cx, client, size, screen)? else { return Ok(Ended::default()) };
     interrupt::names(&plan.job.jid);
+    let tag = format!("salt/batch/{}/stop", plan.job.jid).into();
+    // Not everybody who may run jobs may listen to events.
+    let stops = client.send(&Request::Events { tag, after: None }).ok();
     let mut batch = Batch::new(plan);
-    let retcode = batch.run(client, &mut Watched { cx, screen })?;
+    let retcode = batch.run(client, &mut Watched { cx, screen, stops })?;
     Ok(Ended { any: true, retcode })
 }
 
@@ -120,6 +127,8 @@ pub fn at_once(cx: &Context, client: &mut Client, screen: &mut dyn Screen) -> Re
 struct Watched<'a> {
     cx: &'a Context,
     screen: &'a mut dyn Screen,
+    /// Where a wish to stop is heard.
+    stops: Option<u64>,
 }
 
 impl Watch for Watched<'_> {
@@ -137,7 +146,11 @@ impl Watch for Watched<'_> {
             Moment::Complete => self.tell(client, batch, "complete", None),
             Moment::Halted(reason) => {
                 self.tell(client, batch, "halted", Some(reason));
-                tracing::error!("Batch run stopped due to {reason}");
+                if reason == STOP {
+                    tracing::info!("Batch run stopped due to {reason}");
+                } else {
+                    tracing::error!("Batch run stopped due to {reason}");
+                }
             }
         }
     }
@@ -148,6 +161,18 @@ impl Watch for Watched<'_> {
 
     fn given_up(&mut self, id: &SmolStr) {
         self.screen.say(&format!("Minion '{id}' failed to respond to job sent\n"));
+    }
+
+    fn stop(&mut self, client: &mut Client) -> Option<SmolStr> {
+        // What has come is waiting already: the returns are read from the same connection.
+        match client.event(self.stops?, Some(std::time::Instant::now())) {
+            Ok(Some(EventItem::Event { .. })) => Some(STOP.into()),
+            Ok(_) => None,
+            Err(_) => {
+                self.stops = None;
+                None
+            }
+        }
     }
 }
 

@@ -307,10 +307,9 @@ pub fn run(cx: &mut Context) -> u8 {
                 terminal::err(&format!("Passed invalid arguments: {message}.\n\nUsage:\n{doc}\n"));
                 return 1;
             }
-            let is_missing = matches!(error, Error::NotFound(_) | Error::Unavailable { .. })
-                && !caller.cx.runtime.has(&function);
-            let instead = is_missing
-                .then(|| halite_minion::failure::instead_of(&*caller.cx.runtime, &function));
+            let is_missing = error.is_missing() && !caller.cx.runtime.has(&caller.cx, &function);
+            let instead =
+                is_missing.then(|| halite_minion::failure::instead_of(&caller.cx, &function));
             if let Some(docs) = instead.flatten() {
                 let code = shown(cx, &dict! { "local" => docs }, "sys.doc", 1);
                 return if code == 0 { 1 } else { code };
@@ -323,7 +322,10 @@ pub fn run(cx: &mut Context) -> u8 {
 /// Refuses what a user's function does not take; native functions say so themselves.
 fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Error> {
     let runtime = &caller.cx.runtime;
-    if call.kwargs.is_empty() || runtime.function(function).is_some() || !runtime.has(function) {
+    if call.kwargs.is_empty()
+        || runtime.function(&caller.cx, function).is_some()
+        || !runtime.has(&caller.cx, function)
+    {
         return None;
     }
     let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
@@ -338,7 +340,10 @@ fn with_publication(caller: &Caller, function: &str, call: &Call) -> Call {
         let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
         about.get("spec")?.get("kwargs").filter(Value::truthy)
     };
-    if runtime.function(function).is_some() || !runtime.has(function) || takes_any().is_none() {
+    if runtime.function(&caller.cx, function).is_some()
+        || !runtime.has(&caller.cx, function)
+        || takes_any().is_none()
+    {
         return call.clone();
     }
     let kwargs = call.kwargs.shallow_copy();
@@ -414,7 +419,7 @@ fn shown(cx: &Context, ret: &Value, fun: &str, retcode: i64) -> u8 {
 /// Returns the outputter a user's module asks for (`__outputter__`).
 fn users_outputter(caller: &Caller, function: &str) -> Option<SmolStr> {
     let runtime = &caller.cx.runtime;
-    if runtime.function(function).is_some() {
+    if runtime.function(&caller.cx, function).is_some() {
         return None;
     }
     runtime.described("modules", &[function.to_owned()]).get(function)?.get_str("outputter")
@@ -432,13 +437,14 @@ fn shown_as(cx: &Context, ret: &Value, fun: &str, out: Option<&str>, retcode: i6
 /// Prints the documentation of a function, a module, or everything.
 fn documentation(cx: &Context, caller: &Caller) -> u8 {
     let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
-    let names = caller.cx.runtime.function_names();
+    let names = caller.cx.runtime.function_names(&caller.cx);
     let mut found = false;
     for name in names {
         let is_wanted = wanted.is_empty()
             || name == wanted
             || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'));
-        let Some(function) = caller.cx.runtime.function(&name).filter(|_| is_wanted) else {
+        let Some(function) = caller.cx.runtime.function(&caller.cx, &name).filter(|_| is_wanted)
+        else {
             continue;
         };
         found = true;
@@ -459,6 +465,10 @@ fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
     match error {
         Error::NotFound(name) => {
             terminal::err(&format!("'{name}' is not available.\n"));
+            255
+        }
+        Error::NotLoaded(why) => {
+            terminal::err(&format!("{why}\n"));
             255
         }
         Error::Unavailable { function, reason } => {

@@ -468,6 +468,8 @@ struct Book {
     /// Collected instead of printed: `sys.doc`.
     docs: Dict,
     bad: bool,
+    /// What was to be shown could not be written; said once.
+    unwritten: bool,
 }
 
 impl Book {
@@ -481,10 +483,16 @@ impl Book {
                 let id = load.get("id").unwrap_or_default().to_str();
                 let ret = data.get("ret").unwrap_or(data);
                 if ret.truthy() {
-                    shown(cx, &dict! { id.as_str() => ret }, Some("highstate"), 0, false);
+                    self.show(cx, &dict! { id.as_str() => ret }, Some("highstate"), 0);
                 }
             }
             News::Asking(_) | News::Started(_) => {}
+        }
+    }
+
+    fn show(&mut self, cx: &Context, ret: &Value, out: Option<&str>, code: i64) {
+        if !self.unwritten {
+            self.unwritten = shown(cx, ret, out, code, false) != 0;
         }
     }
 
@@ -502,7 +510,7 @@ impl Book {
             bar(self.returned, all);
         } else {
             let out = load.get("out").map(|out| out.to_str()).filter(|out| !out.is_empty());
-            shown(cx, &dict! { id.as_str() => ret }, out.as_deref(), code, false);
+            self.show(cx, &dict! { id.as_str() => ret }, out.as_deref(), code);
         }
     }
 
@@ -515,7 +523,7 @@ impl Book {
         if waits > 0 && silence == Silence::NotConnected {
             let text =
                 format!("Minion is not connected. The job waits for it for {waits} seconds.");
-            shown(cx, &dict! { id.as_str() => text }, Some("no_return"), 0, false);
+            self.show(cx, &dict! { id.as_str() => text }, Some("no_return"), 0);
             return;
         }
         // differs: 3008.3 prints them in spite of --hide-timeout.
@@ -525,7 +533,7 @@ impl Book {
         self.bad = true;
         if !is_doc(cx) && !cx.parsed.bool("progress") {
             let ret = dict! { id.as_str() => silence.text(jid) };
-            shown(cx, &ret, Some("no_return"), 1, false);
+            self.show(cx, &ret, Some("no_return"), 1);
         }
     }
 
@@ -541,6 +549,9 @@ impl Book {
         let asked = cx.opts.bool("cli_summary") && cx.parsed.str("output").is_none();
         if progress || asked {
             terminal::out(&self.summary(cx.parsed.bool("verbose")));
+        }
+        if self.unwritten {
+            return 1;
         }
         if self.bad && !progress {
             terminal::err("ERROR: Minions returned with non-zero exit code\n");

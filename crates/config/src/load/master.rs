@@ -2,13 +2,18 @@
 
 use halite_value::{Dict, Value};
 
-use super::{Request, adjust::*, found, overlaid, presets};
+use super::{
+    Request,
+    adjust::apply_log_dir,
+    found, overlaid, presets,
+    steps::{self, Given},
+};
 use crate::{
     Error, Facts, Machine, Opts, Role, WarningKind,
     files::{self, Found},
     id,
     paths::{self, os_join},
-    programs, roots,
+    programs,
 };
 
 pub(super) fn master(request: &Request<'_>, machine: &dyn Machine) -> Result<Opts, Error> {
@@ -19,59 +24,11 @@ pub(super) fn master(request: &Request<'_>, machine: &dyn Machine) -> Result<Opt
 fn master_from(request: &Request<'_>, found: &Found, machine: &dyn Machine) -> Result<Opts, Error> {
     apply_log_dir(found, "/var/log/salt/master");
     let mut opts = overlaid(request.role, presets(request.role, machine), found);
-    opts.set("__role", "master");
-    opts.set("__fs_update", true);
-    opts.set("__cli", request.program);
-    rename_cluster_port(&mut opts, found);
-    keep_acl_for_rest(&mut opts);
-    rename_environment(&mut opts, "master");
-    rename_backends(&opts);
-    shorten_sock_dir(&opts);
-    let cachedir = opts.str("cachedir");
-    opts.set("token_dir", os_join(&cachedir, "tokens"));
-    opts.set("syndic_dir", os_join(&cachedir, "syndics"));
-    set_module_dirs(&opts);
-    set_ipc_buffer(&opts, found, machine);
-    set_master_id(&opts, machine)?;
-    let here = machine.current_dir();
-    paths::prepend_root_dir(
-        &opts,
-        &[
-            "pki_dir",
-            "cachedir",
-            "pidfile",
-            "sock_dir",
-            "extension_modules",
-            "autosign_file",
-            "autoreject_file",
-            "token_dir",
-            "syndic_dir",
-            "sqlite_queue_dir",
-            "autosign_grains_dir",
-        ],
-        &here,
-    );
-    paths::prepend_root_dir_to_logs(&opts, &["log_file", "key_logfile", "ssh_log_file"], &here);
-    check_cluster(&mut opts);
-    demand_true(&opts, &["open_mode", "auto_accept"]);
-    roots::normalize(&mut opts, "file_roots", "file_roots", "/srv/salt", machine);
-    // Salt falls back to the *file* roots here, and says so.
-    roots::normalize(&mut opts, "pillar_roots", "file_roots", "/srv/salt", machine);
-    wrap_in_list(&opts, "file_ignore_regex");
-    wrap_in_list(&opts, "file_ignore_glob");
-    raise_worker_threads(&mut opts);
-    set_worker_pools(&opts)?;
-    lower_hash_type(&opts);
-    set_ssl(&opts)?;
-    set_discovery(&opts, false)?;
-    demand_algorithm(&opts, "publish_signing_algorithm", " publish signging", &SIGNING)?;
-    demand_algorithm(&opts, "cluster_encryption_algorithm", "cluster encryption", &ENCRYPTION)?;
-    clean_ssh_minion_opts(&mut opts);
-    join_returners(&opts);
+    steps::take(&mut opts, &Given { request, found, machine })?;
     Ok(opts)
 }
 
-fn rename_cluster_port(opts: &mut Opts, found: &Found) {
+pub(super) fn rename_cluster_port(opts: &mut Opts, found: &Found) {
     let Some(port) = found.values.get("cluster_port") else { return };
     if found.values.contains("cluster_pool_port") {
         return;
@@ -84,7 +41,7 @@ fn rename_cluster_port(opts: &mut Opts, found: &Found) {
 }
 
 /// Tokens of the `rest` authentication must hold the permissions: there is no password to ask again with.
-fn keep_acl_for_rest(opts: &mut Opts) {
+pub(super) fn keep_acl_for_rest(opts: &mut Opts) {
     if !opts.dict("external_auth").contains("rest") {
         return;
     }
@@ -97,7 +54,7 @@ fn keep_acl_for_rest(opts: &mut Opts) {
     opts.set("keep_acl_in_token", true);
 }
 
-fn set_master_id(opts: &Opts, machine: &dyn Machine) -> Result<(), Error> {
+pub(super) fn set_master_id(opts: &Opts, machine: &dyn Machine) -> Result<(), Error> {
     let given = opts.bool("id");
     let mut is_address = false;
     let mut name = opts.str("id").to_string();
@@ -115,7 +72,7 @@ fn set_master_id(opts: &Opts, machine: &dyn Machine) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_cluster(opts: &mut Opts) {
+pub(super) fn check_cluster(opts: &mut Opts) {
     let unset = |opts: &Opts, name: &str| !opts.bool(name);
     if opts.get("cluster_id").is_some_and(|id| !id.is_null()) {
         if unset(opts, "cluster_peers") && unset(opts, "cluster_secret") {
@@ -141,14 +98,14 @@ fn check_cluster(opts: &mut Opts) {
     }
 }
 
-fn wrap_in_list(opts: &Opts, name: &str) {
+pub(super) fn wrap_in_list(opts: &Opts, name: &str) {
     if let Some(text) = opts.get(name).filter(|v| v.as_str().is_some_and(|s| !s.is_empty())) {
         opts.set(name, Value::list([text]));
     }
 }
 
 /// Peer publishing needs a worker to wait on another.
-fn raise_worker_threads(opts: &mut Opts) {
+pub(super) fn raise_worker_threads(opts: &mut Opts) {
     let few = opts.get("worker_threads").and_then(|v| v.as_float()).is_some_and(|n| n < 3.0);
     if few && opts.bool("peer") {
         let message = format!(
@@ -160,7 +117,7 @@ fn raise_worker_threads(opts: &mut Opts) {
     }
 }
 
-fn set_worker_pools(opts: &Opts) -> Result<(), Error> {
+pub(super) fn set_worker_pools(opts: &Opts) -> Result<(), Error> {
     if opts.get("worker_pools_enabled").is_some_and(|enabled| !enabled.truthy()) {
         return Ok(());
     }
@@ -242,7 +199,7 @@ fn pool_problems(pools: &Value) -> Vec<String> {
 }
 
 /// salt-ssh targets take pillar and files from the master: they cannot override them.
-fn clean_ssh_minion_opts(opts: &mut Opts) {
+pub(super) fn clean_ssh_minion_opts(opts: &mut Opts) {
     let given = match opts.get("ssh_minion_opts") {
         None => return,
         Some(Value::Dict(given)) => given,
@@ -293,45 +250,82 @@ pub(super) fn client(request: &Request<'_>, machine: &dyn Machine) -> Result<Opt
 
 /// Adds what the calling user has in the home folder: settings and a sign-in token.
 fn finish_client(mut opts: Opts, machine: &dyn Machine) -> Result<Opts, Error> {
-    let home = machine.home();
-    let xdg = machine.env("XDG_CONFIG_HOME").unwrap_or_else(|| os_join(&home, ".config"));
-    let xdg = os_join(&xdg, "salt");
-    let (dir, name) =
-        if machine.is_dir(&xdg) { (xdg, "saltrc") } else { (home.clone(), ".saltrc") };
-    if !opts.values().contains("token_file") {
-        opts.set("token_file", os_join(&dir, "salt_token"));
+    let folder = OwnFolder::of(machine);
+    read_own_settings(&mut opts, &folder, machine)?;
+    read_own_token(&opts, &folder, machine);
+    address_master(&opts);
+    opts.warnings.retain(|warning| !matches!(warning.kind, WarningKind::Missing));
+    Ok(opts)
+}
+
+/// Where the calling user keeps what is for clients.
+struct OwnFolder {
+    path: String,
+    settings: &'static str,
+}
+
+impl OwnFolder {
+    /// The folder of the desktop's convention if it is there, the home folder otherwise.
+    fn of(machine: &dyn Machine) -> Self {
+        let home = machine.home();
+        let convention = machine.env("XDG_CONFIG_HOME");
+        let convention = convention.unwrap_or_else(|| os_join(&home, ".config"));
+        let path = os_join(&convention, "salt");
+        match machine.is_dir(&path) {
+            true => Self { path, settings: "saltrc" },
+            false => Self { path: home, settings: ".saltrc" },
+        }
     }
-    let default = os_join(&dir, name);
-    let file = machine.env("SALT_CLIENT_CONFIG").filter(|file| machine.is_file(file));
-    let file = file.unwrap_or(default);
-    if machine.is_file(&file) {
-        let dict = files::read(&file, machine)?;
-        opts.values().update(&dict);
-        opts.places.extend(files::places(&dict));
+}
+
+fn read_own_settings(
+    opts: &mut Opts,
+    folder: &OwnFolder,
+    machine: &dyn Machine,
+) -> Result<(), Error> {
+    let named = machine.env("SALT_CLIENT_CONFIG");
+    let usual = os_join(&folder.path, folder.settings);
+    let mut files = named.into_iter().chain([usual]);
+    if let Some(file) = files.find(|file| machine.is_file(file)) {
+        let own = files::read(&file, machine)?;
+        opts.values().update(&own);
+        opts.places.extend(files::places(&own));
         opts.set("conf_file", file);
     }
-    let token_file = paths::expand_home(&opts.str("token_file"), &home);
-    let token_file = paths::abspath(&token_file, &machine.current_dir());
-    let fresh = opts.opt_int("token_expire").unwrap_or(43200);
-    if machine.age(&token_file).is_some_and(|age| i64::try_from(age).is_ok_and(|a| a < fresh))
-        && let Ok(token) = machine.read(&token_file)
+    Ok(())
+}
+
+fn read_own_token(opts: &Opts, folder: &OwnFolder, machine: &dyn Machine) {
+    let file = match opts.values().contains("token_file") {
+        true => opts.str("token_file").to_string(),
+        false => os_join(&folder.path, "salt_token"),
+    };
+    let file = paths::expand_home(&file, &machine.home());
+    let file = paths::abspath(&file, &machine.current_dir());
+    let lifetime = opts.opt_int("token_expire").unwrap_or(43200);
+    let age = machine.age(&file).and_then(|age| i64::try_from(age).ok());
+    if age.is_some_and(|age| age < lifetime)
+        && let Ok(token) = machine.read(&file)
     {
         opts.set("token", String::from_utf8_lossy(&token).trim());
     }
-    opts.set("token_file", token_file);
+    opts.set("token_file", file);
+}
+
+/// Clients of a master on all addresses reach it on the one of the machine itself.
+fn address_master(opts: &Opts) {
     match opts.str("interface").as_str() {
         "0.0.0.0" => opts.set("interface", "127.0.0.1"),
         "::" => opts.set("interface", "::1"),
         _ => {}
     }
-    if !opts.values().contains("master_uri") {
-        let interface = opts.str("interface");
-        let host = interface.trim_start_matches('[').trim_end_matches(']');
-        let host = if host.contains(':') { format!("[{host}]") } else { host.into() };
-        opts.set("master_uri", format!("tcp://{host}:{}", opts.str("ret_port")));
+    if opts.values().contains("master_uri") {
+        return;
     }
-    opts.warnings.retain(|warning| !matches!(warning.kind, WarningKind::Missing));
-    Ok(opts)
+    let interface = opts.str("interface");
+    let host = interface.trim_start_matches('[').trim_end_matches(']');
+    let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
+    opts.set("master_uri", format!("tcp://{open}{host}{close}:{}", opts.str("ret_port")));
 }
 
 pub(super) fn api(request: &Request<'_>, machine: &dyn Machine) -> Result<Opts, Error> {

@@ -1,14 +1,20 @@
 //! The minion and its kin: proxy minions and syndics.
 
-use halite_value::{Dict, Value};
+use halite_value::Dict;
 
-use super::{Request, adjust::*, found, master::master, overlaid, presets};
+use super::{
+    Request,
+    adjust::apply_log_dir,
+    found,
+    master::master,
+    overlaid, presets,
+    steps::{self, Given},
+};
 use crate::{
     Error, Machine, Opts, Role,
     files::Found,
     id,
     paths::{self, os_join},
-    roots,
 };
 
 pub(super) fn minion(request: &Request<'_>, machine: &dyn Machine) -> Result<Opts, Error> {
@@ -42,38 +48,15 @@ fn minion_from(
 ) -> Result<Opts, Error> {
     apply_log_dir(found, preset_log_file);
     let mut opts = overlaid(request.role, presets(request.role, machine), found);
-    opts.set("__role", "minion");
-    opts.set("__cli", request.program);
-    rename_environment(&mut opts, "minion");
-    rename_backends(&opts);
-    set_minion_id(&opts, request, machine)?;
-    append_id_to_dirs(&opts);
-    shorten_sock_dir(&opts);
-    demand_true(&opts, &["open_mode"]);
-    roots::normalize(&mut opts, "file_roots", "file_roots", "/srv/salt", machine);
-    roots::normalize(&mut opts, "pillar_roots", "pillar_roots", "/srv/pillar", machine);
-    set_module_dirs(&opts);
-    let here = machine.current_dir();
-    let names = ["pki_dir", "cachedir", "sock_dir", "extension_modules", "pidfile"];
-    paths::prepend_root_dir(&opts, &names, &here);
-    paths::prepend_root_dir_to_logs(&opts, &["log_file", "key_logfile"], &here);
-    if !opts.values().contains("beacons") {
-        opts.set("beacons", Value::dict());
-    }
-    set_ipc_buffer(&opts, found, machine);
-    lower_hash_type(&opts);
-    set_ssl(&opts)?;
-    set_discovery(&opts, true)?;
-    demand_algorithm(&opts, "encryption_algorithm", "encryption", &ENCRYPTION)?;
-    demand_algorithm(&opts, "signing_algorithm", "signging", &SIGNING)?;
-    if !opts.values().contains("__cachedir") {
-        opts.set("__cachedir", opts.str("cachedir"));
-    }
-    join_returners(&opts);
+    steps::take(&mut opts, &Given { request, found, machine })?;
     Ok(opts)
 }
 
-fn set_minion_id(opts: &Opts, request: &Request<'_>, machine: &dyn Machine) -> Result<(), Error> {
+pub(super) fn set_minion_id(
+    opts: &Opts,
+    request: &Request<'_>,
+    machine: &dyn Machine,
+) -> Result<(), Error> {
     let mut is_address = false;
     if !opts.bool("id") {
         match request.minion_id {
@@ -92,7 +75,7 @@ fn set_minion_id(opts: &Opts, request: &Request<'_>, machine: &dyn Machine) -> R
 }
 
 /// Gives several minions on one machine folders of their own.
-fn append_id_to_dirs(opts: &Opts) {
+pub(super) fn append_id_to_dirs(opts: &Opts) {
     let id = opts.str("id");
     for name in opts.str_list("append_minionid_config_dirs") {
         let path = opts.str(&name);
@@ -119,34 +102,25 @@ pub(super) fn syndic(request: &Request<'_>, machine: &dyn Machine) -> Result<Opt
         opts.places.extend(half.places.clone());
         opts.warnings.extend(half.warnings.iter().cloned());
     }
+    for name in ["cachedir", "interface", "log_level", "sock_pool_size"] {
+        opts.set(name, master.get(name));
+    }
+    for (name, own) in SYNDIC_NAMES {
+        opts.set(name, opts.get(own));
+    }
+    opts.set("__role", "syndic");
     // The names are swapped in Salt, too.
     opts.set("_minion_conf_file", master.get("conf_file"));
     opts.set("_master_conf_file", minion.get("conf_file"));
-    opts.set("__role", "syndic");
-    opts.set("pidfile", opts.str("syndic_pidfile"));
-    opts.set("log_file", opts.str("syndic_log_file"));
-    for name in ["log_level", "interface", "sock_pool_size", "cachedir"] {
-        opts.set(name, master.get(name));
-    }
-    opts.set("master", opts.get("syndic_master"));
-    let port = opts.opt_int("syndic_master_port").or_else(|| opts.opt_int("master_port"));
-    opts.set("master_port", port.unwrap_or(4506));
+    let ports = ["syndic_master_port", "master_port"];
+    opts.set("master_port", ports.iter().find_map(|name| opts.opt_int(name)).unwrap_or(4506));
     opts.set("user", opts.opt_str("syndic_user").unwrap_or_else(|| master.str("user")));
     let sock_dir = opts.opt_str("syndic_sock_dir").unwrap_or_else(|| opts.str("sock_dir"));
     opts.set("sock_dir", os_join(&minion.str("cachedir"), &sock_dir));
-    let here = machine.current_dir();
-    let names = [
-        "pki_dir",
-        "cachedir",
-        "pidfile",
-        "sock_dir",
-        "extension_modules",
-        "autosign_file",
-        "autoreject_file",
-        "token_dir",
-        "autosign_grains_dir",
-    ];
-    paths::prepend_root_dir(&opts, &names, &here);
-    paths::prepend_root_dir_to_logs(&opts, &["log_file", "key_logfile", "syndic_log_file"], &here);
+    steps::syndic_below_root(&opts, &machine.current_dir());
     Ok(opts)
 }
+
+/// Options that a syndic has under a name of its own.
+const SYNDIC_NAMES: [(&str, &str); 3] =
+    [("log_file", "syndic_log_file"), ("master", "syndic_master"), ("pidfile", "syndic_pidfile")];

@@ -1,11 +1,12 @@
 //! From files to options: presets, what the files say, and Salt's adjustments, per role.
 //!
-//! `master.rs` and `minion.rs` hold what is particular to these daemons and the programs beside
-//! them, `adjust.rs` what both do.
+//! `steps.rs` is the list of adjustments. `master.rs` and `minion.rs` hold those that are particular
+//! to these daemons, and the programs beside them; `adjust.rs` those that both share.
 
 mod adjust;
 mod master;
 mod minion;
+mod steps;
 
 use halite_value::{Dict, Place};
 

@@ -136,6 +136,7 @@ impl<'a> Run<'a> {
         self.threads.started().iter().for_each(|tag| self.join(tag));
         if !self.failed_hard {
             self.listen();
+            self.beacons();
         }
         let returns = Dict::new();
         for (tag, ret) in self.graph.disabled() {
@@ -399,7 +400,7 @@ impl<'a> Run<'a> {
 
     /// Calls the watch action of a state, which may look at everything done so far.
     fn watch(&self, step: StepId, low: &Low) -> Dict {
-        let low = watch_action(low);
+        let low = instead(low, "mod_watch");
         let requisites = Dict::new();
         for (kind, first) in self.graph.needs(step) {
             let list = requisites.get_or_insert_with(kind.word(), || List::new().into());
@@ -449,7 +450,9 @@ impl<'a> Run<'a> {
             if listeners.is_empty() {
                 errors.extend([nobody(&listening.listener)]);
             }
-            listeners.iter().for_each(|step| self.react(*step));
+            for &step in listeners {
+                self.besides(step, "mod_watch", "listener");
+            }
         }
         for (tag, ret) in errors {
             ret.insert("__run_num__", self.caller.next_number());
@@ -457,10 +460,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs the watch action of a listener, once.
-    fn react(&mut self, step: StepId) {
-        let low = watch_action(self.graph.low(step));
-        low.insert("__id__", format!("listener_{}", text(&low, "__id__")));
+    /// Has every state that says `beacon` watched from now on, after all others. A state that no
+    /// file holds (`state.single`) is not asked.
+    fn beacons(&mut self) {
+        for &step in self.graph.steps() {
+            let low = self.graph.low(step);
+            if low.contains("beacon") && is_set(low, "__sls__") {
+                self.besides(step, "mod_beacon", "beacon");
+            }
+        }
+    }
+
+    /// Runs another function of a state's module under an id of its own, once.
+    fn besides(&mut self, step: StepId, function: &str, prefix: &str) {
+        let low = instead(self.graph.low(step), function);
+        low.insert("__id__", format!("{prefix}_{}", text(&low, "__id__")));
         for word in REQUISITE_WORDS {
             low.remove(word);
         }
@@ -472,12 +486,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The chunk that calls the watch action of another.
-fn watch_action(low: &Low) -> Low {
-    let action = low.shallow_copy();
-    action.insert("sfun", low.get("fun"));
-    action.insert("fun", "mod_watch");
-    action
+/// The chunk that calls another function of a chunk's module for it.
+fn instead(low: &Low, function: &str) -> Low {
+    let other = low.shallow_copy();
+    other.insert("sfun", low.get("fun"));
+    other.insert("fun", function);
+    other
 }
 
 fn is_parallel(low: &Low) -> bool {

@@ -75,7 +75,7 @@ impl<'c> Deed<'c> {
         // Behind `mod_watch` stands the function watched for.
         let declared = low.get("sfun").filter(|_| watches).map(|function| function.to_string());
         let state = format!("{module}.{}", declared.unwrap_or(function));
-        let exists = caller.states.has(&state);
+        let exists = caller.states.has(&caller.cx, &state);
         let params = if exists { caller.states.params(&state) } else { Params::default() };
         let cx = Cx { low: low.clone(), ..caller.cx.clone() };
         Self { caller, low, state, exists, watches, params, cx }
@@ -157,14 +157,26 @@ impl<'c> Deed<'c> {
             Outcome::new(Some(true), Dict::new(), "Not called, mocked")
         } else {
             let call = slots::fill(&self.cx, self.arguments())?;
-            let states = &self.caller.states;
+            let masked = self.umask().and_then(|mask| self.cx.host.with_umask(mask));
+            let masked = masked.map(|host| Cx { host, ..self.cx.clone() });
+            let (states, cx) = (&self.caller.states, masked.as_ref().unwrap_or(&self.cx));
             if self.watches {
-                states.watch(&self.cx, &self.state, call, test)?
+                states.watch(cx, &self.state, call, test)?
             } else {
-                states.run(&self.cx, &self.state, call, test)?
+                states.run(cx, &self.state, call, test)?
             }
         };
         Ok(outcome.to_value(&self.name()))
+    }
+
+    /// `umask:` of the chunk; what YAML took for a number was meant in octal all the same.
+    pub(super) fn umask(&self) -> Option<u32> {
+        u32::from_str_radix(&self.low.get("umask")?.to_str(), 8).ok()
+    }
+
+    /// Tells whether a beacon is asked for instead of the state itself.
+    pub(super) fn is_beacon(&self) -> bool {
+        self.state.ends_with(".mod_beacon")
     }
 
     pub(super) fn declares(&self, word: &str) -> bool {
@@ -176,7 +188,10 @@ impl<'c> Deed<'c> {
         let kwargs = Dict::new();
         for (word, value) in self.low {
             let name = word.to_str();
-            let free = !keywords::is_engine_keyword(&name) || keywords::is_shared(&name);
+            // A beacon is told which function asks for it, and whether it really does.
+            let free = !keywords::is_engine_keyword(&name)
+                || keywords::is_shared(&name)
+                || (self.is_beacon() && matches!(&*name, "sfun" | "beacon"));
             if self.declares(&name) || (self.params.open && free) {
                 kwargs.insert(word, value);
             }

@@ -40,21 +40,21 @@ impl Deed<'_> {
     }
 
     fn bad_umask(&self) -> Option<String> {
-        let umask = self.low.get("umask")?;
-        let octal = i64::from_str_radix(&umask.to_str(), 8);
-        octal.is_err().then(|| format!("Invalid umask: {umask}"))
+        let written = self.low.get("umask")?;
+        self.umask().is_none().then(|| format!("Invalid umask: {written}"))
     }
 
     fn no_such_state(&self) -> Vec<String> {
-        let (state, states) = (&self.state, &self.caller.states);
-        let reason = states.missing_reason(state);
+        let (state, states, cx) = (&self.state, &self.caller.states, &self.caller.cx);
+        let reason = states.missing_reason(cx, state);
         let reason = reason.unwrap_or_else(|| format!("'{state}' is not available."));
         let mut lines = vec![
             format!("State '{state}' was not found in SLS '{}'", text(self.low, "__sls__")),
             format!("Reason: {reason}"),
         ];
         lines.extend(self.place());
-        let names = states.names();
+        // A beacon is asked for by the state; there is nothing to have misspelt.
+        let names = if self.is_beacon() { Vec::new() } else { states.names(cx) };
         let near = suggest::nearest(state, names.iter().map(String::as_str));
         lines.extend(near.map(|near| format!("   = help: did you mean `{near}`?")));
         lines

@@ -105,8 +105,12 @@ fn spawn(
         // The child's own attempt would be reported as if the program were missing.
         match std::fs::metadata(folder) {
             Ok(found) if found.is_dir() => builder.current_dir(folder),
-            Ok(_) => return Err(format!("{} is not a directory", folder.display())),
-            Err(error) => return Err(format!("{}: {}", folder.display(), words(&error))),
+            _ => {
+                return Err(format!(
+                    "Specified cwd '{}' either not absolute or does not exist",
+                    folder.display()
+                ));
+            }
         };
     }
     let (stdout, stderr) = connect(&mut builder, command).map_err(|error| words(&error))?;
@@ -189,14 +193,14 @@ impl Identity {
         let group = match &command.group {
             Some(name) => {
                 let found = accounts::group_named(name).map_err(|error| error.to_string())?;
-                Some(found.ok_or_else(|| format!("group '{name}' does not exist"))?.gid)
+                Some(found.ok_or_else(|| format!("Group '{name}' is not available"))?.gid)
             }
             None => None,
         };
         let user = match &command.user {
             Some(name) => {
                 let found = accounts::user_named(name).map_err(|error| error.to_string())?;
-                Some(found.ok_or_else(|| format!("user '{name}' does not exist"))?)
+                Some(found.ok_or_else(|| format!("User '{name}' is not available"))?)
             }
             None => None,
         };
@@ -542,11 +546,11 @@ mod tests {
         let error = run(&nowhere).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot run /bin/sh: /no/such/folder: No such file or directory"
+            "Specified cwd '/no/such/folder' either not absolute or does not exist"
         );
         let nobody = Command { user: Some("no-such-user".into()), ..sh("true") };
         let error = run(&nobody).unwrap_err();
-        assert_eq!(error.to_string(), "cannot run /bin/sh: user 'no-such-user' does not exist");
+        assert_eq!(error.to_string(), "User 'no-such-user' is not available");
         assert!(run(&Command { argv: Vec::new(), ..sh("") }).is_err());
     }
 

@@ -18,13 +18,22 @@ use halite_wire::{MinionId, MinionRequest};
 
 use crate::{Counters, Error, Master, SERVING, blocking, brief, returns, service::Opened};
 
+/// Tells of a command that does not exist. Anybody can send one, so little of it is shown.
+pub(crate) fn not_exposed(command: &str) {
+    let shown: String = command.chars().take(100).flat_map(char::escape_debug).collect();
+    tracing::error!("Requested method not exposed: {shown}");
+}
+
 /// Answers a request.
 pub(crate) async fn answer(master: &Arc<Master>, opened: Opened) -> Result<Option<Vec<u8>>, Error> {
     let request = match MinionRequest::read(&opened.load) {
         Ok(request) => request,
         Err(error) => {
             Counters::count(&master.counters.unknown_commands);
-            tracing::debug!("{:?} asked what it cannot: {error}", opened.id.as_deref());
+            match &error {
+                halite_wire::Error::Unknown(command) => not_exposed(command),
+                _ => tracing::debug!("{:?} asked what it cannot: {error}", opened.id.as_deref()),
+            }
             let nothing = match error {
                 halite_wire::Error::Unknown(_) => Value::dict(),
                 // Salt: an exception inside a command.

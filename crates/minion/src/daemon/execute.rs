@@ -60,7 +60,7 @@ pub(crate) fn describe(ret: &Dict, publication: &Publication, id: &str) {
         Some(metadata @ Value::Dict(_)) => {
             ret.insert("metadata", metadata);
         }
-        Some(_) => tracing::warn!("The metadata parameter must be a dictionary. Ignoring."),
+        Some(_) => tracing::warn!("the metadata of the job are no dictionary; they are left out"),
         None => {}
     }
 }
@@ -121,13 +121,12 @@ fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &T
             Done { ret, retcode, success: retcode == 0, out }
         }
         Ok(Err(Refused::Told(text))) => Done::failed(text),
-        Ok(Err(Refused::Error(Error::NotFound(_) | Error::Unavailable { .. })))
-            if registry::function(fun).is_none() && !cx.runtime.has(fun) =>
-        {
-            Done::failed(
-                failure::instead_of(&*cx.runtime, fun)
-                    .map_or_else(|| failure::missing(fun).into(), Value::from),
-            )
+        Ok(Err(Refused::Error(error))) if error.is_missing() && !cx.runtime.has(cx, fun) => {
+            let missing = || match &error {
+                Error::NotLoaded(why) => why.clone(),
+                _ => failure::missing(fun),
+            };
+            Done::failed(failure::instead_of(cx, fun).map_or_else(|| missing().into(), Value::from))
         }
         Ok(Err(Refused::Error(error))) => {
             tracing::error!("Problem executing '{fun}': {error}");
@@ -171,7 +170,7 @@ fn call(cx: &Cx, fun: &str, args: Args, publication: &Publication) -> Result<Val
     blackout(cx, fun)?;
     executors(cx, publication)?;
     let call = failure::with_keywords(Call { args: args.args, kwargs: args.kwargs });
-    let users = match cx.runtime.function(fun) {
+    let users = match cx.runtime.function(cx, fun) {
         Some(_) => None,
         None => cx.runtime.described("modules", &[fun.to_owned()]).get(fun),
     };
@@ -184,7 +183,7 @@ fn call(cx: &Cx, fun: &str, args: Args, publication: &Publication) -> Result<Val
             add_publication(&call.kwargs, publication);
         }
     }
-    if let Some(function) = cx.runtime.function(fun) {
+    if let Some(function) = cx.runtime.function(cx, fun) {
         let unknown = failure::unknown_keywords(function, &call);
         if !unknown.is_empty() {
             return Err(failure::refused_keywords(&unknown).into());
@@ -209,6 +208,11 @@ fn add_publication(kwargs: &Dict, publication: &Publication) {
         for key in ["arg", "tgt", "tgt_type", "ret", "user", "serial"] {
             load.remove(key);
         }
+    } else {
+        // Of minions that stand for other things: none here does.
+        load.insert("resource_targets", Vec::<Value>::new());
+        load.insert("pure_resource_target", false);
+        load.insert("minion_is_target", true);
     }
     for (key, value) in &load {
         kwargs.insert(format!("__pub_{key}"), value);
@@ -247,7 +251,7 @@ fn executors(cx: &Cx, publication: &Publication) -> Result<()> {
 
 /// Returns the outputter a user's module asks for (`__outputter__`).
 fn users_outputter(cx: &Cx, fun: &str) -> Option<SmolStr> {
-    if cx.runtime.function(fun).is_some() {
+    if cx.runtime.function(cx, fun).is_some() {
         return None;
     }
     cx.runtime.described("modules", &[fun.to_owned()]).get(fun)?.get_str("outputter")

@@ -360,8 +360,8 @@ impl Files for Remote {
             };
             if self.ask("_file_recv", &load)? != Value::Bool(true) {
                 tracing::error!(
-                    "cp.push Failed transfer failed. Ensure master has 'file_recv' set to True and \
-                     that the file is not larger than the 'file_recv_size_max' setting on the master."
+                    "the master did not take the file. Does it allow `file_recv`, and is the file \
+                     within its `file_recv_max_size`?"
                 );
                 return Ok(false);
             }

@@ -91,11 +91,11 @@ async fn one_of(node: &Arc<Node>, mut list: Vec<MasterAddress>) {
         for (index, address) in list.clone().into_iter().enumerate() {
             let tie = Tie::new(node, &address);
             if let Err(error) = sign_in(&tie, Some(1)).await {
-                tracing::error!("Master {} could not be reached: {error}", address.name);
+                tracing::error!("no luck with the master {}: {error}", address.name);
                 tie.master.transport.close();
                 continue;
             }
-            tracing::info!("Connected to master {}", address.name);
+            tracing::info!("this minion now serves {}", address.name);
             rounds = 0;
             node.add(&tie);
             let home = first.as_ref().filter(|first| **first != address);
@@ -122,9 +122,7 @@ async fn one_of(node: &Arc<Node>, mut list: Vec<MasterAddress>) {
                 rounds += 1;
                 let tries = node.settings.master_tries;
                 if tries >= 0 && rounds >= tries.max(1) {
-                    tracing::error!(
-                        "No master could be reached or all masters denied the minion's connection attempt."
-                    );
+                    tracing::error!("none of the masters lets us in, and there are no tries left");
                     node.exit(EX_GENERIC);
                     return;
                 }
@@ -168,27 +166,24 @@ async fn told(tie: &Tie, error: &SignInError) -> bool {
     let settings = &tie.node.settings;
     match error {
         SignInError::Pending => tracing::error!(
-            "The Salt Master has cached the public key for this node, this salt minion will wait for {} seconds before attempting to re-authenticate",
+            "our key waits at the master to be accepted (salt-key -a); asking again in {} seconds",
             settings.acceptance_wait.as_secs()
         ),
         SignInError::Rejected if settings.rejected_retry => tracing::error!(
-            "The Salt Master has rejected this minion's public key.\nTo repair this issue, delete the public key for this minion on the Salt Master.\nThe Salt Minion will attempt to re-authenticate."
+            "the master refuses our key; we go on asking. To let this minion in, delete its key on the master"
         ),
         SignInError::Rejected => {
             tracing::error!(
-                "The Salt Master has rejected this minion's public key!\nTo repair this issue, delete the public key for this minion on the Salt Master and restart this minion.\nOr restart the Salt Master in open mode to clean out the keys. The Salt Minion will now exit."
+                "the master refuses our key, so this minion ends. To let it in, delete its key on the master and start the minion again"
             );
             // A service manager that starts us again at once must not make a storm of it.
             sleep(Duration::from_secs(10) + Duration::from_secs(10).mul_f64(random_part())).await;
         }
         SignInError::MasterKey(_) => tracing::error!(
-            "{error}\nThe Salt Master server's public key did not authenticate!\nIf you are confident that you are connecting to a valid Salt Master, then remove the master public key and restart the Salt Minion.\nThe master public key can be found at:\n{}",
+            "{error}\nThis is not the master we know. If it has a new key and you trust it, remove {} and start the minion again",
             settings.pki_dir.join("minion_master.pub").display()
         ),
-        _ => tracing::error!(
-            "Error while bringing up minion for master {}: {error}",
-            tie.master.address.name
-        ),
+        _ => tracing::error!("cannot sign in to {}: {error}", tie.master.address.name),
     }
     let retried = matches!(error, SignInError::Rejected) && settings.rejected_retry;
     match fatal(error).filter(|_| !retried) {

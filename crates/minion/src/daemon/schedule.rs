@@ -284,9 +284,7 @@ fn metadata(job: &Dict) -> Option<Dict> {
         }
         None | Some(Value::Null) => None,
         Some(_) => {
-            tracing::warn!(
-                "schedule: The metadata parameter must be specified as a dictionary.  Ignoring."
-            );
+            tracing::warn!("the metadata of a scheduled job are no dictionary; they are left out");
             None
         }
     }

@@ -199,96 +199,13 @@ impl Ran {
 
 /// Runs a command.
 pub fn execute(cx: &Cx, options: &Options) -> Result<Ran> {
-    let shell = options.shell.clone().unwrap_or_else(|| default_shell(cx));
-    check_shell(cx, &shell, options)?;
-    let (cmd, cwd) = rendered(cx, options)?;
-    if options.asked && !is_permitted(cx, &cmd) {
-        return Err(Error::failed(format!(
-            "The shell command \"{}\" is not permitted",
-            text_of(&cmd)
-        )));
-    }
-    let mut env = environment(&options.env);
-    announce(options, &cmd, &cwd);
-    if let Some(user) = &options.runas
-        && cx.host.user_named(user)?.is_none()
-    {
-        return Err(Error::failed(format!("User '{user}' is not available")));
-    }
-    if let Some(group) = &options.group {
-        if cx.host.which("sudo").is_none() {
-            return Err(Error::failed("group argument requires sudo but not found"));
-        }
-        if cx.host.group_named(group)?.is_none() {
-            return Err(Error::failed(format!("Group '{group}' is not available")));
-        }
-    }
-    if options.runas.is_some() || options.group.is_some() {
-        env = login_environment(cx, options, &shell, env)?;
-    }
-    if options.reset_system_locale {
-        reset_locale(&mut env);
-    }
-    let umask = umask_of(&options.umask)?;
-    if !cwd.is_absolute() || !cx.host.is_dir(&cwd)? {
-        return Err(Error::failed(format!(
-            "Specified cwd '{}' either not absolute or does not exist",
-            cwd.display()
-        )));
-    }
-    let in_shell = options.python_shell == Some(true);
-    let words = words_of(&cmd, in_shell)?;
+    let prepared = Prepared::of(cx, options)?;
     let success = Success::of(options)?;
-    let timeout = timeout_of(&options.timeout);
-
-    let mut argv: Vec<String> = Vec::new();
-    if in_shell {
-        argv.extend([shell.clone(), "-c".to_owned()]);
-    }
-    argv.extend(words.clone());
-    let mut command = Command::new(argv.first().cloned().unwrap_or_default());
-    command.argv = argv.into_iter().map(Into::into).collect();
-    command.cwd = Some(cwd.clone());
-    set_environment(cx, options, env, &mut command);
-    if let Some(text) = options.stdin.as_ref().filter(|_| !options.bg) {
-        let text =
-            if options.stdin_raw_newlines { text.clone() } else { text.replace("\\n", "\n") };
-        command.stdin = Some(text.into_bytes());
-    }
-    command.timeout = timeout;
-    command.user.clone_from(&options.runas);
-    command.group.clone_from(&options.group);
-    command.umask = umask;
-    command.merge_stderr = options.redirect_stderr;
-    command.background = options.bg;
-    command.query = options.query;
-
-    let shown = if in_shell && !matches!(cmd, Value::List(_)) {
-        text_of(&cmd)
-    } else {
-        Value::list(words.clone()).repr()
-    };
-    let output = cx.host.run(&command).map_err(|error| match error {
-        host::Error::Spawn { reason, .. } => {
-            let context = context_of(options, &cwd, &shell, in_shell);
-            let program = words.first().map(String::as_str).unwrap_or_default();
-            let program = if in_shell { shell.as_str() } else { program };
-            let shown = if options.quiet() { "REDACTED" } else { &shown };
-            Error::failed(format!(
-                "Unable to run command '{shown}' with the context '{context}', reason: {}",
-                system_error(&reason, program)
-            ))
-        }
-        other => other.into(),
-    })?;
+    let output = cx.host.run(&prepared.command).map_err(|error| prepared.unable(options, error))?;
     if output.timed_out {
         let time = text_of(&options.timeout);
-        return Ok(Ran {
-            pid: output.pid,
-            retcode: Some(1),
-            stdout: format!("{shown} : Timed out after {time} seconds"),
-            stderr: String::new(),
-        });
+        let stdout = format!("{} : Timed out after {time} seconds", prepared.shown());
+        return Ok(Ran { pid: output.pid, retcode: Some(1), stdout, stderr: String::new() });
     }
     let decode = |bytes: &[u8]| {
         let text = decoded(bytes, options.output_encoding.as_deref());
@@ -301,10 +218,121 @@ pub fn execute(cx: &Cx, options: &Options) -> Result<Ran> {
         stderr: decode(&output.stderr),
     };
     success.judge(&mut ran);
-    let ignored = options.ignore_retcode || options.bg;
-    cx.job.set_retcode(if ignored { 0 } else { ran.retcode.unwrap_or(0) });
-    report(options, &cmd, &ran);
+    let counts = !options.ignore_retcode && !options.bg;
+    cx.job.set_retcode(ran.retcode.filter(|_| counts).unwrap_or(0));
+    report(options, &prepared.cmd, &ran);
     Ok(ran)
+}
+
+/// A command that was looked at and found fit to be run.
+struct Prepared {
+    /// As it was asked for, rendered.
+    cmd: Value,
+    /// Its words; one if a shell takes it apart.
+    words: Vec<String>,
+    shell: String,
+    in_shell: bool,
+    cwd: PathBuf,
+    command: Command,
+}
+
+impl Prepared {
+    fn of(cx: &Cx, options: &Options) -> Result<Self> {
+        let shell = options.shell.clone().unwrap_or_else(|| default_shell(cx));
+        check_shell(cx, &shell, options)?;
+        let (cmd, cwd) = rendered(cx, options)?;
+        if options.asked && !is_permitted(cx, &cmd) {
+            let shown = text_of(&cmd);
+            return Err(Error::failed(format!("The shell command \"{shown}\" is not permitted")));
+        }
+        let own_env = environment(&options.env);
+        announce(options, &cmd, &cwd);
+        check_identity(cx, options)?;
+        let mut env = match (&options.runas, &options.group) {
+            (None, None) => own_env,
+            _ => login_environment(cx, options, &shell, own_env)?,
+        };
+        if options.reset_system_locale {
+            reset_locale(&mut env);
+        }
+        let umask = umask_of(&options.umask)?;
+        if !cwd.is_absolute() || !cx.host.is_dir(&cwd)? {
+            return Err(Error::failed(format!(
+                "Specified cwd '{}' either not absolute or does not exist",
+                cwd.display()
+            )));
+        }
+        let in_shell = options.python_shell == Some(true);
+        let words = words_of(&cmd, in_shell)?;
+        let shell_words: &[&str] = if in_shell { &[&shell, "-c"] } else { &[] };
+        let argv = shell_words.iter().copied().chain(words.iter().map(String::as_str));
+        let mut command = Command {
+            argv: argv.map(Into::into).collect(),
+            cwd: Some(cwd.clone()),
+            stdin: stdin_of(options),
+            timeout: timeout_of(&options.timeout),
+            user: options.runas.clone(),
+            group: options.group.clone(),
+            umask,
+            merge_stderr: options.redirect_stderr,
+            background: options.bg,
+            query: options.query,
+            ..Command::new("")
+        };
+        set_environment(cx, options, env, &mut command);
+        Ok(Self { cmd, words, shell, in_shell, cwd, command })
+    }
+
+    /// The command as people are told of it.
+    fn shown(&self) -> String {
+        match &self.cmd {
+            Value::List(_) => Value::list(self.words.clone()).repr(),
+            cmd if self.in_shell => text_of(cmd),
+            _ => Value::list(self.words.clone()).repr(),
+        }
+    }
+
+    /// Says why it could not even be started.
+    fn unable(&self, options: &Options, error: host::Error) -> Error {
+        let host::Error::Spawn { reason, .. } = error else { return error.into() };
+        let context = context_of(options, &self.cwd, &self.shell, self.in_shell);
+        let first = self.words.first().map(String::as_str).unwrap_or_default();
+        let program = if self.in_shell { &*self.shell } else { first };
+        let shown = if options.quiet() { "REDACTED".to_owned() } else { self.shown() };
+        Error::failed(format!(
+            "Unable to run command '{shown}' with the context '{context}', reason: {}",
+            system_error(&reason, program)
+        ))
+    }
+}
+
+/// Checks that there are the user and the group to run as.
+fn check_identity(cx: &Cx, options: &Options) -> Result<()> {
+    let wrong = if let Some(user) = &options.runas
+        && cx.host.user_named(user)?.is_none()
+    {
+        format!("User '{user}' is not available")
+    } else if let Some(group) = &options.group {
+        if cx.host.which("sudo").is_none() {
+            "group argument requires sudo but not found".to_owned()
+        } else if cx.host.group_named(group)?.is_none() {
+            format!("Group '{group}' is not available")
+        } else {
+            return Ok(());
+        }
+    } else {
+        return Ok(());
+    };
+    Err(Error::failed(wrong))
+}
+
+/// What the command reads; nothing if nobody waits for it.
+fn stdin_of(options: &Options) -> Option<Vec<u8>> {
+    let text = options.stdin.as_ref().filter(|_| !options.bg)?;
+    Some(match options.stdin_raw_newlines {
+        true => text.clone().into_bytes(),
+        false => text.replace("\\n", "\n").into_bytes(),
+    })
 }
 
 /// Runs a command whose words are known, as other modules do: no shell, output not shown.
@@ -340,8 +368,7 @@ fn check_shell(cx: &Cx, shell: &str, options: &Options) -> Result<()> {
         && !super::listed_shells(cx).is_none_or(|shells| shells.contains(&shell.to_owned()))
     {
         tracing::warn!(
-            "Attempt to run a shell command with what may be an invalid shell! Check to ensure \
-             that the shell <{shell}> is valid for this user."
+            "/etc/shells does not list {shell}; running the command with it all the same"
         );
     }
     Ok(())
@@ -437,10 +464,7 @@ fn environment(env: &Value) -> Vec<(String, String)> {
     let mut entries: Vec<(String, String)> = Vec::new();
     for (name, value) in dicts.iter().flatten() {
         if value.is_null() {
-            tracing::error!(
-                "Environment variable '{name}' passed without a value. Setting value to an empty \
-                 string"
-            );
+            tracing::error!("the environment variable {name} came with no value: it will be empty");
         }
         let value = if value.is_null() { String::new() } else { text_of(&value) };
         put(&mut entries, &name.to_str(), value);
@@ -504,7 +528,7 @@ fn login_environment(
                 env.extend(entries.map(|(name, value)| (name.to_owned(), value.to_owned())));
             }
             _ => tracing::error!(
-                "Environment could not be retrieved for user '{}': stderr={:?} stdout={stdout:?}",
+                "the login shell of '{}' did not tell its environment; errors {:?}, output {stdout:?}",
                 options.runas.as_deref().unwrap_or_default(),
                 output.map(|output| output.stderr_text()).unwrap_or_default(),
             ),

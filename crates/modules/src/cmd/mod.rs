@@ -471,7 +471,7 @@ pub fn run_script(cx: &Cx, script: &Script, mut options: Options) -> Result<Dict
     options.asked = false;
     let ran = execute(cx, &options);
     if let Err(error) = cx.host.remove_file(&path) {
-        tracing::error!("cmd.script: Unable to clean tempfile '{}': {error}", path.display());
+        tracing::error!("the copy of the script stays behind at {}: {error}", path.display());
     }
     let mut ran = ran?;
     if options.hide_output {
@@ -788,10 +788,7 @@ fn run_code(
     options.cmd = Value::list(words);
     let ret = all_of(cx, options);
     if let Err(error) = cx.host.remove_file(&path) {
-        tracing::error!(
-            "cmd.exec_code_all: Unable to clean tempfile '{}': {error}",
-            path.display()
-        );
+        tracing::error!("the file of the code stays behind at {}: {error}", path.display());
     }
     Ok(ret?.as_dict().cloned().unwrap_or_default())
 }
@@ -946,9 +943,7 @@ fn end_processes_in(cx: &Cx, root: &str) {
         }
     }
     if !processes_in(cx, root).is_empty() {
-        tracing::error!(
-            "Processes running in chroot could not be killed, filesystem will remain mounted"
-        );
+        tracing::error!("something still runs below {root} and does not end: it stays mounted");
     }
 }
 

@@ -7,7 +7,7 @@ mod tab;
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Output, Result, function, module};
+use halite_spec::{Command, Cx, Error, Need, Output, Result, function, module};
 use halite_value::{Dict, Value, dict, entries};
 
 pub use self::tab::{Filter, Job, Status, Tab, When};
@@ -15,7 +15,9 @@ use crate::random;
 
 module! {
     /// The crontabs of users.
-    "cron": raw_cron, list_tab, ls, get_entry, set_special, set_job, rm_special, rm_job, rm,
+    "cron", needs = [
+        Need::program(&["crontab"], "Cannot load cron module: crontab command not found"),
+    ]: raw_cron, list_tab, ls, get_entry, set_special, set_job, rm_special, rm_job, rm,
     set_env, rm_env, write_cron_file, write_cron_file_verbose,
 }
 

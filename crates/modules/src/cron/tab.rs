@@ -49,58 +49,95 @@ pub enum Status {
 /// Tells whether a job is meant.
 type Fits<'a> = Box<dyn Fn(&Job) -> bool + 'a>;
 
+/// What a line below the marker is.
+enum Line<'t> {
+    /// A comment, perhaps with the identifier of the job below.
+    Note {
+        text: &'t str,
+        identifier: Option<String>,
+    },
+    Setting(&'t str, &'t str),
+    Job {
+        when: When,
+        cmd: String,
+        commented: bool,
+    },
+    /// Nothing we know.
+    Odd,
+}
+
+impl<'t> Line<'t> {
+    fn read(line: &'t str) -> Self {
+        let enabled = line.strip_prefix(DISABLED);
+        let (line, commented) = (enabled.unwrap_or(line), enabled.is_some());
+        let job = |when, cmd: String| match cmd.is_empty() {
+            true => Self::Odd,
+            false => Self::Job { when, cmd, commented },
+        };
+        match line.chars().next() {
+            Some('@') => {
+                let mut words = line.split_whitespace();
+                let spec = words.next().unwrap_or_default().to_owned();
+                job(When::Special(spec), words.collect::<Vec<_>>().join(" "))
+            }
+            Some('#') => Self::note(line.trim_start_matches(['#', ' '])),
+            _ => match line.split_once('=') {
+                Some((name, value)) if !name.is_empty() && !name.contains(' ') => {
+                    Self::Setting(name, value)
+                }
+                // Two spaces in a row are part of the command.
+                _ => match *line.split(' ').collect::<Vec<_>>() {
+                    [minute, hour, day, month, weekday, _, ..] => {
+                        let fields = [minute, hour, day, month, weekday].map(str::to_owned);
+                        let cmd = line.splitn(6, ' ').last().unwrap_or_default().to_owned();
+                        Self::Job { when: When::Fields(fields), cmd, commented }
+                    }
+                    _ => Self::Odd,
+                },
+            },
+        }
+    }
+
+    fn note(text: &'t str) -> Self {
+        match text.split_once(IDENTIFIER) {
+            None => Self::Note { text, identifier: None },
+            Some((before, after)) => {
+                // A colon stands between the two.
+                let own: String = after.chars().skip(1).collect();
+                let identifier = (!own.is_empty()).then_some(own);
+                Self::Note { text: before.trim_end(), identifier }
+            }
+        }
+    }
+}
+
 impl Tab {
     pub fn read(text: &str) -> Self {
-        let mut tab = Self::default();
-        let mut managed = false;
-        let (mut comment, mut identifier): (Option<String>, Option<String>) = (None, None);
-        for line in text.lines() {
-            if line == MARKER {
-                managed = true;
-                continue;
-            }
-            if !managed {
-                tab.pre.push(line.to_owned());
-                continue;
-            }
-            let (line, commented) = match line.strip_prefix(DISABLED) {
-                Some(rest) => (rest, true),
-                None => (line, false),
-            };
-            let words: Vec<&str> = line.split(' ').collect();
-            if line.starts_with('@') {
-                let mut words = line.split_whitespace();
-                let Some(spec) = words.next() else { continue };
-                let cmd = words.collect::<Vec<_>>().join(" ");
-                if cmd.is_empty() {
-                    continue;
+        let lines: Vec<&str> = text.lines().collect();
+        let managed = lines.iter().position(|line| *line == MARKER).unwrap_or(lines.len());
+        let (pre, own) = lines.split_at(managed);
+        let mut tab =
+            Self { pre: pre.iter().map(|line| (*line).to_owned()).collect(), ..Self::default() };
+        // Notes belong to the next job.
+        let mut notes: Vec<&str> = Vec::new();
+        let mut identifier = None;
+        for line in own.iter().filter(|line| **line != MARKER) {
+            match Line::read(line) {
+                Line::Note { text, identifier: own } => {
+                    notes.push(text);
+                    identifier = own.or(identifier);
                 }
-                let when = When::Special(spec.to_owned());
-                let (identifier, comment) = (identifier.take(), comment.take());
-                tab.special.push(Job { when, cmd, identifier, comment, commented });
-            } else if line.starts_with('#') {
-                let mut text = line.trim_start_matches(['#', ' ']);
-                if let Some((before, after)) = text.split_once(IDENTIFIER) {
-                    text = before.trim_end();
-                    if after.chars().count() > 1 {
-                        identifier = Some(after.chars().skip(1).collect());
-                    }
+                Line::Setting(name, value) => tab.env.push((name.to_owned(), value.to_owned())),
+                Line::Job { when, cmd, commented } => {
+                    let jobs = match when {
+                        When::Fields(_) => &mut tab.crons,
+                        When::Special(_) => &mut tab.special,
+                    };
+                    let comment = (!notes.is_empty()).then(|| notes.join("\n"));
+                    notes.clear();
+                    jobs.push(Job { when, cmd, identifier: identifier.take(), comment, commented });
                 }
-                comment = Some(match comment {
-                    Some(above) => format!("{above}\n{text}"),
-                    None => text.to_owned(),
-                });
-            } else if let Some((name, value)) =
-                line.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains(' '))
-            {
-                tab.env.push((name.to_owned(), value.to_owned()));
-            } else if let [minute, hour, day, month, weekday, cmd @ ..] = words.as_slice()
-                && !cmd.is_empty()
-            {
-                let fields = [minute, hour, day, month, weekday].map(|field| (*field).to_owned());
-                let (identifier, comment) = (identifier.take(), comment.take());
-                let (when, cmd) = (When::Fields(fields), cmd.join(" "));
-                tab.crons.push(Job { when, cmd, identifier, comment, commented });
+                Line::Odd => {}
             }
         }
         tab

@@ -462,6 +462,32 @@ pub fn psed(
     Ok(Value::Null)
 }
 
+/// What `patch` is told unless the caller chose otherwise.
+struct Usual {
+    option: &'static str,
+    /// Words with which the caller chooses.
+    words: &'static [&'static str],
+    /// How words begin with which the caller chooses.
+    starts: &'static [&'static str],
+}
+
+impl Usual {
+    fn unless_chosen(&self, options: &[String]) -> Option<String> {
+        let chosen = options.iter().any(|own| {
+            self.words.contains(&own.as_str()) || self.starts.iter().any(|s| own.starts_with(s))
+        });
+        (!chosen).then(|| self.option.to_owned())
+    }
+}
+
+/// A patch that is there already is left alone; no `.rej` files are strewn about.
+const FOR_ALL: [Usual; 2] = [
+    Usual { option: "--forward", words: &["-N", "--forward"], starts: &[] },
+    Usual { option: "--reject-file=-", words: &["-r"], starts: &["-r ", "--reject-file"] },
+];
+/// Names in a patch of a folder are relative to the folder.
+const FOR_FOLDERS: Usual = Usual { option: "--strip=0", words: &[], starts: &["-p", "--strip="] };
+
 /// The command line of `patch`.
 pub fn patch_command(
     cx: &Cx,
@@ -473,30 +499,23 @@ pub fn patch_command(
     let program = cx.host.which("patch").ok_or_else(|| {
         Error::failed("patch executable not found. Is the distribution's patch package installed?")
     })?;
-    let mut words = options.to_vec();
-    if dry {
-        let bsd = matches!(cx.grain_str("kernel").as_str(), "FreeBSD" | "OpenBSD");
-        words.push(if bsd { "-C" } else { "--dry-run" }.to_owned());
-    }
-    let has = |words: &[String], starts: &[&str]| {
-        words.iter().any(|word| starts.iter().any(|start| word.starts_with(start)))
+    let rehearsal = match cx.grain_str("kernel").as_str() {
+        _ if !dry => None,
+        "FreeBSD" | "OpenBSD" => Some("-C"),
+        _ => Some("--dry-run"),
     };
-    if !words.iter().any(|word| word == "-N" || word == "--forward") {
-        words.push("--forward".to_owned());
-    }
-    if !words.iter().any(|word| word == "-r") && !has(&words, &["-r ", "--reject-file"]) {
-        words.push("--reject-file=-".to_owned());
-    }
-    words.extend(["-i".to_owned(), patch.to_owned()]);
-    if cx.host.is_dir(Path::new(file))? {
-        words.extend(["-d".to_owned(), file.to_owned()]);
-        if !has(&words, &["-p", "--strip="]) {
-            words.push("--strip=0".to_owned());
-        }
+    let target: Vec<String> = if cx.host.is_dir(Path::new(file))? {
+        let folder = ["-d".to_owned(), file.to_owned()];
+        folder.into_iter().chain(FOR_FOLDERS.unless_chosen(options)).collect()
     } else {
-        words.push(file.to_owned());
-    }
-    Ok(Command::new(program).args(words))
+        vec![file.to_owned()]
+    };
+    Ok(Command::new(program)
+        .args(options)
+        .args(rehearsal)
+        .args(FOR_ALL.iter().filter_map(|usual| usual.unless_chosen(options)))
+        .args(["-i", patch])
+        .args(target))
 }
 
 /// Apply a patch with the `patch` program.

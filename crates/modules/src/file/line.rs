@@ -159,64 +159,75 @@ impl LineEdit {
         before: Option<Vec<usize>>,
         after: Option<Vec<usize>>,
     ) -> Result<()> {
-        let content = self.content.as_deref().unwrap_or_default();
         let location = self.location.as_deref().filter(|word| !word.is_empty());
         if before.is_none() && after.is_none() && location.is_none() {
             return Err(Error::failed(
                 "On insert either \"location\" or \"before/after\" conditions are required.",
             ));
         }
-        let before = before.filter(|found| !found.is_empty());
-        let after = after.filter(|found| !found.is_empty());
-        match (location, before, after) {
-            (Some("end"), ..) => {
-                let line = match lines.last() {
-                    Some(last) => self.indented(last),
-                    None => content.to_owned(),
-                };
-                lines.push(line);
+        let spot = match (location, Anchors::of(before, after)) {
+            (Some("start"), _) => {
+                let first = self.first_line(lines);
+                lines.insert(0, first);
+                Spot::Nowhere
             }
-            (Some("start"), ..) => {
-                let end = lines.first().map_or("", |line| end_of(line));
-                let end = if end.is_empty() { "\n" } else { end };
-                let line = match lines.first() {
-                    Some(_) => format!("{}{end}", content.trim_end()),
-                    None => format!("{content}\n"),
-                };
-                lines.insert(0, line);
+            (Some("end"), _) => Spot::New { at: lines.len(), like: lines.len().checked_sub(1) },
+            (Some(_), _) => Spot::Nowhere,
+            (None, Anchors::Both { before, after }) => {
+                let at = only(lines, &before, "before")?;
+                only(lines, &after, "after")?;
+                Spot::New { at, like: Some(at) }
             }
-            (Some(_), ..) => {}
-            (None, Some(before), Some(after)) => {
-                exactly_one(&before, "before")?;
-                exactly_one(&after, "after")?;
-                let at = place(lines, before[0]);
-                let line = self.indented(&lines[at]);
-                lines.insert(at, line);
-            }
-            (None, None, Some(after)) => {
-                exactly_one(&after, "after")?;
-                let at = place(lines, after[0]);
-                let next = lines.get(at + 1);
-                if next.is_none_or(|next| without_end(next) != without_end(content)) {
-                    let line = self.indented(&lines[at]);
-                    lines.insert(at + 1, line);
-                }
-            }
-            (None, Some(before), None) => {
-                exactly_one(&before, "before")?;
-                let at = place(lines, before[0]);
+            (None, Anchors::After(found)) => self.below(lines, only(lines, &found, "after")?),
+            (None, Anchors::Before(found)) => {
+                let at = only(lines, &found, "before")?;
                 // Before the first line comes the last one, as in Python's lists.
-                let previous = if at == 0 { lines.last() } else { lines.get(at - 1) };
-                if previous.is_none_or(|line| without_end(line) != without_end(content)) {
-                    let line = self.indented(&lines[at]);
-                    lines.insert(at, line);
-                }
+                let previous = at.checked_sub(1).or(lines.len().checked_sub(1));
+                self.unless_there(lines, previous, Spot::New { at, like: Some(at) })
             }
-            (None, None, None) => {
+            (None, Anchors::Neither) => {
                 return Err(Error::failed("Neither before or after was found in file"));
             }
-        }
+        };
+        self.put(lines, spot);
         Ok(())
+    }
+
+    /// The content as the first line, with the end its successor has.
+    fn first_line(&self, lines: &[String]) -> String {
+        let content = self.content.as_deref().unwrap_or_default();
+        match lines.first().map(|line| end_of(line)) {
+            None => format!("{content}\n"),
+            Some("") => format!("{}\n", content.trim_end()),
+            Some(end) => format!("{}{end}", content.trim_end()),
+        }
+    }
+
+    /// Below a line, unless it stands there.
+    fn below(&self, lines: &[String], at: usize) -> Spot {
+        self.unless_there(lines, Some(at + 1), Spot::New { at: at + 1, like: Some(at) })
+    }
+
+    /// A spot, unless the content stands beside it already.
+    fn unless_there(&self, lines: &[String], beside: Option<usize>, spot: Spot) -> Spot {
+        let content = without_end(self.content.as_deref().unwrap_or_default());
+        match beside.and_then(|at| lines.get(at)) {
+            Some(line) if without_end(line) == content => Spot::Nowhere,
+            _ => spot,
+        }
+    }
+
+    /// Puts the content into its place.
+    fn put(&self, lines: &mut Vec<String>, spot: Spot) {
+        match spot {
+            Spot::Nowhere => {}
+            Spot::New { at, like } => {
+                let content = || self.content.clone().unwrap_or_default();
+                let line = like.map_or_else(content, |like| self.indented(&lines[like]));
+                lines.insert(at, line);
+            }
+            Spot::Instead { at, like } => lines[at] = self.indented(&lines[like]),
+        }
     }
 
     fn ensure(
@@ -225,55 +236,81 @@ impl LineEdit {
         before: Option<Vec<usize>>,
         after: Option<Vec<usize>>,
     ) -> Result<()> {
-        let content = self.content.as_deref().unwrap_or_default();
-        let before = before.filter(|found| !found.is_empty());
-        let after = after.filter(|found| !found.is_empty());
-        match (before, after) {
-            (Some(before), Some(after)) => {
-                exactly_one(&after, "after")?;
-                exactly_one(&before, "before")?;
-                let (after, before) = (place(lines, after[0]), place(lines, before[0]));
-                if lines.iter().any(|line| line.trim_start() == content) {
-                    return Ok(());
-                }
-                let line = self.indented(&lines[after]);
-                if after + 1 == before {
-                    lines.insert(after + 1, line);
-                } else if after + 2 == before {
-                    lines[after + 1] = line;
-                } else {
-                    return Err(Error::failed(
-                        "Found more than one line between boundaries \"before\" and \"after\".",
-                    ));
+        let spot = match Anchors::of(before, after) {
+            Anchors::Both { before, after } => {
+                let after = only(lines, &after, "after")?;
+                let before = only(lines, &before, "before")?;
+                let content = self.content.as_deref().unwrap_or_default();
+                let there = lines.iter().any(|line| line.trim_start() == content);
+                // The one line between the two is taken to be the old content.
+                match before.checked_sub(after) {
+                    _ if there => Spot::Nowhere,
+                    Some(1) => Spot::New { at: before, like: Some(after) },
+                    Some(2) => Spot::Instead { at: after + 1, like: after },
+                    _ => {
+                        return Err(Error::failed(
+                            "Found more than one line between boundaries \"before\" and \"after\".",
+                        ));
+                    }
                 }
             }
-            (Some(before), None) => {
-                exactly_one(&before, "before")?;
-                let at = place(lines, before[0]);
-                if at == 0 || without_end(&lines[at - 1]) != without_end(content) {
-                    let neighbour = if at == 0 { lines.last() } else { lines.get(at - 1) };
-                    let line = self.indented(neighbour.map_or("", String::as_str));
-                    lines.insert(at, line);
-                }
+            Anchors::Before(found) => {
+                let at = only(lines, &found, "before")?;
+                let previous = at.checked_sub(1);
+                let like = previous.or(lines.len().checked_sub(1));
+                self.unless_there(lines, previous, Spot::New { at, like })
             }
-            (None, Some(after)) => {
-                exactly_one(&after, "after")?;
-                let at = place(lines, after[0]);
-                let next = lines.get(at + 1);
-                if next.is_none_or(|next| without_end(next) != without_end(content)) {
-                    let line = self.indented(&lines[at]);
-                    lines.insert(at + 1, line);
-                }
-            }
-            (None, None) => {
+            Anchors::After(found) => self.below(lines, only(lines, &found, "after")?),
+            Anchors::Neither => {
                 return Err(Error::failed(
                     "Wrong conditions? Unable to ensure line without knowing where to put it \
                      before and/or after.",
                 ));
             }
-        }
+        };
+        self.put(lines, spot);
         Ok(())
     }
+}
+
+/// The lines found that an edit may go by.
+enum Anchors {
+    Neither,
+    Before(Vec<usize>),
+    After(Vec<usize>),
+    Both { before: Vec<usize>, after: Vec<usize> },
+}
+
+impl Anchors {
+    fn of(before: Option<Vec<usize>>, after: Option<Vec<usize>>) -> Self {
+        let [before, after] = [before, after].map(|found| found.filter(|own| !own.is_empty()));
+        match (before, after) {
+            (None, None) => Self::Neither,
+            (Some(before), None) => Self::Before(before),
+            (None, Some(after)) => Self::After(after),
+            (Some(before), Some(after)) => Self::Both { before, after },
+        }
+    }
+}
+
+/// Where a line goes; it is indented like another.
+enum Spot {
+    /// It is there already.
+    Nowhere,
+    New {
+        at: usize,
+        like: Option<usize>,
+    },
+    Instead {
+        at: usize,
+        like: usize,
+    },
+}
+
+/// The place of the only line found.
+fn only(lines: &[String], found: &[usize], which: &str) -> Result<usize> {
+    exactly_one(found, which)?;
+    Ok(place(lines, found[0]))
 }
 
 /// The first of the lines equal to the one found.

@@ -91,7 +91,7 @@ pub struct Signature {
 impl Signature {
     pub fn verify(&self, cx: &Cx, file: &Path, saltenv: &str) -> Result<()> {
         let function = format!("{}.verify", self.backend);
-        if !cx.runtime.has(&function) {
+        if !cx.runtime.has(cx, &function) {
             return Err(Error::failed(format!(
                 "Signature verification requires the {} module, which could not be found. Make \
                  sure you have the necessary tools and libraries intalled",

@@ -245,7 +245,10 @@ pub fn rmdir(
     let (mut deleted, mut errors) = (Vec::new(), Vec::new());
     let mut try_remove = |path: &Path| match cx.host.remove_dir(path) {
         Ok(()) => deleted.push(path.display().to_string()),
-        Err(error) => errors.push(list![path.display().to_string(), error.to_string()]),
+        Err(error) => {
+            let words = error.python_words().unwrap_or_else(|| error.to_string());
+            errors.push(list![path.display().to_string(), words]);
+        }
     };
     if recurse {
         let mut visited = walk(cx, Path::new(&path), &|_| true)?;

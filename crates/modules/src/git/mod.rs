@@ -8,7 +8,7 @@ mod run;
 
 use std::path::PathBuf;
 
-use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_spec::{Cx, Error, Need, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict};
 
 pub use self::run::{Git, Ran, redacted, with_auth, without_command};
@@ -16,7 +16,9 @@ use crate::cmd::shlex;
 
 module! {
     /// Working copies and repositories.
-    "git": add, archive, branch, checkout, clone, commit, config_get, config_get_regexp,
+    "git", needs = [
+        Need::program(&["git"], "The git execution module cannot be loaded: git unavailable."),
+    ]: add, archive, branch, checkout, clone, commit, config_get, config_get_regexp,
     config_get_regex, config_set, config_unset, current_branch, describe, diff,
     discard_local_changes, fetch, init, is_worktree, list_branches, list_tags, ls_remote, merge,
     merge_base, pull, push, rebase, remote_get, remote_refs, remote_set, remotes, reset, rev_parse,

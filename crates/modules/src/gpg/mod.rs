@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use halite_spec::{
-    Command, Cx, Error, Result, Strings, function,
+    Command, Cx, Error, Need, Result, Strings, function,
     host::{Output, Write},
     module,
 };
@@ -24,7 +24,9 @@ use signatures::{Seal, seals_in};
 
 module! {
     /// Work with GnuPG.
-    "gpg": create_key, decrypt, delete_key, encrypt, export_key, get_key, get_secret_key,
+    "gpg", needs = [
+        Need::program(&["gpg"], "The gpg execution module cannot be loaded: gpg binary is not in the path."),
+    ]: create_key, decrypt, delete_key, encrypt, export_key, get_key, get_secret_key,
     import_key, list_keys, list_secret_keys, read_key, receive_keys, search_keys, sign, trust_key,
     verify,
 }

@@ -8,7 +8,7 @@ mod rule;
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Output, Rest, Result, function, host::Write, module};
+use halite_spec::{Command, Cx, Error, Need, Output, Rest, Result, function, host::Write, module};
 use halite_value::{Dict, List, Value, dict};
 
 pub use self::rule::build;
@@ -16,7 +16,9 @@ use crate::cmd::shlex;
 
 module! {
     /// Packet filter rules.
-    "iptables": version, build_rule, get_rules, get_saved_rules, get_policy, get_saved_policy,
+    "iptables", needs = [
+        Need::program(&["iptables"], "The iptables execution module cannot be loaded: iptables not installed."),
+    ]: version, build_rule, get_rules, get_saved_rules, get_policy, get_saved_policy,
     set_policy, save, check, check_chain, new_chain, delete_chain, append, insert, delete, flush,
 }
 

@@ -21,44 +21,46 @@ fn looking() -> Options {
 
 /// Reads a package file's control fields.
 pub fn bin_pkg_info(cx: &Cx, path: &str) -> Result<FileInfo> {
-    if !cx.host.exists(Path::new(path))? || !Path::new(path).is_absolute() {
+    if !Path::new(path).is_absolute() || !cx.host.exists(Path::new(path))? {
         return Err(Error::failed(format!("{path} does not exist on minion")));
     }
     let ran = cmd::plain(cx, ["dpkg", "-I", path], looking())?;
     if !ran.ok() {
-        let detail =
-            if ran.stderr.is_empty() { String::new() } else { format!(": {}", ran.stderr) };
-        return Err(Error::failed(format!("Unable to get info for {path}{detail}")));
+        let gap = if ran.stderr.is_empty() { "" } else { ": " };
+        return Err(Error::failed(format!("Unable to get info for {path}{gap}{}", ran.stderr)));
     }
-    let mut info = FileInfo::default();
-    for line in ran.stdout.lines() {
-        let Some((key, value)) = line.trim().split_once(':') else { continue };
-        let value = value.split_whitespace().last().unwrap_or_default().to_owned();
-        match key.trim_end() {
-            "Package" => info.name = value,
-            "Version" => info.version = value,
-            "Architecture" => info.arch = value,
-            _ => {}
+    match FileInfo::read(&ran.stdout) {
+        Ok(info) => Ok(FileInfo { name: qualified(cx, &info.name, &info.arch), ..info }),
+        Err(missing) => {
+            Err(Error::failed(format!("Unable to get {} for {path}", missing.join(", "))))
         }
     }
-    let missing: Vec<&str> =
-        [("name", &info.name), ("version", &info.version), ("arch", &info.arch)]
-            .into_iter()
-            .filter(|(_, value)| value.is_empty())
-            .map(|(name, _)| name)
-            .collect();
-    if !missing.is_empty() {
-        return Err(Error::failed(format!("Unable to get {} for {path}", missing.join(", "))));
+}
+
+impl FileInfo {
+    /// Picks the fields out of `dpkg -I`; the error names those that are missing.
+    fn read(text: &str) -> std::result::Result<Self, Vec<&'static str>> {
+        // Of a field that stands there twice the last counts; only its last word does.
+        let field = |name: &str| {
+            let pairs = text.lines().rev().filter_map(|line| line.trim().split_once(':'));
+            let own = pairs.filter(|(key, _)| key.trim_end() == name);
+            let mut words = own.map(|(_, value)| value.split_whitespace().next_back());
+            words.next().flatten().unwrap_or_default().to_owned()
+        };
+        let info =
+            Self { name: field("Package"), version: field("Version"), arch: field("Architecture") };
+        let named = [("name", &info.name), ("version", &info.version), ("arch", &info.arch)];
+        let empty = named.into_iter().filter(|(_, value)| value.is_empty());
+        let missing: Vec<&str> = empty.map(|(name, _)| name).collect();
+        if missing.is_empty() { Ok(info) } else { Err(missing) }
     }
-    let osarch = cx.grain_str("osarch");
-    if cx.grain_str("cpuarch") == "x86_64"
-        && info.arch != "all"
-        && osarch == "amd64"
-        && osarch != *info.arch
-    {
-        info.name = format!("{}:{}", info.name, info.arch);
-    }
-    Ok(info)
+}
+
+/// The name with its architecture, where that is not this machine's.
+pub(crate) fn qualified(cx: &Cx, name: &str, arch: &str) -> String {
+    let own = cx.grain_str("osarch");
+    let mixed = cx.grain_str("cpuarch") == "x86_64" && own == "amd64";
+    if mixed && arch != "all" && own != arch { format!("{name}:{arch}") } else { name.to_owned() }
 }
 
 /// Name → version of installed packages.

@@ -11,7 +11,7 @@ mod queries;
 mod rights;
 mod roles;
 
-use halite_spec::{Cx, Rest, Result, function, module};
+use halite_spec::{Cx, Need, Rest, Result, function, module};
 use halite_value::{Dict, Value};
 
 pub use databases::*;
@@ -21,7 +21,9 @@ pub use roles::*;
 
 module! {
     /// Manage databases, roles and rights of a PostgreSQL server.
-    "postgres": available_extensions, create_extension, create_metadata, datadir_exists,
+    "postgres", needs = [
+        Need::test(has_psql, "psql was not found"),
+    ]: available_extensions, create_extension, create_metadata, datadir_exists,
     datadir_init, db_alter, db_create, db_exists, db_list, db_remove, drop_extension,
     get_available_extension, get_installed_extension, group_create, group_remove, group_update,
     has_privileges, installed_extensions, is_available_extension, is_installed_extension,
@@ -30,6 +32,10 @@ module! {
     schema_get, schema_list, schema_remove, tablespace_alter, tablespace_create, tablespace_exists,
     tablespace_list, tablespace_remove, user_create, user_exists, user_list, user_remove,
     user_update, version_,
+}
+
+fn has_psql(cx: &Cx) -> bool {
+    cx.host.which(&queries::psql(cx)).is_some()
 }
 
 /// Return the version of the server; None if it cannot be asked.

@@ -39,6 +39,14 @@ pub fn literal(text: &str) -> String {
     format!("'{escaped}'")
 }
 
+/// Returns the client: on the `PATH`, or where the configuration says.
+pub(super) fn psql(cx: &Cx) -> String {
+    match option(cx, "postgres.bins_dir") {
+        Some(folder) => format!("{}/psql", folder.trim_end_matches('/')),
+        None => "psql".to_owned(),
+    }
+}
+
 impl Conn {
     /// Reads the arguments every function takes; what is missing comes from the configuration.
     pub fn of(cx: &Cx, given: &Rest) -> Self {
@@ -67,10 +75,7 @@ impl Conn {
     }
 
     fn run(&self, cx: &Cx, more: &[&str], query: bool) -> Result<Ran> {
-        let program = match option(cx, "postgres.bins_dir") {
-            Some(folder) => format!("{}/psql", folder.trim_end_matches('/')),
-            None => "psql".to_owned(),
-        };
+        let program = psql(cx);
         if cx.host.which(&program).is_none() {
             return Err(Error::failed(format!(
                 "Unable to find {program}: is the client installed?"

@@ -327,9 +327,7 @@ pub fn clear_cache(cx: &Cx) -> Result<bool> {
         for name in visited.files.iter().filter(|name| !kept(&visited.path, name)) {
             let path = visited.path.join(name);
             if let Err(error) = cx.host.remove_file(&path) {
-                tracing::error!(
-                    "Attempt to clear cache with saltutil.clear_cache FAILED with: {error}"
-                );
+                tracing::error!("clear_cache stops at {}: {error}", path.display());
                 return Ok(false);
             }
         }
@@ -358,9 +356,7 @@ pub fn clear_job_cache(
         let stat = cx.host.stat_if_there(&job, false)?;
         let old = stat.is_some_and(|stat| stat.kind == Kind::Dir && stat.mtime < before);
         if old && let Err(error) = cx.host.remove_all(&job) {
-            tracing::error!(
-                "Attempt to clear cache with saltutil.clear_job_cache FAILED with: {error}"
-            );
+            tracing::error!("clear_job_cache stops at {}: {error}", job.display());
             return Ok(false);
         }
     }
@@ -445,11 +441,8 @@ pub fn update(
     Ok(entries! { "_error" => "Esky not available as import" }.into())
 }
 
-/// Asks the master whose process or machine this is; only its own runners can.
+/// Asks the master whose process or machine this is.
 fn ask_here(cx: &Cx, what: &str, load: Dict) -> Result<Value> {
-    if cx.opt_str("__role").as_deref() != Some("master") {
-        return Err(on_the_master(what));
-    }
     load.insert("cmd", format!("halite_{what}"));
     cx.runtime.ask_master(cx, load.into())
 }
@@ -473,13 +466,6 @@ fn listed(arg: Option<Value>) -> Vec<Value> {
         None | Some(Value::Null) => Vec::new(),
         Some(one) => one.items_of_sequence().unwrap_or_else(|| vec![one.clone()]),
     }
-}
-
-fn on_the_master(what: &str) -> Error {
-    Error::failed(format!(
-        "saltutil.{what} needs a master in this process, which a minion has not; publish.runner and \
-         publish.publish ask the master over the wire"
-    ))
 }
 
 /// Run a runner function of the master on this machine.
@@ -508,8 +494,14 @@ pub fn runner(
     rest: Rest,
 ) -> Result<Value> {
     let _ = (saltenv, jid);
-    let load = entries! { "fun" => name, "arg" => listed(arg), "kwarg" => named(kwarg, &rest) };
+    let load = entries! {
+        "fun" => name.as_str(), "arg" => listed(arg), "kwarg" => named(kwarg, &rest),
+    };
+    let none = format!("'runner.{name}' is not available.");
     let data = ask_here(cx, "runner", load)?;
+    if data.get("return").is_some_and(|ret| ret == *none.as_str()) {
+        return Err(Error::failed(format!("'{name}' is not available.")));
+    }
     Ok(if full_return { data } else { data.get("return").unwrap_or_default() })
 }
 
@@ -529,7 +521,13 @@ pub fn wheel(
     let load =
         entries! { "fun" => name, "arg" => rest.args.clone(), "kwarg" => named(None, &rest) };
     let data = ask_here(cx, "wheel", load)?;
-    Ok(data.get("return").unwrap_or_default())
+    if let Some(data) = data.as_dict()
+        && data.get("success").is_some_and(|success| !success.truthy())
+    {
+        data.insert("retcode", 1);
+        cx.job.set_retcode(1);
+    }
+    Ok(data)
 }
 
 /// Publish a job from this machine's master and return all returns.
@@ -579,7 +577,7 @@ pub fn cmd(
 /// ```
 #[function]
 pub fn cmd_iter(
-    _cx: &Cx,
+    cx: &Cx,
     /// The minions meant.
     tgt: Value,
     /// The function.
@@ -602,8 +600,10 @@ pub fn cmd_iter(
     /// Further options of the client.
     rest: Rest,
 ) -> Result<Value> {
-    let _ = (tgt, fun, arg, timeout, tgt_type, ret, kwarg, ssh, rest);
-    Err(on_the_master("cmd_iter"))
+    // What comes one by one from Python's function is a list once it is a return.
+    let all = cmd(cx, tgt, fun, arg, timeout, tgt_type, ret, kwarg, ssh, rest)?;
+    let one_by_one = all.as_dict().into_iter().flatten();
+    Ok(Value::list(one_by_one.map(|(id, ret)| -> Value { entries! { id => ret }.into() })))
 }
 
 /// Call an execution function with the modules of an environment.

@@ -1,12 +1,8 @@
 //! Lines of `authorized_keys`, as data.
 
-use halite_pyregex::{Flags, PyRegex};
 use halite_spec::{Error, Result};
 
 use crate::hashutil;
-
-/// Options before the key, then kind, key and comment.
-const LINE: &str = r"^(.*?)\s?((?:sk-)?(?:ssh\-|ecds)[\w@.-]+\s.+)$";
 
 /// A public key with what stands around it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,24 +13,56 @@ pub struct Key {
     pub options: Vec<String>,
 }
 
+/// Where words begin that are not inside quotes. `\\"` in quotes does not end them.
+fn word_starts(line: &str) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let (mut quoted, mut escaped, mut between) = (false, false, true);
+    for (at, char) in line.char_indices() {
+        if between && !quoted && !char.is_whitespace() {
+            starts.push(at);
+        }
+        if char == '"' && !escaped {
+            quoted = !quoted;
+        }
+        escaped = char == '\\' && !escaped;
+        between = char.is_whitespace();
+    }
+    starts
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(char::is_whitespace).next().unwrap_or_default()
+}
+
+/// Tells whether a word names a kind of key: `ssh-ed25519`, `sk-ecdsa-sha2-nistp256@openssh.com`.
+fn is_kind(word: &str) -> bool {
+    let plain = word.strip_prefix("sk-").unwrap_or(word);
+    let name = ["ssh-", "ecds"].iter().find_map(|start| plain.strip_prefix(start));
+    let sign = |char: char| char.is_alphanumeric() || "_@.-".contains(char);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(sign))
+}
+
 impl Key {
     /// Reads a whole line; `None` if it holds no key.
-    pub fn read(line: &str) -> Result<Option<Self>> {
-        let regex = PyRegex::cached(LINE, Flags::NONE)
-            .map_err(|error| Error::failed(format!("cannot read keys: {error}")))?;
-        let found = regex
-            .search(line.trim())
-            .map_err(|error| Error::failed(format!("cannot read the key line: {error}")))?;
-        let Some(found) = found else { return Ok(None) };
-        let options = found.group(1).unwrap_or_default();
-        let mut words = found.group(2).unwrap_or_default().split_whitespace();
-        let (Some(enc), Some(key)) = (words.next(), words.next()) else { return Ok(None) };
-        let options = match options {
-            "" => Vec::new(),
-            options => options.split(',').map(str::to_owned).collect(),
-        };
-        let comment = words.collect::<Vec<_>>().join(" ");
-        Ok(Some(Self { enc: enc.into(), key: key.into(), comment, options }))
+    ///
+    /// The kind of the key is the first word outside quotes that can be one: options stand before
+    /// it, the key and its comment behind it.
+    // differs: Salt takes a kind inside the quotes of an option (`command="ssh-add"`) for the key's.
+    pub fn read(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let start =
+            word_starts(line).into_iter().find(|start| is_kind(first_word(&line[*start..])))?;
+        let (options, rest) = line.split_at(start);
+        let options = options.strip_suffix(char::is_whitespace).unwrap_or(options);
+        let mut words = rest.split_whitespace().map(str::to_owned);
+        let (enc, key) = (words.next()?, words.next()?);
+        let options = if options.is_empty() { vec![] } else { options.split(',').collect() };
+        Some(Self {
+            enc,
+            key,
+            comment: words.collect::<Vec<_>>().join(" "),
+            options: options.into_iter().map(str::to_owned).collect(),
+        })
     }
 
     /// The line of the file, with its end.
@@ -66,7 +94,7 @@ pub fn fingerprint(key: &str, kind: Option<&str>) -> Result<Option<String>> {
 pub fn read_all(text: &str, kind: Option<&str>) -> Result<Vec<(Key, String)>> {
     let mut keys: Vec<(Key, String)> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
-        let Some(key) = Key::read(line)? else { continue };
+        let Some(key) = Key::read(line) else { continue };
         let Some(print) = fingerprint(&key.key, kind)? else { continue };
         match keys.iter_mut().find(|(own, _)| own.key == key.key) {
             Some(own) => *own = (key, print),
@@ -77,45 +105,45 @@ pub fn read_all(text: &str, kind: Option<&str>) -> Result<Vec<(Key, String)>> {
 }
 
 /// Puts another line in place of a key's.
-pub fn replaced(text: &str, key: &Key) -> Result<String> {
+pub fn replaced(text: &str, key: &Key) -> String {
     edited(text, |own| if own.key == key.key { Some(key.line()) } else { None })
 }
 
 /// Takes a key's line out.
-pub fn removed(text: &str, key: &str) -> Result<String> {
+pub fn removed(text: &str, key: &str) -> String {
     edited(text, |own| (own.key == key).then(String::new))
 }
 
 /// Empty lines go, as Salt does; lines that hold no key stay.
 // differs: Salt throws lines away that it cannot read.
-fn edited(text: &str, edit: impl Fn(&Key) -> Option<String>) -> Result<String> {
+fn edited(text: &str, edit: impl Fn(&Key) -> Option<String>) -> String {
     let mut new = String::with_capacity(text.len());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let key = if line.starts_with('#') { None } else { Key::read(line)? };
+        let key = if line.starts_with('#') { None } else { Key::read(line) };
         match key.as_ref().and_then(&edit) {
             Some(line) => new += &line,
             None => new += &format!("{line}\n"),
         }
     }
-    Ok(new)
+    new
 }
 
 /// Returns the full name of a kind of key.
 pub fn refined(enc: &str) -> Result<String> {
     const ALLOWED: [&str; 13] = [
-        "rsa-sha2-512",
-        "rsa-sha2-256",
-        "rsa-sha2-512-cert-v01@openssh.com",
-        "rsa-sha2-256-cert-v01@openssh.com",
-        "ssh-rsa-cert-v01@openssh.com",
         "ecdsa-sha2-nistp256-cert-v01@openssh.com",
         "ecdsa-sha2-nistp384-cert-v01@openssh.com",
         "ecdsa-sha2-nistp521-cert-v01@openssh.com",
-        "sk-ecdsa-sha2-nistp256@openssh.com",
+        "rsa-sha2-256",
+        "rsa-sha2-256-cert-v01@openssh.com",
+        "rsa-sha2-512",
+        "rsa-sha2-512-cert-v01@openssh.com",
         "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
-        "ssh-ed25519-cert-v01@openssh.com",
-        "sk-ssh-ed25519@openssh.com",
+        "sk-ecdsa-sha2-nistp256@openssh.com",
         "sk-ssh-ed25519-cert-v01@openssh.com",
+        "sk-ssh-ed25519@openssh.com",
+        "ssh-ed25519-cert-v01@openssh.com",
+        "ssh-rsa-cert-v01@openssh.com",
     ];
     Ok(match enc {
         "r" | "rsa" | "ssh-rsa" => "ssh-rsa",
@@ -135,13 +163,17 @@ mod tests {
 
     #[test]
     fn lines() {
-        let key = Key::read("no-pty,from=\"10.0.0.1\" ssh-rsa AAAA me@home  x").unwrap().unwrap();
+        let key = Key::read("no-pty,from=\"10.0.0.1\" ssh-rsa AAAA me@home  x").unwrap();
         assert_eq!(key.options, ["no-pty", "from=\"10.0.0.1\""]);
         assert_eq!((key.enc.as_str(), key.key.as_str()), ("ssh-rsa", "AAAA"));
         assert_eq!(key.line(), "no-pty,from=\"10.0.0.1\" ssh-rsa AAAA me@home x\n");
-        let key = Key::read("sk-ssh-ed25519@openssh.com BBBB").unwrap().unwrap();
+        let key = Key::read("sk-ssh-ed25519@openssh.com BBBB").unwrap();
         assert_eq!(key.line(), "sk-ssh-ed25519@openssh.com BBBB \n");
-        assert_eq!(Key::read("AAAA me").unwrap(), None);
+        assert_eq!(Key::read("AAAA me"), None);
+        assert_eq!(Key::read("ssh-rsa"), None);
+        let key = Key::read("command=\"ssh-add -l \\\"x ssh-y z\" ssh-dss CCCC c").unwrap();
+        assert_eq!(key.options, ["command=\"ssh-add -l \\\"x ssh-y z\""]);
+        assert_eq!((key.enc.as_str(), key.comment.as_str()), ("ssh-dss", "c"));
     }
 
     #[test]
@@ -149,8 +181,8 @@ mod tests {
         let text = "# mine\n\nssh-rsa AAAA a\nodd\nssh-rsa BBBB b\n";
         let key =
             Key { enc: "ssh-rsa".into(), key: "AAAA".into(), comment: "z".into(), options: vec![] };
-        assert_eq!(replaced(text, &key).unwrap(), "# mine\nssh-rsa AAAA z\nodd\nssh-rsa BBBB b\n");
-        assert_eq!(removed(text, "BBBB").unwrap(), "# mine\nssh-rsa AAAA a\nodd\n");
+        assert_eq!(replaced(text, &key), "# mine\nssh-rsa AAAA z\nodd\nssh-rsa BBBB b\n");
+        assert_eq!(removed(text, "BBBB"), "# mine\nssh-rsa AAAA a\nodd\n");
     }
 
     #[test]

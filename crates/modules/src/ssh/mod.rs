@@ -108,7 +108,7 @@ pub fn status_of(cx: &Cx, name: &str, key: &Key, config: &str) -> Result<Status>
     })
 }
 
-/// Puts a key into a user's file; Salt's word for what happened.
+/// Puts a key into a user's file; the word callers are told for what happened.
 pub fn put_key(
     cx: &Cx,
     name: &str,
@@ -116,57 +116,56 @@ pub fn put_key(
     config: &str,
     kind: Option<&str>,
 ) -> Result<&'static str> {
-    if key.key.split_whitespace().count() > 1 {
+    if key.key.split_whitespace().nth(1).is_some() {
         return Ok("invalid");
     }
     let key = Key { enc: refined(&key.enc)?, ..key.clone() };
     let Some(user) = user::find(cx, name, None)? else { return Ok("fail") };
-    if fingerprint(&key.key, kind)?.is_none() || key.line().trim_end().contains(['\n', '\r']) {
+    let lines = key.line().trim_end().split(['\n', '\r']).count();
+    if fingerprint(&key.key, kind)?.is_none() || lines > 1 {
         return Ok("Invalid public key");
     }
     let path = file_of(cx, name, config)?;
-    let (uid, gid) = (Some(user.uid), Some(user.gid));
-    let root = cx.host.uid() == 0;
     match status_of(cx, name, &key, config)? {
-        Status::Exists => return Ok("no change"),
+        Status::Exists => Ok("no change"),
         Status::Update => {
-            let text = replaced(&cx.host.read_text(&path)?, &key)?;
+            let text = replaced(&cx.host.read_text(&path)?, &key);
             cx.host.write(&path, text.as_bytes(), &Write::default())?;
-            return Ok("replace");
+            Ok("replace")
         }
-        Status::Add => {}
+        // A home that is not there (yet: it may be mounted later) is not made for a key.
+        Status::Add if path.starts_with(&user.home) && !cx.host.is_dir(user.home.as_ref())? => {
+            Ok("fail")
+        }
+        Status::Add => {
+            append(cx, &path, &key, &user)?;
+            Ok("new")
+        }
     }
-    if path.starts_with(&user.home) && !cx.host.is_dir(Path::new(&user.home))? {
-        return Ok("fail");
-    }
+}
+
+/// Writes a key below the others; what has to be made for it belongs to the user alone.
+fn append(cx: &Cx, path: &Path, key: &Key, user: &halite_spec::host::User) -> Result<()> {
+    let private = |mode: u32| match cx.host.uid() {
+        0 => Write { mode: Some(mode), uid: Some(user.uid), gid: Some(user.gid) },
+        _ => Write { mode: Some(mode), ..Write::default() },
+    };
     if let Some(folder) = path.parent()
         && !cx.host.is_dir(folder)?
     {
         if let Some(above) = folder.parent() {
             cx.host.create_dirs(above, None)?;
         }
-        let owner = if root { (uid, gid) } else { (None, None) };
-        let how = Write { mode: Some(0o700), uid: owner.0, gid: owner.1 };
-        cx.host.create_dir_owned(folder, &how)?;
+        cx.host.create_dir_owned(folder, &private(0o700))?;
         restore_context(cx, folder)?;
     }
-    let old = cx.host.read_text_if_there(&path)?;
-    let is_new = old.is_none();
-    let mut text = old.unwrap_or_default();
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text += &key.line();
-    let how = match is_new {
-        true if root => Write { mode: Some(0o600), uid, gid },
-        true => Write { mode: Some(0o600), ..Write::default() },
-        false => Write::default(),
+    let Some(old) = cx.host.read_text_if_there(path)? else {
+        cx.host.write(path, key.line().as_bytes(), &private(0o600))?;
+        return restore_context(cx, path);
     };
-    cx.host.write(&path, text.as_bytes(), &how)?;
-    if is_new {
-        restore_context(cx, &path)?;
-    }
-    Ok("new")
+    let gap = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
+    let text = format!("{old}{gap}{}", key.line());
+    Ok(cx.host.write(path, text.as_bytes(), &Write::default())?)
 }
 
 /// Gives a new path its `SELinux` context.
@@ -184,7 +183,7 @@ pub fn take_key(cx: &Cx, name: &str, key: &str, config: &str) -> Result<String> 
         return Ok("Key not present".into());
     }
     let path = file_of(cx, name, config)?;
-    let text = removed(&cx.host.read_text(&path)?, key)?;
+    let text = removed(&cx.host.read_text(&path)?, key);
     cx.host.write(&path, text.as_bytes(), &Write::default())?;
     Ok("Key removed".into())
 }

@@ -47,7 +47,7 @@ pub use host::Host;
 pub use lexer::Syntax;
 pub use linemap::LineMap;
 pub use loader::{Files, Globals, Loader, NoLoader, SaltLoader, Source};
-pub use objects::{Callable, HostFunction, HostLookup, Lookup};
+pub use objects::{Callable, HostFunction, HostLookup, Lookup, use_of_undefined};
 use parking_lot::Mutex;
 use tests::TestRef;
 

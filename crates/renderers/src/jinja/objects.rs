@@ -119,6 +119,13 @@ pub(crate) fn undefined(value: &Value) -> Option<&Undefined> {
     }
 }
 
+/// Returns the error that using a value makes, if it is a strict undefined one: for functions of a
+/// host that look at their arguments.
+pub fn use_of_undefined(value: &Value) -> Option<Error> {
+    let missing = undefined(value).filter(|missing| missing.strict)?;
+    Some(Error::new(missing.class(), missing.message()))
+}
+
 /// Returns how Jinja's messages name the type of a value.
 pub(crate) fn type_repr(value: &Value) -> String {
     let name = match value {

@@ -32,6 +32,8 @@ use halite_modules::file::{
 use halite_spec::{Cx, Error, Plan, Result, states};
 use halite_value::Value;
 
+use crate::beacon::FileWatched;
+
 pub use self::{
     absent::{Absent, Exists, Missing, Pruned, Tidied},
     accumulated::Accumulated,
@@ -69,6 +71,7 @@ states! {
     "managed" => Managed,
     "missing" => Missing,
     "mknod" => Mknod,
+    "mod_beacon" => FileWatched,
     "not_cached" => NotCached,
     "patch" => Patch,
     "prepend" => Prepend,

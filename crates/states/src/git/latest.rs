@@ -21,8 +21,8 @@ pub struct Latest {
     /// Where the working copy is.
     target: Option<String>,
     /// The branch, tag or commit; the remote's HEAD by default.
-    #[default("HEAD".to_owned())]
-    rev: String,
+    #[default(Some("HEAD".to_owned()))]
+    rev: Option<String>,
     /// The local branch; whichever is checked out if none is given.
     branch: Option<String>,
     /// Who runs git.
@@ -139,6 +139,11 @@ pub struct Seen {
     place: Place,
 }
 
+/// The commit a name stands for, if it is here.
+fn commit(cx: &Cx, git: &Git, name: &str) -> Option<String> {
+    git.ask(cx, ["rev-parse", &format!("{name}^{{commit}}")]).ok()
+}
+
 fn short(rev: &str) -> &str {
     rev.get(..7).unwrap_or(rev)
 }
@@ -199,13 +204,21 @@ impl Latest {
         }
     }
 
+    /// The revision; nothing is none (`rev: null`), and refused.
+    fn rev(&self) -> &str {
+        self.rev.as_deref().unwrap_or_default()
+    }
+
     fn check(&self, cx: &Cx) -> Result<()> {
         let target = self.target()?;
         if self.remote.is_empty() {
             return Err(Error::failed("'remote' argument is required"));
         }
-        if self.rev.is_empty() {
-            return Err(Error::failed("'' is not a valid value for the 'rev' argument"));
+        if self.rev().is_empty() {
+            let shown = if self.rev.is_some() { "" } else { "None" };
+            return Err(Error::failed(format!(
+                "'{shown}' is not a valid value for the 'rev' argument"
+            )));
         }
         if !matches!(self.force_reset, Value::Bool(_)) && !self.resets_for_news() {
             return Err(Error::failed(
@@ -218,7 +231,7 @@ impl Latest {
                 "Target '{target}' exists and is a regular file, cannot proceed"
             )));
         }
-        if self.rev != "HEAD" && self.is_bare() {
+        if self.rev() != "HEAD" && self.is_bare() {
             return Err(Error::failed(
                 "'rev' is not compatible with the 'mirror' and 'bare' arguments",
             ));
@@ -237,7 +250,7 @@ impl Latest {
             let mut branches = refs.iter().filter(|(_, sha)| sha == head);
             branches.find_map(|(name, _)| name.strip_prefix("refs/heads/")).map(str::to_owned)
         });
-        let rev = &self.rev;
+        let rev = self.rev();
         let hash = rev.len() <= 40 && rev.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (found, upstream) = if self.is_bare() {
             (None, Upstream::No)
@@ -293,89 +306,101 @@ impl Latest {
 
     fn look_here(&self, cx: &Cx, remote: &Remote) -> Result<Local> {
         let git = self.quiet()?;
-        let list = |place: &str| -> Result<Vec<String>> {
+        let names = |place: &str| -> Result<Vec<String>> {
             let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
             Ok(text.lines().map(|line| line.trim().to_owned()).filter(|l| !l.is_empty()).collect())
         };
-        let (branches, tags) = (list("refs/heads/")?, list("refs/tags/")?);
-        let parse = |rev: &str| git.ask(cx, ["rev-parse", rev]).ok();
-        let rev = parse("HEAD");
-        let branch = git.ask(cx, ["rev-parse", "--abbrev-ref", "HEAD"]).ok();
-        if !self.is_bare() && remote.rev.is_none() && rev.is_some() {
+        let short_name = |rev: &str| git.ask(cx, ["rev-parse", "--abbrev-ref", rev]).ok();
+        let mut local = Local {
+            branches: names("refs/heads/")?,
+            tags: names("refs/tags/")?,
+            rev: git.ask(cx, ["rev-parse", "HEAD"]).ok(),
+            branch: short_name("HEAD"),
+            base_rev: None,
+            remote_url: None,
+            dirty: false,
+            has_rev: false,
+            forward: None,
+            upstream: None,
+        };
+        if !self.is_bare() && remote.rev.is_none() && local.rev.is_some() {
             return Err(Error::failed(
                 "Remote repository is empty, cannot update from a non-empty to an empty repository",
             ));
         }
-        let (mut base_rev, mut base_branch) = (rev.clone(), branch.clone());
-        if let Some(wanted) = self.branch.as_ref().filter(|_| self.changes_branch(branch.as_ref()))
-        {
-            if branches.contains(wanted) {
-                base_branch = Some(wanted.clone());
-                base_rev = parse(&format!("{wanted}^{{commit}}"));
-            } else {
-                base_rev = remote.rev.as_ref().map(|(sha, _)| sha.clone());
-            }
-        }
-        let remotes = git::remotes_of(cx, &git)?;
-        let own = remotes.into_iter().find(|(name, ..)| *name == self.remote);
-        let remote_url = own.map(|(_, fetch, _)| fetch);
-        let dirty =
+        let base_branch;
+        (local.base_rev, base_branch) = self.base(cx, &git, remote, &local);
+        let mut remotes = git::remotes_of(cx, &git)?.into_iter();
+        local.remote_url =
+            remotes.find(|(name, ..)| *name == self.remote).map(|(_, fetch, _)| fetch);
+        local.dirty =
             !self.is_bare() && git.ask(cx, ["diff", "HEAD"]).is_ok_and(|text| !text.is_empty());
-        let has_rev = match &remote.rev {
-            None => false,
-            Some((sha, Kind::Commit)) => {
-                base_rev.as_ref().is_some_and(|base| base.starts_with(sha.as_str()))
-                    || parse(&format!("{sha}^{{commit}}")).is_some()
-            }
-            Some((sha, Kind::Branch)) => match &remote.upstream {
-                Upstream::Is(name) => {
-                    remote_url.is_some()
-                        && parse(&format!("{sha}^{{commit}}")).is_some()
-                        && parse(name).as_ref() == Some(sha)
+        local.has_rev = self.has_wanted(cx, &git, remote, &local)?;
+        local.forward = if local.dirty && !self.resets_for_news() {
+            Some(false)
+        } else if !local.has_rev {
+            // Only a fetch can tell.
+            None
+        } else if let (Some(base), Some((sha, _))) = (&local.base_rev, &remote.rev) {
+            Some(self.is_ancestor(cx, base, sha)?)
+        } else {
+            Some(true)
+        };
+        local.upstream = base_branch.map(|branch| short_name(&format!("{branch}@{{upstream}}")));
+        Ok(local)
+    }
+
+    /// The commit and the branch that will be checked out before anything is merged.
+    fn base(
+        &self,
+        cx: &Cx,
+        git: &Git,
+        remote: &Remote,
+        local: &Local,
+    ) -> (Option<String>, Option<String>) {
+        match &self.branch {
+            Some(wanted) if self.changes_branch(local.branch.as_ref()) => {
+                if local.branches.contains(wanted) {
+                    (commit(cx, git, wanted), Some(wanted.clone()))
+                } else {
+                    let sha = remote.rev.as_ref().map(|(sha, _)| sha.clone());
+                    (sha, local.branch.clone())
                 }
-                _ => false,
-            },
-            Some((sha, Kind::Tag)) => {
-                let own =
-                    tags.contains(&self.rev).then(|| parse(&format!("{}^{{commit}}", self.rev)));
-                let own = own.flatten();
-                let known = parse(&format!("{sha}^{{commit}}")).is_some();
-                if known && tags.contains(&self.rev) && own.as_ref() != Some(sha) && !self.resets()
-                {
+            }
+            _ => (local.rev.clone(), local.branch.clone()),
+        }
+    }
+
+    /// Tells whether the commit wanted is here already, under the name it should have.
+    fn has_wanted(&self, cx: &Cx, git: &Git, remote: &Remote, local: &Local) -> Result<bool> {
+        let Some((sha, kind)) = &remote.rev else { return Ok(false) };
+        let known = || commit(cx, git, sha).is_some();
+        match (kind, &remote.upstream) {
+            (Kind::Commit, _) => {
+                let base = local.base_rev.as_ref();
+                Ok(base.is_some_and(|base| base.starts_with(sha.as_str())) || known())
+            }
+            (Kind::Branch, Upstream::Is(name)) => {
+                let same = || git.ask(cx, ["rev-parse", name]).ok().as_ref() == Some(sha);
+                Ok(local.remote_url.is_some() && known() && same())
+            }
+            (Kind::Branch, _) => Ok(false),
+            (Kind::Tag, _) => {
+                let has_tag = local.tags.iter().any(|tag| tag == self.rev());
+                let own = has_tag.then(|| commit(cx, git, self.rev())).flatten();
+                let (known, same) = (known(), own.as_ref() == Some(sha));
+                if known && has_tag && !same && !self.resets() {
                     return Err(Error::failed(format!(
                         "'{}' is a tag, but the remote SHA1 for this tag ({}) doesn't match the \
                          local SHA1 ({}). Set 'force_reset' to True to force this update.",
-                        self.rev,
+                        self.rev(),
                         short(sha),
                         shorter(own.as_ref())
                     )));
                 }
-                known && own.as_ref() == Some(sha)
+                Ok(known && same)
             }
-        };
-        let mut forward = (dirty && !self.resets_for_news()).then_some(false);
-        if has_rev && forward.is_none() {
-            forward = Some(match (&base_rev, &remote.rev) {
-                (Some(base), Some((sha, _))) => self.is_ancestor(cx, base, sha)?,
-                _ => true,
-            });
         }
-        let upstream = base_branch.map(|branch| {
-            let name = format!("{branch}@{{upstream}}");
-            git.ask(cx, ["rev-parse", "--abbrev-ref", &name]).ok()
-        });
-        Ok(Local {
-            rev,
-            branch,
-            branches,
-            tags,
-            base_rev,
-            remote_url,
-            dirty,
-            has_rev,
-            forward,
-            upstream,
-        })
     }
 
     fn is_ancestor(&self, cx: &Cx, one: &str, other: &str) -> Result<bool> {
@@ -384,70 +409,62 @@ impl Latest {
     }
 
     fn not_forward(&self, remote: &Remote, local: &Local) -> String {
-        let rev = &self.rev;
-        let branch = shorter_or_name(local.branch.as_ref());
-        let mut hint = String::new();
-        if self.branch.is_none() {
-            if rev != "HEAD" {
-                if branch != rev {
-                    hint = format!(
-                        " The desired rev ({rev}) differs from the name of the local branch \
-                         ({branch}), if the desired rev is a branch name then a forced update could \
-                         possibly be avoided by setting the 'branch' argument to '{rev}' instead."
-                    );
-                }
-            } else if let Some(default) =
-                remote.default_branch.as_ref().filter(|own| *own != branch)
-            {
-                hint = format!(
-                    " The default remote branch ({default}) differs from the local branch \
-                     ({branch}). This could be caused by changing the default remote branch, or if \
-                     the local branch was manually changed. Rather than forcing an update, it may \
-                     be advisable to set the 'branch' argument to '{default}' instead. To ensure \
-                     that this state follows the '{default}' branch instead of the remote HEAD, set \
-                     the 'rev' argument to '{default}'."
-                );
-            }
-        }
         let pre = shorter(local.base_rev.as_ref());
         let post = remote.rev.as_ref().map_or("None", |(sha, _)| short(sha));
-        let way = if local.dirty && pre != post {
-            format!("from {pre} to {post}")
+        let from = if local.dirty && pre != post { format!("from {pre} ") } else { String::new() };
+        let after = self.branch.as_ref().filter(|_| self.changes_branch(local.branch.as_ref()));
+        let after = after.map(|own| format!(" (after checking out local branch '{own}')"));
+        let after = after.unwrap_or_default();
+        let why = if local.dirty {
+            "there are uncommitted changes. Set 'force_reset' to True (or 'remote-changes') to \
+             force this update and discard these changes."
         } else {
-            format!("to {post}")
+            "this is not a fast-forward merge. Set 'force_reset' to True to force this update."
         };
-        let after = match &self.branch {
-            Some(own) if self.changes_branch(local.branch.as_ref()) => {
-                format!(" (after checking out local branch '{own}')")
-            }
-            _ => String::new(),
+        let hint = self.branch_hint(remote, local);
+        format!("Repository would be updated {from}to {post}{after}, but {why}{hint}")
+    }
+
+    /// Another branch may be what was meant; with a space before it.
+    fn branch_hint(&self, remote: &Remote, local: &Local) -> String {
+        let branch = shorter_or_name(local.branch.as_ref());
+        let follows_head = self.rev() == "HEAD";
+        let meant = if follows_head { remote.default_branch.as_deref() } else { Some(self.rev()) };
+        let Some(meant) = meant.filter(|own| self.branch.is_none() && *own != branch) else {
+            return String::new();
         };
-        let (why, or, discard) = if local.dirty {
-            (
-                "there are uncommitted changes",
-                " (or 'remote-changes')",
-                " and discard these changes",
+        if follows_head {
+            format!(
+                " The default remote branch ({meant}) differs from the local branch ({branch}). \
+                 This could be caused by changing the default remote branch, or if the local \
+                 branch was manually changed. Rather than forcing an update, it may be advisable \
+                 to set the 'branch' argument to '{meant}' instead. To ensure that this state \
+                 follows the '{meant}' branch instead of the remote HEAD, set the 'rev' argument \
+                 to '{meant}'."
             )
         } else {
-            ("this is not a fast-forward merge", "", "")
-        };
-        format!(
-            "Repository would be updated {way}{after}, but {why}. Set 'force_reset' to True{or} to \
-             force this update{discard}.{hint}"
-        )
+            format!(
+                " The desired rev ({meant}) differs from the name of the local branch ({branch}), \
+                 if the desired rev is a branch name then a forced update could possibly be \
+                 avoided by setting the 'branch' argument to '{meant}' instead."
+            )
+        }
     }
 
     fn up_to_date(&self, actions: &[String], dirty: bool, would: bool) -> Result<String> {
-        let mut text = format!("Repository {} is up-to-date", self.target()?);
-        if dirty {
-            text += ", but with uncommitted changes. Set 'force_reset' to True to purge uncommitted \
-                     changes.";
-        }
-        if !actions.is_empty() {
-            let would = if would { "that would be " } else { "" };
-            text += &format!("\n\nChanges {would}made: {}", joined(actions));
-        }
-        Ok(text)
+        let changes = match dirty {
+            true => {
+                ", but with uncommitted changes. Set 'force_reset' to True to purge uncommitted \
+                 changes."
+            }
+            false => "",
+        };
+        let made = match (actions, would) {
+            ([], _) => String::new(),
+            (_, true) => format!("\n\nChanges that would be made: {}", joined(actions)),
+            (_, false) => format!("\n\nChanges made: {}", joined(actions)),
+        };
+        Ok(format!("Repository {} is up-to-date{changes}{made}", self.target()?))
     }
 
     /// What to do about the tracking branch, as (option, verb, name).
@@ -505,7 +522,7 @@ impl Latest {
             )));
         }
         if local.has_rev && !matches && !self.update_head && !switches {
-            let place = if self.rev == "HEAD" {
+            let place = if self.rev() == "HEAD" {
                 remote.place.replacen("remote HEAD", "Remote head", 1)
             } else {
                 remote.place.clone()
@@ -618,7 +635,12 @@ impl Latest {
             line.extend(["--origin".to_owned(), self.remote.clone()]);
         }
         if let Some(depth) = self.depth {
-            line.extend(["--depth".into(), depth.to_string(), "--branch".into(), self.rev.clone()]);
+            line.extend([
+                "--depth".into(),
+                depth.to_string(),
+                "--branch".into(),
+                self.rev().to_owned(),
+            ]);
         }
         line.extend(["--".to_owned(), self.url()?, target.to_owned()]);
         let abroad = self.abroad(cx, Some("/tmp"));
@@ -653,8 +675,11 @@ impl Latest {
             let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
             Ok(text.lines().map(str::to_owned).collect())
         };
-        if *kind == Kind::Tag && !list("refs/tags/")?.contains(&self.rev) {
-            return Err(Error::failed(format!("Revision '{}' does not exist in clone", self.rev)));
+        if *kind == Kind::Tag && !list("refs/tags/")?.iter().any(|tag| tag == self.rev()) {
+            return Err(Error::failed(format!(
+                "Revision '{}' does not exist in clone",
+                self.rev()
+            )));
         }
         if let Some(branch) = &self.branch
             && !list("refs/heads/")?.contains(branch)
@@ -700,9 +725,9 @@ impl Latest {
     /// Where a new branch starts.
     fn start(&self, remote: &Remote, sha: &str) -> String {
         match &remote.upstream {
-            _ if self.rev == "HEAD" => sha.to_owned(),
+            _ if self.rev() == "HEAD" => sha.to_owned(),
             Upstream::Is(name) => name.clone(),
-            _ => self.rev.clone(),
+            _ => self.rev().to_owned(),
         }
     }
 
@@ -826,7 +851,8 @@ impl Latest {
             if let Err(error) = git.ask(cx, ["rev-parse", &commit]) {
                 return Err(Error::failed(format!(
                     "Fetch did not successfully retrieve rev '{}' from {}: {error}",
-                    self.rev, self.name
+                    self.rev(),
+                    self.name
                 )));
             }
             if !matches && !self.update_head && !switches {
@@ -883,8 +909,8 @@ impl Latest {
                 git.run(cx, ["merge", "--ff-only", sha])?;
                 comments.push(format!("Repository was fast-forwarded to {}", remote.place));
             } else {
-                git.run(cx, ["reset", "--hard", &self.rev])?;
-                comments.push(format!("Repository was reset to {} (fast-forward)", self.rev));
+                git.run(cx, ["reset", "--hard", self.rev()])?;
+                comments.push(format!("Repository was reset to {} (fast-forward)", self.rev()));
             }
         }
         self.update_submodules(cx)

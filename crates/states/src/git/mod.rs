@@ -7,14 +7,16 @@ mod latest;
 use std::path::Path;
 
 use halite_modules::git::{self, Config, Git};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value, dict, entries};
 
 pub use self::latest::Latest;
 
 states! {
     /// Working copies, repositories and their configuration.
-    "git": "latest" => Latest,
+    "git", needs = [
+        Need::function("git.version", "git module could not be loaded"),
+    ]: "latest" => Latest,
     "present" => Present,
     "detached" => Detached,
     "cloned" => Cloned,

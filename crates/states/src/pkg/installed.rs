@@ -72,6 +72,30 @@ pub(super) struct Todo {
     refresh: bool,
 }
 
+/// A package asked for, with what is known of it.
+struct Asked {
+    name: String,
+    /// The version, or the place of the file.
+    wanted: Option<String>,
+    /// The versions that are installed.
+    there: Option<Vec<String>>,
+    /// What the version must fulfil; an error if that cannot be told.
+    condition: std::result::Result<Option<String>, String>,
+}
+
+/// What is to be done about one package.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Install it.
+    Missing,
+    /// Install it again.
+    Again,
+    Fits,
+    /// It depends on whether files were changed.
+    Verify,
+    Problem(String),
+}
+
 /// What looking told.
 pub(super) enum Seen {
     /// Nothing to do, with the comment (but perhaps to hold).
@@ -156,39 +180,27 @@ impl Installed {
             return Ok(Seen::Wrong("Only one of \"pkgs\" and \"sources\" is permitted.".into()));
         }
         let provider = pkg::provider(cx)?;
-        let extra = &self.rest.kwargs;
         if self.verifies() && !provider.has("verify") {
             return Ok(Seen::Wrong("pkg.verify not implemented".into()));
         }
         let mut refresh = pkg::wants_refresh(cx, &self.refresh);
-        let current = provider.list_pkgs(cx, Which::Installed, extra)?;
-        let mut desired: Wanted = if self.uses_sources() {
-            let normalize = pkg_resource::normalizer(cx, self.normalize);
-            let packed = pkg_resource::pack(&self.sources, &*normalize);
-            packed.into_iter().map(|(name, place)| (name, Some(place))).collect()
-        } else {
-            normalized(cx, &self.list(), false)?
-        };
+        let current = provider.list_pkgs(cx, Which::Installed, &self.rest.kwargs)?;
+        let mut desired = self.desired(cx)?;
         if desired.is_empty() {
             let which = if self.uses_sources() { "sources" } else { "pkgs" };
-            return Ok(Seen::Wrong(format!(
-                "Invalidly formatted '{which}' parameter. See minion log."
-            )));
+            let comment = format!("Invalidly formatted '{which}' parameter. See minion log.");
+            return Ok(Seen::Wrong(comment));
         }
-        let purging = provider.list_pkgs(cx, Which::PurgeDesired, extra)?;
-        let unpurge: Vec<String> = desired
-            .iter()
-            .map(|(name, _)| name.clone())
-            .filter(|name| purging.contains_key(name))
-            .collect();
+        let purging = provider.list_pkgs(cx, Which::PurgeDesired, &self.rest.kwargs)?;
         if let Some(problem) = self.missing(cx, provider, &desired, &current)? {
             return Ok(Seen::Wrong(problem));
         }
         self.resolve_latest(cx, provider, &mut desired, &current, &mut refresh)?;
+        let names = desired.iter().map(|(name, _)| name);
         let mut todo = Todo {
-            desired: desired.clone(),
+            unpurge: names.filter(|name| purging.contains_key(*name)).cloned().collect(),
+            desired,
             targets: Vec::new(),
-            unpurge,
             again: Vec::new(),
             altered: Vec::new(),
             warnings: Vec::new(),
@@ -196,60 +208,109 @@ impl Installed {
         };
         let mut problems = Vec::new();
         let mut has_version = false;
-        for (name, wanted) in desired {
-            let there =
-                current.get(&name).or_else(|| current.get(&provider.normalize_name(cx, &name)));
-            let Some(there) = there else {
-                todo.targets.push((name, wanted));
-                continue;
-            };
-            if self.reinstall {
-                todo.again.push((name, wanted));
-                continue;
-            }
-            let condition = if self.uses_sources() {
-                match self.version_of_source(cx, wanted.as_deref().unwrap_or_default()) {
-                    Ok(version) => version,
-                    Err(Error::Failed(problem)) => {
-                        problems.push(problem);
-                        continue;
-                    }
-                    Err(other) => return Err(other),
-                }
-            } else {
-                match wanted.clone().filter(|version| !version.is_empty()) {
-                    Some(version) => version,
-                    None => {
-                        if self.verifies() {
-                            self.verify(cx, provider, &name, &wanted, &mut todo, &mut problems)?;
-                        }
-                        continue;
-                    }
-                }
-            };
-            has_version = true;
+        let fulfils = |there: &[String], condition: &str| {
             let updates = self.allow_updates && !self.uses_sources();
-            if !conditions::fulfils(provider, there, &condition, self.ignore_epoch, updates) {
-                if self.verifies() && conditions::is_exact(&condition) {
-                    self.verify(cx, provider, &name, &wanted, &mut todo, &mut problems)?;
-                } else {
-                    todo.targets.push((name, wanted));
-                }
+            conditions::fulfils(provider, there, condition, self.ignore_epoch, updates)
+        };
+        for (name, wanted) in todo.desired.clone() {
+            let asked = self.asked(cx, provider, &current, name, wanted)?;
+            has_version |= matches!(asked.condition, Ok(Some(_)));
+            let verdict = match self.judge(&asked, &fulfils) {
+                Verdict::Verify => self.verified(cx, provider, &asked.name, &mut todo.altered)?,
+                settled => settled,
+            };
+            match verdict {
+                Verdict::Missing => todo.targets.push((asked.name, asked.wanted)),
+                Verdict::Again => todo.again.push((asked.name, asked.wanted)),
+                Verdict::Problem(text) => problems.push(text),
+                Verdict::Fits | Verdict::Verify => {}
             }
         }
         if !problems.is_empty() {
             return Ok(Seen::Wrong(problems.join(" ")));
         }
-        if todo.targets.is_empty() && todo.unpurge.is_empty() && todo.again.is_empty() {
-            let end = if has_version && !self.uses_sources() {
-                " and are at the desired version"
-            } else {
-                ""
-            };
-            let comment = format!("All specified packages are already installed{end}");
-            return Ok(Seen::Settled(comment, todo.warnings));
+        if [todo.targets.len(), todo.again.len(), todo.unpurge.len()] != [0; 3] {
+            return Ok(Seen::Todo(todo));
         }
-        Ok(Seen::Todo(todo))
+        let versions = has_version && !self.uses_sources();
+        let end = if versions { " and are at the desired version" } else { "" };
+        let comment = format!("All specified packages are already installed{end}");
+        Ok(Seen::Settled(comment, todo.warnings))
+    }
+
+    /// The packages asked for, each with its version or the place of its file.
+    fn desired(&self, cx: &Cx) -> Result<Wanted> {
+        if !self.uses_sources() {
+            return normalized(cx, &self.list(), false);
+        }
+        let normalize = pkg_resource::normalizer(cx, self.normalize);
+        let packed = pkg_resource::pack(&self.sources, &*normalize);
+        Ok(packed.into_iter().map(|(name, place)| (name, Some(place))).collect())
+    }
+
+    /// Finds out what there is to know of one package before it is judged.
+    fn asked(
+        &self,
+        cx: &Cx,
+        provider: &dyn Provider,
+        current: &Pkgs,
+        name: String,
+        wanted: Option<String>,
+    ) -> Result<Asked> {
+        let there = current
+            .get(&name)
+            .or_else(|| current.get(&provider.normalize_name(cx, &name)))
+            .cloned();
+        let condition = if there.is_none() || self.reinstall {
+            // The version plays no part, so no file has to be fetched for it.
+            Ok(None)
+        } else if self.uses_sources() {
+            match self.version_of_source(cx, wanted.as_deref().unwrap_or_default()) {
+                Ok(version) => Ok(Some(version)),
+                Err(Error::Failed(problem)) => Err(problem),
+                Err(other) => return Err(other),
+            }
+        } else {
+            Ok(wanted.clone().filter(|version| !version.is_empty()))
+        };
+        Ok(Asked { name, wanted, there, condition })
+    }
+
+    /// Decides about one package. Looks at nothing but what it is given.
+    fn judge(&self, asked: &Asked, fulfils: &dyn Fn(&[String], &str) -> bool) -> Verdict {
+        match (&asked.there, &asked.condition) {
+            (None, _) => Verdict::Missing,
+            (Some(_), _) if self.reinstall => Verdict::Again,
+            (Some(_), Err(problem)) => Verdict::Problem(problem.clone()),
+            (Some(_), Ok(None)) if self.verifies() => Verdict::Verify,
+            (Some(_), Ok(None)) => Verdict::Fits,
+            (Some(there), Ok(Some(condition))) if fulfils(there, condition) => Verdict::Fits,
+            (Some(_), Ok(Some(condition)))
+                if self.verifies() && conditions::is_exact(condition) =>
+            {
+                Verdict::Verify
+            }
+            (Some(_), Ok(Some(_))) => Verdict::Missing,
+        }
+    }
+
+    /// Settles [`Verdict::Verify`]; the files that were changed go to `altered`.
+    fn verified(
+        &self,
+        cx: &Cx,
+        provider: &dyn Provider,
+        name: &str,
+        altered: &mut Vec<(String, Dict)>,
+    ) -> Result<Verdict> {
+        match provider.verify(cx, &[name.to_owned()], &self.verify_options()) {
+            Ok(files) if files.is_empty() => Ok(Verdict::Fits),
+            Ok(files) => {
+                altered.push((name.to_owned(), files));
+                Ok(Verdict::Again)
+            }
+            Err(Error::Failed(text) | Error::Invalid(text)) => Ok(Verdict::Problem(text)),
+            Err(other) => Err(other),
+        }
     }
 
     /// What to say of packages that do not exist, where the package manager can tell.
@@ -263,49 +324,25 @@ impl Installed {
         if self.uses_sources() || self.skip_suggestions {
             return Ok(None);
         }
-        let unmet: Vec<String> = desired
-            .iter()
-            .filter(|(name, wanted)| {
-                !current.get(name).is_some_and(|there| {
-                    wanted.as_deref().is_none_or(|wanted| {
-                        conditions::fulfils(provider, there, wanted, self.ignore_epoch, false)
-                    })
+        let fits = |name: &String, wanted: Option<&str>| {
+            current.get(name).is_some_and(|there| {
+                wanted.is_none_or(|wanted| {
+                    conditions::fulfils(provider, there, wanted, self.ignore_epoch, false)
                 })
             })
+        };
+        let unmet: Vec<String> = desired
+            .iter()
+            .filter(|(name, wanted)| !fits(name, wanted.as_deref()))
             .map(|(name, _)| name.clone())
             .collect();
         if unmet.is_empty() {
             return Ok(None);
         }
-        let Ok(Some(checked)) = provider.check_db(cx, &unmet, &self.rest.kwargs) else {
-            return Ok(None);
-        };
-        let mut comments = Vec::new();
-        let mut lost: Vec<&str> = checked
-            .iter()
-            .filter(|(_, found, similar)| !found && similar.is_empty())
-            .map(|(name, _, _)| name.as_str())
-            .collect();
-        lost.sort_unstable();
-        if !lost.is_empty() {
-            comments.push(format!(
-                "The following package(s) were not found, and no possible matches were found in \
-                 the package db: {}",
-                lost.join(", ")
-            ));
+        match provider.check_db(cx, &unmet, &self.rest.kwargs) {
+            Ok(Some(checked)) => Ok(unknown_packages(&checked)),
+            _ => Ok(None),
         }
-        for (name, found, similar) in &checked {
-            if !found && !similar.is_empty() {
-                comments.push(format!(
-                    "Package '{name}' not found (possible matches: {})",
-                    similar.join(", ")
-                ));
-            }
-        }
-        if comments.len() > 1 {
-            comments.push(String::new());
-        }
-        Ok((!comments.is_empty()).then(|| comments.join(". ").trim_end().to_owned()))
     }
 
     fn version_of_source(&self, cx: &Cx, place: &str) -> Result<String> {
@@ -323,30 +360,6 @@ impl Installed {
         let path = cached.display().to_string();
         let info = lowpkg::bin_pkg_info(cx, path, saltenv)?;
         Ok(info.get("version").unwrap_or_default().to_string())
-    }
-
-    fn verify(
-        &self,
-        cx: &Cx,
-        provider: &dyn Provider,
-        name: &str,
-        wanted: &Option<String>,
-        todo: &mut Todo,
-        problems: &mut Vec<String>,
-    ) -> Result<()> {
-        match provider.verify(cx, &[name.to_owned()], &self.verify_options()) {
-            Ok(altered) if altered.is_empty() => Ok(()),
-            Ok(altered) => {
-                todo.again.push((name.to_owned(), wanted.clone()));
-                todo.altered.push((name.to_owned(), altered));
-                Ok(())
-            }
-            Err(Error::Failed(text) | Error::Invalid(text)) => {
-                problems.push(text);
-                Ok(())
-            }
-            Err(other) => Err(other),
-        }
     }
 
     fn predict(&self, cx: &Cx, todo: &Todo) -> Result<Outcome> {
@@ -602,6 +615,33 @@ impl Installed {
     }
 }
 
+/// Tells which packages the package manager does not know, and what comes near their names.
+fn unknown_packages(checked: &[(String, bool, Vec<String>)]) -> Option<String> {
+    let unknown = || checked.iter().filter(|(_, found, _)| !found);
+    let mut lost: Vec<&str> = unknown()
+        .filter(|(_, _, similar)| similar.is_empty())
+        .map(|(name, _, _)| name.as_str())
+        .collect();
+    lost.sort_unstable();
+    let lost = (!lost.is_empty()).then(|| {
+        format!(
+            "The following package(s) were not found, and no possible matches were found in the \
+             package db: {}",
+            lost.join(", ")
+        )
+    });
+    let near = unknown().filter(|(_, _, similar)| !similar.is_empty()).map(|(name, _, similar)| {
+        format!("Package '{name}' not found (possible matches: {})", similar.join(", "))
+    });
+    let sentences: Vec<String> = lost.into_iter().chain(near).collect();
+    // One sentence stands without a full stop, several have one each.
+    match &*sentences {
+        [] => None,
+        [one] => Some(one.trim_end().to_owned()),
+        many => Some(many.join(". ") + "."),
+    }
+}
+
 fn altered_text(todo: &Todo, name: &str) -> String {
     let found = todo.altered.iter().find(|(own, _)| own == name);
     found
@@ -707,5 +747,28 @@ impl State for Installed {
 
     fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         halite_spec::run(self, cx, test)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(checked: &[(&str, bool, &[&str])]) -> Option<String> {
+        let owned = |(name, found, similar): &(&str, bool, &[&str])| {
+            ((*name).to_owned(), *found, similar.iter().map(|own| (*own).to_owned()).collect())
+        };
+        unknown_packages(&checked.iter().map(owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn several_sentences_have_a_full_stop_each() {
+        assert_eq!(unknown(&[("a", true, &[])]), None);
+        let one = "Package 'b' not found (possible matches: bb, bc)";
+        assert_eq!(unknown(&[("b", false, &["bb", "bc"])]).unwrap(), one);
+        let lost = "The following package(s) were not found, and no possible matches were found \
+                    in the package db: x, y";
+        let all = unknown(&[("y", false, &[]), ("b", false, &["bb", "bc"]), ("x", false, &[])]);
+        assert_eq!(all.unwrap(), format!("{lost}. {one}."));
     }
 }

@@ -21,6 +21,8 @@ use halite_modules::{
 use halite_spec::{Applied, Cx, Error, Outcome, Result, states};
 use halite_value::{Dict, List, Value, dict};
 
+use crate::beacon::PkgWatched;
+
 use self::{
     held::{Held, Unheld},
     installed::Installed,
@@ -43,6 +45,7 @@ states! {
     "group_installed" => GroupInstalled,
     "held" => Held,
     "unheld" => Unheld,
+    "mod_beacon" => PkgWatched,
 }
 
 /// Packages with the version asked for, in order.

@@ -83,7 +83,7 @@ pub(super) fn call<T: Into<String>>(
         if !ran.stderr.contains("Could not get lock") {
             break;
         }
-        tracing::warn!("Waiting for dpkg lock release: retrying... {count}/100");
+        tracing::warn!("another apt holds the lock; asking again ({count} of 10)");
         cx.sleep(Duration::from_secs(1 << count))?;
         let again = Options { timeout: Value::Null, ..options.clone() };
         ran = cmd::plain(cx, words.clone(), again)?;
@@ -96,12 +96,155 @@ fn scoped(cx: &Cx) -> Vec<String> {
     scope(cx, Some("\"salt.loaded.int.module.aptpkg\""))
 }
 
-/// The name with its architecture, where that is not this machine's.
-fn full_name(cx: &Cx, name: &str, arch: &str) -> String {
-    let osarch = cx.grain_str("osarch");
-    let foreign =
-        cx.grain_str("cpuarch") == "x86_64" && arch != "all" && osarch == "amd64" && osarch != arch;
-    if foreign { format!("{name}:{arch}") } else { name.to_owned() }
+/// What `apt-get` is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    DistUpgrade,
+    Install,
+    Purge,
+    Remove,
+    Upgrade,
+}
+
+/// An argument of ours that adds words to the command line.
+struct Flag {
+    argument: &'static str,
+    verbs: &'static [Verb],
+    /// If the argument is true.
+    on: &'static [&'static str],
+    /// If it is false.
+    off: &'static [&'static str],
+    /// If it is not given.
+    absent: &'static [&'static str],
+}
+
+impl Flag {
+    /// A flag that adds one word if it is true.
+    const fn word(
+        argument: &'static str,
+        verbs: &'static [Verb],
+        on: &'static [&'static str],
+    ) -> Self {
+        Self { argument, verbs, on, off: &[], absent: &[] }
+    }
+}
+
+const NEW_PACKAGES: &[Verb] = &[Verb::Install, Verb::Upgrade, Verb::DistUpgrade];
+const UPGRADES: &[Verb] = &[Verb::Upgrade, Verb::DistUpgrade];
+const KEEP_CONFFILES: &[&str] =
+    &["-o", "DPkg::Options::=--force-confold", "-o", "DPkg::Options::=--force-confdef"];
+
+/// Every flag of the commands that change packages, in the order it is written.
+const FLAGS: &[Flag] = &[
+    Flag::word("force_yes", NEW_PACKAGES, &["--force-yes"]),
+    Flag {
+        argument: "force_conf_new",
+        verbs: NEW_PACKAGES,
+        on: &["-o", "DPkg::Options::=--force-confnew"],
+        off: KEEP_CONFFILES,
+        absent: KEEP_CONFFILES,
+    },
+    Flag {
+        argument: "install_recommends",
+        verbs: &[Verb::Install],
+        on: &["--install-recommends"],
+        off: &["--no-install-recommends"],
+        absent: &[],
+    },
+    Flag::word("only_upgrade", &[Verb::Install], &["--only-upgrade"]),
+    Flag::word("skip_verify", NEW_PACKAGES, &["--allow-unauthenticated"]),
+    Flag::word("download_only", UPGRADES, &["--download-only"]),
+    Flag::word("downloadonly", UPGRADES, &["--download-only"]),
+    Flag::word("allow_downgrades", UPGRADES, &["--allow-downgrades"]),
+];
+
+impl Verb {
+    fn upgrading(request: &Upgrade) -> Self {
+        if request.dist_upgrade { Self::DistUpgrade } else { Self::Upgrade }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::DistUpgrade => "dist-upgrade",
+            Self::Install => "install",
+            Self::Purge => "purge",
+            Self::Remove => "remove",
+            Self::Upgrade => "upgrade",
+        }
+    }
+
+    /// The command line up to the verb, with the flags that are given and belong to it.
+    fn line(self, given: &Dict, more: &[&str]) -> Vec<String> {
+        let flags = FLAGS.iter().filter(|flag| flag.verbs.contains(&self)).flat_map(|flag| {
+            match given.get(flag.argument) {
+                Some(value) if value.truthy() => flag.on,
+                Some(_) => flag.off,
+                None => flag.absent,
+            }
+        });
+        let mut words: Vec<&str> = vec!["apt-get", "-q", "-y"];
+        for word in flags.chain(more) {
+            // Two arguments may ask for the same.
+            if word.starts_with("--") && words.contains(word) {
+                continue;
+            }
+            words.push(word);
+        }
+        words.push(self.word());
+        words.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// The words that prefer one release.
+fn release(repo: Option<&str>) -> Vec<String> {
+    repo.map(|repo| vec!["-o".into(), format!("APT::Default-Release={repo}")]).unwrap_or_default()
+}
+
+/// What dpkg knows at one time.
+struct Snapshot {
+    installed: Pkgs,
+    /// Removed, but not purged.
+    removed: Pkgs,
+}
+
+impl Snapshot {
+    fn take(apt: &Apt, cx: &Cx) -> Result<Self> {
+        let none = Dict::new();
+        Ok(Self {
+            installed: apt.list_pkgs(cx, Which::Installed, &none)?,
+            removed: apt.list_pkgs(cx, Which::Removed, &none)?,
+        })
+    }
+
+    /// What became different: of the installed and of the removed.
+    fn differences(&self, later: &Self) -> (Dict, Dict) {
+        (differences(&self.installed, &later.installed), differences(&self.removed, &later.removed))
+    }
+}
+
+/// How many seconds ago the lists were fetched, if that can be told.
+fn lists_age(cx: &Cx) -> Option<f64> {
+    let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    match cx.host.stat(Path::new(LISTS), true) {
+        Ok(stat) => Some(now - stat.mtime),
+        Err(error) => {
+            tracing::warn!("no telling how old the lists in {LISTS} are: {error}");
+            None
+        }
+    }
+}
+
+/// Fetches the lists; once more, from nothing, if that took too long.
+///
+/// This changes no package: it is done with `test=True`, too.
+fn fetch_lists(cx: &Cx, timeout: Value) -> Result<Ran> {
+    let get = |verb: &str, how: Options| call(cx, ["apt-get", "-q", verb], how);
+    let ran = get("update", Options { timeout, ..looking() })?;
+    if !ran.stdout.contains("Timed out") {
+        return Ok(ran);
+    }
+    get("clean", looking())?;
+    get("update", looking())
 }
 
 fn extra_text(extra: &Dict, name: &str) -> Option<String> {
@@ -132,7 +275,7 @@ impl Provider for Apt {
                     && which != Which::Removed
             };
             if kept {
-                let name = full_name(cx, &entry.name, &entry.arch);
+                let name = lowpkg::dpkg::qualified(cx, &entry.name, &entry.arch);
                 pkgs.entry(name).or_default().push(entry.version);
             }
         }
@@ -155,9 +298,7 @@ impl Provider for Apt {
         }
         let mut words = vec!["apt-cache".to_owned(), "-q".into(), "policy".into()];
         words.extend(names.iter().cloned());
-        if let Some(repo) = &how.fromrepo {
-            words.extend(["-o".into(), format!("APT::Default-Release={repo}")]);
-        }
+        words.extend(release(how.fromrepo.as_deref()));
         let ran = call(cx, words, looking())?;
         let candidates = candidates(&ran.stdout);
         let newest = |name: &String| -> String {
@@ -174,32 +315,22 @@ impl Provider for Apt {
 
     fn refresh_db(&self, cx: &Cx, extra: &Dict) -> Result<Value> {
         super::refreshed(cx);
-        let failhard = extra.get("failhard").is_some_and(|flag| flag.truthy());
         let valid = extra.get("cache_valid_time").and_then(|time| time.as_float()).unwrap_or(0.0);
-        if valid > 0.0 {
-            let now = cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-            match cx.host.stat(Path::new(LISTS), true) {
-                Ok(stat) if stat.mtime + valid > now => return Ok(Value::dict()),
-                Ok(_) => {}
-                Err(error) => tracing::warn!("could not stat cache directory due to: {error}"),
-            }
+        if valid > 0.0 && lists_age(cx).is_some_and(|age| age < valid) {
+            return Ok(Value::dict());
         }
         let timeout = extra.get("timeout").or_else(|| cx.opt("aptpkg_refresh_db_timeout"));
-        let timed = Options { timeout: timeout.unwrap_or(Value::Int(30)), ..looking() };
-        // Fetching lists changes no package: Salt does it with `test=True`, too.
-        let mut ran = call(cx, ["apt-get", "-q", "update"], timed)?;
-        if ran.stdout.contains("Timed out") {
-            call(cx, ["apt-get", "-q", "clean"], looking())?;
-            ran = call(cx, ["apt-get", "-q", "update"], looking())?;
-        }
+        let ran = fetch_lists(cx, timeout.unwrap_or(Value::Int(30)))?;
         if !ran.ok() {
             return Err(Error::failed(ran.stderr));
         }
         let (repos, failed) = updated(&ran.stdout);
-        if failhard && !failed.is_empty() {
-            return Err(Error::failed(format!("Error getting repos: {}", failed.join(", "))));
+        match extra.get("failhard") {
+            Some(failhard) if failhard.truthy() && !failed.is_empty() => {
+                Err(Error::failed(format!("Error getting repos: {}", failed.join(", "))))
+            }
+            _ => Ok(repos.into()),
         }
-        Ok(repos.into())
     }
 
     fn install(&self, cx: &Cx, request: &Install) -> Result<Done> {
@@ -207,67 +338,44 @@ impl Provider for Apt {
     }
 
     fn uninstall(&self, cx: &Cx, request: &Uninstall) -> Result<Done> {
-        let named = pkg_resource::targets(
-            cx,
-            &Request {
-                name: request.name.as_deref(),
-                pkgs: Some(&request.pkgs),
-                normalize: true,
-                ..Request::default()
-            },
-        )?;
-        let Targets::Repository(named) = named else { return Ok(Done::default()) };
-        let none = Dict::new();
-        let old = self.list_pkgs(cx, Which::Installed, &none)?;
-        let old_removed = self.list_pkgs(cx, Which::Removed, &none)?;
-        let mut targets = super::matching(&old, &named);
-        if request.purge {
-            targets.extend(super::matching(&old_removed, &named));
-        }
-        if targets.is_empty() {
+        let asked = Request {
+            name: request.name.as_deref(),
+            pkgs: Some(&request.pkgs),
+            normalize: true,
+            ..Request::default()
+        };
+        let Targets::Repository(named) = pkg_resource::targets(cx, &asked)? else {
+            return Ok(Done::default());
+        };
+        let verb = if request.purge { Verb::Purge } else { Verb::Remove };
+        let before = Snapshot::take(self, cx)?;
+        // What is removed but not purged has configuration files that purging takes.
+        let mut names = super::matching(&before.installed, &named);
+        names.extend(
+            request.purge.then(|| super::matching(&before.removed, &named)).unwrap_or_default(),
+        );
+        if names.is_empty() {
             return Ok(Done::default());
         }
-        let action = if request.purge { "purge" } else { "remove" };
-        let mut words = scoped(cx);
-        words.extend(["apt-get", "-q", "-y", action].map(str::to_owned));
-        words.extend(targets);
+        let words = [scoped(cx), verb.line(&Dict::new(), &[]), names].concat();
         let ran = call(cx, words, options(&request.extra))?;
-        let errors: Vec<String> = Some(ran.stderr.clone())
-            .filter(|text| !ran.ok() && !text.is_empty())
-            .into_iter()
-            .collect();
-        let changes = differences(&old, &self.list_pkgs(cx, Which::Installed, &none)?);
-        let changes = if request.purge {
-            let removed = self.list_pkgs(cx, Which::Removed, &none)?;
-            entries! { "removed" => differences(&old_removed, &removed), "installed" => changes }
-        } else {
-            changes
+        let (installed, removed) = before.differences(&Snapshot::take(self, cx)?);
+        let changes = match verb {
+            Verb::Purge => entries! { "removed" => removed, "installed" => installed },
+            _ => installed,
         };
+        let errors = if ran.ok() || ran.stderr.is_empty() { vec![] } else { vec![ran.stderr] };
         Ok(Done::with_errors(changes, "Problem encountered removing package(s)", errors))
     }
 
     fn upgrade(&self, cx: &Cx, request: &Upgrade) -> Result<Done> {
-        let flag = |name: &str| request.extra.get(name).is_some_and(|flag| flag.truthy());
         if request.refresh {
             self.refresh_db(cx, &request.extra)?;
         }
-        let none = Dict::new();
-        let old = self.list_pkgs(cx, Which::Installed, &none)?;
-        let mut words = scoped(cx);
-        words.extend(["apt-get", "-q", "-y"].map(str::to_owned));
-        words.extend(conffile_options(flag("force_conf_new")));
-        for (name, option) in
-            [("force_yes", "--force-yes"), ("skip_verify", "--allow-unauthenticated")]
-        {
-            words.extend(flag(name).then(|| option.to_owned()));
-        }
-        if flag("download_only") || flag("downloadonly") {
-            words.push("--download-only".into());
-        }
-        words.extend(flag("allow_downgrades").then(|| "--allow-downgrades".to_owned()));
-        words.push(if request.dist_upgrade { "dist-upgrade" } else { "upgrade" }.into());
-        let ran = call(cx, words, options(&none))?;
-        let changes = differences(&old, &self.list_pkgs(cx, Which::Installed, &none)?);
+        let before = Snapshot::take(self, cx)?;
+        let words = [scoped(cx), Verb::upgrading(request).line(&request.extra, &[])].concat();
+        let ran = call(cx, words, options(&Dict::new()))?;
+        let (changes, _) = before.differences(&Snapshot::take(self, cx)?);
         let trouble = (!ran.ok()).then(|| Trouble {
             message: "Problem encountered upgrading packages".into(),
             info: entries! { "result" => ran.to_value() },
@@ -279,18 +387,16 @@ impl Provider for Apt {
         if request.refresh {
             self.refresh_db(cx, &request.extra)?;
         }
-        let mut words = vec!["apt-get".to_owned(), "--just-print".into()];
-        words.push(if request.dist_upgrade { "dist-upgrade" } else { "upgrade" }.into());
-        if let Some(repo) = extra_text(&request.extra, "fromrepo") {
-            words.extend(["-o".into(), format!("APT::Default-Release={repo}")]);
+        let verb = Verb::upgrading(request).word();
+        let repo = extra_text(&request.extra, "fromrepo");
+        let words = ["apt-get", "--just-print", verb].map(str::to_owned);
+        let ran = call(cx, words.into_iter().chain(release(repo.as_deref())), looking())?;
+        if ran.ok() {
+            return Ok(upgrades(&ran.stdout));
         }
-        let ran = call(cx, words, looking())?;
-        if !ran.ok() {
-            let detail = if ran.stderr.is_empty() { ran.stdout } else { ran.stderr };
-            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-            return Err(Error::failed(format!("Failed to get upgrades{detail}")));
-        }
-        Ok(upgrades(&ran.stdout))
+        let detail = [ran.stderr, ran.stdout].into_iter().find(|text| !text.is_empty());
+        let detail = detail.map(|text| format!(": {text}")).unwrap_or_default();
+        Err(Error::failed(format!("Failed to get upgrades{detail}")))
     }
 
     fn compare(&self, one: &str, other: &str) -> Ordering {
@@ -643,15 +749,6 @@ fn to_be_removed(text: &str) -> Vec<String> {
     names
 }
 
-fn conffile_options(new: bool) -> Vec<String> {
-    let options: &[&str] =
-        if new { &["--force-confnew"] } else { &["--force-confold", "--force-confdef"] };
-    options
-        .iter()
-        .flat_map(|option| ["-o".to_owned(), format!("DPkg::Options::={option}")])
-        .collect()
-}
-
 /// What dpkg shall do with packages: (state, package).
 pub(super) fn selections(cx: &Cx, pattern: Option<&str>) -> Result<Vec<(String, String)>> {
     let words = ["dpkg", "--get-selections", pattern.unwrap_or("*")];
@@ -682,7 +779,7 @@ pub(super) fn set_selections(cx: &Cx, wanted: &[(String, String)]) -> Result<Dic
         if ran.ok() {
             ret.insert(name.as_str(), dict! { "old" => old, "new" => state.as_str() });
         } else {
-            tracing::error!("failed to set state {state} for package {name}");
+            tracing::error!("dpkg did not take the selection '{state}' of {name}");
         }
     }
     Ok(ret)
@@ -887,23 +984,15 @@ fn install(apt: &Apt, cx: &Cx, request: &Install) -> Result<Done> {
     Ok(Done::with_errors(changes, "Problem encountered installing package(s)", errors))
 }
 
+/// What stands before the names of packages to install.
 fn install_prefix(request: &Install, from_files: bool) -> Vec<String> {
-    let mut words: Vec<String> = ["apt-get", "-q", "-y"].map(str::to_owned).into();
-    words.extend(request.flag("force_yes").then(|| "--force-yes".to_owned()));
-    words.extend(conffile_options(request.flag("force_conf_new")));
-    if let Some(recommends) = request.extra.get("install_recommends") {
-        let option =
-            if recommends.truthy() { "--install-recommends" } else { "--no-install-recommends" };
-        words.push(option.into());
-    }
-    words.extend(request.flag("only_upgrade").then(|| "--only-upgrade".to_owned()));
-    words.extend(request.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
+    let given = request.extra.shallow_copy();
+    given.insert("skip_verify", request.skip_verify);
     let repo = request.fromrepo.clone().or_else(|| extra_text(&request.extra, "repo"));
-    if let Some(repo) = repo.filter(|repo| !repo.is_empty() && !from_files) {
-        words.extend(["-t".into(), repo]);
+    match repo.filter(|repo| !repo.is_empty() && !from_files) {
+        Some(repo) => Verb::Install.line(&given, &["-t", &repo]),
+        None => Verb::Install.line(&given, &[]),
     }
-    words.push("install".into());
-    words
 }
 
 #[cfg(test)]

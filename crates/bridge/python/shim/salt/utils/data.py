@@ -135,16 +135,18 @@ def is_iter(thing, ignore=(str,)):
     return not isinstance(thing, ignore) and hasattr(thing, "__iter__")
 
 
+_YES = frozenset(("on", "true", "yes"))
+
+
 def is_true(value=None):
+    """Whether something means yes: a number above zero (cut to a whole one), a word for it, or,
+    for all else, what Python makes of it."""
+    if isinstance(value, str) and value.lower() in _YES:
+        return True
     try:
-        value = int(value)
-    except (ValueError, TypeError):
-        pass
-    if isinstance(value, (int, float)):
-        return value > 0
-    if isinstance(value, str):
-        return value.lower() in ("true", "yes", "on")
-    return bool(value)
+        return int(value) > 0
+    except (TypeError, ValueError):
+        return bool(value) and not isinstance(value, (str, float))
 
 
 def mysql_to_dict(data, key):
@@ -192,15 +194,14 @@ encode_dict = encode_list = encode_tuple = encode
 
 
 def compare_dicts(old=None, new=None):
-    old, new = old or {}, new or {}
+    """What differs: key -> {"old": ..., "new": ...}, with "" for the side that lacks the key."""
+    sides = {"old": old or {}, "new": new or {}}
+    absent = object()
     found = {}
-    for key in set(old).union(new):
-        if key not in old:
-            found[key] = {"old": "", "new": new[key]}
-        elif key not in new:
-            found[key] = {"new": "", "old": old[key]}
-        elif old[key] != new[key]:
-            found[key] = {"old": old[key], "new": new[key]}
+    for key in {**sides["old"], **sides["new"]}:
+        pair = {side: data.get(key, absent) for side, data in sides.items()}
+        if any(value is absent for value in pair.values()) or pair["old"] != pair["new"]:
+            found[key] = {side: "" if value is absent else value for side, value in pair.items()}
     return found
 
 

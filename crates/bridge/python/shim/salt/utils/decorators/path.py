@@ -1,33 +1,32 @@
-"""`@which('exe')`"""
+"""Functions that need a program: `@which('exe')`, `@which_bin(['exe', 'other'])`."""
 
 import functools
 
-import salt.utils.path
 from salt.exceptions import CommandNotFoundError
+from salt.utils import path
+
+
+def _needs(found, complaint):
+    """Decorates functions that are only called while `found()` finds a program."""
+
+    def decorate(function):
+        def guarded(*args, **kwargs):
+            if found() is not None:
+                return function(*args, **kwargs)
+            raise CommandNotFoundError(complaint)
+
+        return functools.update_wrapper(guarded, function)
+
+    return decorate
 
 
 def which(exe):
-    def wrap(function):
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if salt.utils.path.which(exe) is None:
-                raise CommandNotFoundError("The '{}' binary was not found in $PATH.".format(exe))
-            return function(*args, **kwargs)
-
-        return checked
-
-    return wrap
+    return _needs(lambda: path.which(exe), f"The '{exe}' binary was not found in $PATH.")
 
 
 def which_bin(exes):
-    def wrap(function):
-        @functools.wraps(function)
-        def checked(*args, **kwargs):
-            if salt.utils.path.which_bin(exes) is None:
-                names = "', '".join(exes)
-                raise CommandNotFoundError("None of provided binaries({}) were found in $PATH.".format(names))
-            return function(*args, **kwargs)
-
-        return checked
-
-    return wrap
+    names = "', '".join(exes)
+    return _needs(
+        lambda: path.which_bin(exes),
+        f"None of provided binaries({names}) were found in $PATH.",
+    )
