@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import re
 import types
 
 import halite_host as host
@@ -91,8 +92,62 @@ PACKAGES = {
 }
 
 
+def needed(name, package):
+    from salt.exceptions import SaltRenderError
+
+    return SaltRenderError(
+        "The renderer \"{}\" needs the Python package `{}`, which is not installed".format(name, package)
+    )
+
+
+SEALED = re.compile(r"NACL\[(.*?)\]", re.MULTILINE | re.DOTALL)
+
+
+def unsealed(data):
+    """Opens what stands as `NACL[base64]` in a text, or anywhere in data."""
+    if isinstance(data, dict):
+        return {key: unsealed(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [unsealed(value) for value in data]
+    if not isinstance(data, str) or not SEALED.search(data):
+        return data
+    return SEALED.sub(lambda found: opened(found.group(0), found.group(1)), data)
+
+
+def opened(whole, sealed):
+    try:
+        import nacl.exceptions
+        import nacl.public
+        import nacl.secret
+    except ImportError:
+        raise needed("nacl", "PyNaCl")
+    import base64
+    import logging
+
+    settings = dict(loader.OPTS.get("nacl.config") or {})
+    place = "/etc/salt/pki/{}/nacl".format("master" if loader.OPTS.get("__role") == "master" else "minion")
+    secret = settings.get("sk")
+    try:
+        if not secret:
+            with open(settings.get("sk_file") or place, encoding="ascii") as file:
+                secret = file.read()
+        secret = base64.b64decode(secret)
+        cipher = base64.b64decode("".join(sealed.split()))
+        if settings.get("box_type", "sealedbox") == "secretbox":
+            plain = nacl.secret.SecretBox(secret).decrypt(cipher)
+        else:
+            plain = nacl.public.SealedBox(nacl.public.PrivateKey(secret)).decrypt(cipher)
+        return plain.decode("utf-8")
+    except (OSError, ValueError, TypeError, nacl.exceptions.CryptoError) as error:
+        # What cannot be opened stays, as what gpg cannot open does: the state that uses it says so.
+        logging.getLogger(__name__).error("the renderer nacl cannot open a value: %s", error)
+        return whole
+
+
 def built_in(name, data, path, saltenv, sls, context):
     """Runs a renderer that Halite leaves to Python."""
+    if name == "nacl":
+        return unsealed(data)
     if not isinstance(data, str):
         raise TypeError("{} renders text, not data".format(name))
     if name == "pyobjects":
@@ -102,11 +157,7 @@ def built_in(name, data, path, saltenv, sls, context):
     try:
         package = __import__(PACKAGES[name])
     except ImportError:
-        from salt.exceptions import SaltRenderError
-
-        raise SaltRenderError(
-            "The renderer \"{}\" needs the Python package `{}`, which is not installed".format(name, PACKAGES[name])
-        )
+        raise needed(name, PACKAGES[name])
     if name in ("hjson", "json5", "dson"):
         # These formats have no line for the pipe.
         body = data.partition("\n")[2] if data.startswith("#!") else data

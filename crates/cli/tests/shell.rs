@@ -250,6 +250,7 @@ fn a_module_without_its_program_does_not_exist() {
         ),
         "{comment}"
     );
+    assert!(!comment.contains("did you mean"), "it was not misspelt: {comment}");
     let failed = shell.run("salt-call --local -c ETC -l quiet state.show_low_sls call").1;
     let words = "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute \
                  'rabbitmq'";

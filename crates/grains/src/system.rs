@@ -88,7 +88,7 @@ fn init_named(probe: &Probe<'_>, words: &[&str]) -> Option<&'static str> {
     }
     // A container's init may be run by an interpreter, so every word counts; but only the full path.
     let runs = |name: &&str| {
-        let path = probe.host.which(*name);
+        let path = probe.host.which(name);
         path.is_some_and(|path| words.iter().any(|word| path.as_os_str() == *word))
     };
     let is_runit = *words == ["runit"] || words.contains(&"/sbin/my_init");

@@ -1,18 +1,26 @@
-//! From SLS names to high data: find, render, follow includes, collect `extend` and `exclude`.
+//! From SLS names to high data: files are found, rendered and read, includes followed.
 //!
-//! Every id gets its SLS and environment, every state without an `order` the next number, so that
-//! states run as written. Problems are collected, not thrown: one run shows them all.
+//! A [`Loader`] works off a list of names and includes, each file with all it includes before the
+//! next, and leaves a [`Tree`]: a node for each SLS (each is rendered once). What the tree means is
+//! decided when it is finished. Problems are collected, not thrown: one run shows them all.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    rc::Rc,
+};
 
 use halite_spec::{Cx, Error, Result, Template};
 use halite_target::fnmatch;
-use halite_value::{Dict, Key, List, Place, Value, dict, entries, suggest};
+use halite_value::{Dict, Place, Value, entries, suggest};
 
-use crate::{High, Problem};
-
-/// The first automatic `order`; numbers an author writes are usually far below.
-const FIRST_ORDER: i64 = 10_000;
+pub(crate) use crate::places::Places;
+use crate::{
+    High, Problem,
+    parse::{Include, Sls},
+    tree::{Node, ROOT, Step, Tree},
+};
 
 /// What gathering yields.
 #[derive(Default)]
@@ -23,73 +31,13 @@ pub struct Gathered {
     pub places: Places,
 }
 
-/// Where ids, and the states below them, stand in their sources.
-#[derive(Clone, Debug, Default)]
-pub struct Places {
-    ids: HashMap<String, Place>,
-    states: HashMap<(String, String), Place>,
-    /// (id, state, argument)
-    args: HashMap<(String, String, String), Place>,
-    /// Ids in `extend`.
-    extended: HashMap<String, Place>,
-}
-
-impl Places {
-    pub fn of_id(&self, id: &str) -> Option<&Place> {
-        self.ids.get(id)
-    }
-
-    /// Returns the place where an `extend` names an id.
-    pub fn of_extend(&self, id: &str) -> Option<&Place> {
-        self.extended.get(id)
-    }
-
-    /// Returns the place of a state declaration, or of its id.
-    pub fn of_state(&self, id: &str, state: &str) -> Option<&Place> {
-        self.states.get(&(id.to_owned(), state.to_owned())).or_else(|| self.of_id(id))
-    }
-
-    /// Returns the place of an argument, or of its state.
-    pub fn of_arg(&self, id: &str, state: &str, arg: &str) -> Option<&Place> {
-        let key = (id.to_owned(), state.to_owned(), arg.to_owned());
-        self.args.get(&key).or_else(|| self.of_state(id, state))
-    }
-
-    fn note(&mut self, rendered: &Dict) {
-        for (key, body) in rendered {
-            let id = key.to_string();
-            if let Some(place) = rendered.place_of(&key) {
-                self.ids.entry(id.clone()).or_insert_with(|| place.clone());
-            }
-            let Value::Dict(body) = body else { continue };
-            if id == "extend" {
-                for id in body.keys() {
-                    if let Some(place) = body.place_of(&id) {
-                        self.extended.entry(id.to_string()).or_insert_with(|| place.clone());
-                    }
-                }
-            }
-            for (state, args) in &body {
-                let full = state.to_string();
-                let module = full.split('.').next().unwrap_or(&full).to_owned();
-                if let Some(place) = body.place_of(full.as_str()) {
-                    self.states
-                        .entry((id.clone(), module.clone()))
-                        .or_insert_with(|| place.clone());
-                }
-                let Value::List(args) = args else { continue };
-                for arg in &args {
-                    let Value::Dict(arg) = arg else { continue };
-                    for name in arg.keys() {
-                        if let Some(place) = arg.place_of(&name) {
-                            self.args
-                                .entry((id.clone(), module.clone(), name.to_string()))
-                                .or_insert_with(|| place.clone());
-                        }
-                    }
-                }
-            }
-        }
+impl Gathered {
+    /// Takes a rendered template as high data, as `state.template` does: no includes, no SLS name.
+    pub fn of_template(rendered: &Dict) -> Self {
+        let rendered = rendered.deep_copy();
+        let mut places = Places::default();
+        places.note(&rendered);
+        Self { high: High::of_template(&rendered), problems: Vec::new(), places }
     }
 }
 
@@ -115,468 +63,285 @@ pub fn gather(cx: &Cx, matches: &[(String, Vec<String>)]) -> Gathered {
 
 /// As [`gather`], when a top file named them.
 pub fn gather_named(cx: &Cx, matches: &[(String, Vec<String>)], named: &Named) -> Gathered {
-    let mut gatherer = Gatherer {
-        cx,
-        envs: matches.iter().map(|(env, _)| env.clone()).collect(),
-        available: HashMap::new(),
-        rendered: HashSet::new(),
-        order: FIRST_ORDER,
-        named,
-        out: Gathered::default(),
-    };
-    let high = Dict::new();
-    for (saltenv, names) in matches {
-        for name in names {
-            gatherer.top_level(saltenv, name, &high);
-        }
+    let mut loader = Loader::new(cx, matches, named);
+    while let Some(task) = loader.todo.pop() {
+        loader.work(task);
     }
-    gatherer.out.high = high;
-    drop_repeated_extends(&gatherer.out.high);
-    gatherer.out
+    let Loader { tree, places, .. } = loader;
+    let is_numbered = cx.opt("state_auto_order").is_none_or(|auto| auto.truthy());
+    let (high, problems) = tree.into_high(&places, is_numbered);
+    Gathered { high, problems, places }
 }
 
-/// Takes rendered data as high data, as `state.template` does: no includes, no SLS name.
-pub fn declare(rendered: &Dict, into: &mut Gathered) {
-    let rendered = rendered.deep_copy();
-    into.places.note(&rendered);
-    for body in rendered.values() {
-        let Value::Dict(body) = body else { continue };
-        for key in body.keys() {
-            if let Some((module, function)) = dotted(&key)
-                && let Some(Value::List(args)) = body.get(&key)
-            {
-                body.remove(&key);
-                args.push(function);
-                body.insert(module, args);
-            }
-        }
-        body.get_or_insert_with("__sls__", || Value::Null);
-        body.get_or_insert_with("__env__", || "base".into());
-    }
-    into.high = rendered;
+/// A file to load for a node.
+#[derive(Clone)]
+struct Wanted {
+    by: usize,
+    sls: String,
+    env: String,
+    /// Where an include asks for it.
+    asked: Option<Place>,
 }
 
-struct Gatherer<'a> {
+enum Task {
+    /// Load what a name or a glob of the command line or the top file matches.
+    Name(Wanted),
+    Include(usize, Include),
+    Load(Wanted),
+}
+
+/// The SLS files of an environment.
+#[derive(Default)]
+struct Catalog {
+    names: Vec<String>,
+    known: HashSet<String>,
+}
+
+impl Catalog {
+    /// Returns the names a glob matches.
+    fn matching(&self, glob: &str) -> Vec<String> {
+        if !fnmatch::is_pattern(glob) {
+            return self.known.get(glob).cloned().into_iter().collect();
+        }
+        let glob = fnmatch::Glob::new(glob);
+        self.names.iter().filter(|name| glob.matches(name)).cloned().collect()
+    }
+
+    fn has(&self, glob: &str) -> bool {
+        !self.matching(glob).is_empty()
+    }
+}
+
+struct Loader<'a> {
     cx: &'a Cx,
     /// The environments asked for; includes marked `_xenv` are looked up in all of them.
     envs: Vec<String>,
-    available: HashMap<String, Vec<String>>,
-    /// `env:sls` of everything rendered so far: each SLS once.
-    rendered: HashSet<String>,
-    order: i64,
     named: &'a Named,
-    out: Gathered,
+    /// The environments there are, if it is known; asked for by the first include.
+    served: OnceCell<Option<Vec<String>>>,
+    catalogs: HashMap<String, Rc<Catalog>>,
+    /// (environment, SLS)
+    loaded: HashSet<(String, String)>,
+    /// What is still to be done, the next at the end.
+    todo: Vec<Task>,
+    tree: Tree,
+    places: Places,
 }
 
-impl Gatherer<'_> {
-    fn problem(&mut self, problem: Problem) {
-        tracing::error!("{problem}");
-        self.out.problems.push(problem);
+impl<'a> Loader<'a> {
+    fn new(cx: &'a Cx, matches: &[(String, Vec<String>)], named: &'a Named) -> Self {
+        let asked = matches.iter().flat_map(|(env, names)| {
+            names.iter().map(move |sls| {
+                let (sls, env) = (sls.clone(), env.clone());
+                Task::Name(Wanted { by: ROOT, sls, env, asked: None })
+            })
+        });
+        let mut todo: Vec<Task> = asked.collect();
+        todo.reverse();
+        Self {
+            cx,
+            envs: matches.iter().map(|(env, _)| env.clone()).collect(),
+            named,
+            served: OnceCell::new(),
+            catalogs: HashMap::new(),
+            loaded: HashSet::new(),
+            todo,
+            tree: Tree::default(),
+            places: Places::default(),
+        }
     }
 
-    fn top_level(&mut self, saltenv: &str, name: &str, high: &Dict) {
-        let known = self.available(saltenv);
-        let mut found: Vec<String> = matching(&known, name);
-        if found.is_empty() {
-            found.push(name.to_owned());
-        }
-        for sls in found {
-            if self.rendered.contains(&format!("{saltenv}:{sls}")) {
-                continue;
+    fn work(&mut self, task: Task) {
+        let done = match task {
+            Task::Name(wanted) => {
+                let env = wanted.env.clone();
+                self.expand(&env, &wanted);
+                return;
             }
-            if let Some(state) = self.sls(&sls, saltenv, None) {
-                self.merge(high, &state);
-            }
-        }
-    }
-
-    fn available(&mut self, saltenv: &str) -> Vec<String> {
-        if let Some(names) = self.available.get(saltenv) {
-            return names.clone();
-        }
-        let names = available(self.cx, saltenv).unwrap_or_default();
-        self.available.insert(saltenv.to_owned(), names.clone());
-        names
-    }
-
-    /// Renders one SLS and what it includes. `asked` is where an include stands.
-    fn sls(&mut self, sls: &str, saltenv: &str, asked: Option<&Place>) -> Option<Dict> {
-        let Some((path, source)) = self.find(sls, saltenv) else {
-            self.missing(sls, saltenv, asked);
-            return None;
+            Task::Include(by, include) => self
+                .include(by, &include)
+                .map_err(|text| (by, Problem::new(text).at(include.place.as_ref()))),
+            Task::Load(wanted) => self.load(&wanted).map_err(|problem| (wanted.by, problem)),
         };
-        self.rendered.insert(format!("{saltenv}:{sls}"));
-        let state = self.render(sls, saltenv, &path, &source)?;
-        let includes = self.take_includes(sls, &state);
-        self.take_extend(sls, saltenv, &state);
-        self.take_exclude(sls, &state);
-        self.declare(sls, saltenv, &state);
-        let is_init = source.ends_with("/init.sls");
-        for (include, place) in includes {
-            self.include(sls, saltenv, is_init, include, place.as_ref(), &state);
+        if let Err((node, problem)) = done {
+            self.report(node, problem);
         }
-        self.number(&state);
-        Some(state)
     }
 
-    fn find(&mut self, sls: &str, saltenv: &str) -> Option<(std::path::PathBuf, String)> {
-        let base = sls.replace('.', "/");
-        [format!("{base}.sls"), format!("{base}/init.sls")].into_iter().find_map(|path| {
-            let url = format!("salt://{path}");
-            match self.cx.files.cache(&url, saltenv) {
-                Ok(Some(file)) => Some((file, path)),
-                Ok(None) => None,
-                Err(error) => {
-                    self.out.problems.push(Problem::new(error.to_string()));
-                    None
-                }
+    fn report(&mut self, node: usize, problem: Problem) {
+        tracing::error!("{problem}");
+        self.tree.nodes[node].steps.push(Step::Problem(problem));
+    }
+
+    fn catalog(&mut self, env: &str) -> Rc<Catalog> {
+        if let Some(catalog) = self.catalogs.get(env) {
+            return Rc::clone(catalog);
+        }
+        let names = available(self.cx, env).unwrap_or_default();
+        let known = names.iter().cloned().collect();
+        let catalog = Rc::new(Catalog { names, known });
+        self.catalogs.insert(env.to_owned(), Rc::clone(&catalog));
+        catalog
+    }
+
+    /// Has every SLS loaded that a name matches among those of an environment; one that matches
+    /// none is tried as it is, and reported there.
+    fn expand(&mut self, among: &str, wanted: &Wanted) {
+        let mut found = self.catalog(among).matching(&wanted.sls);
+        if found.is_empty() {
+            found.push(wanted.sls.clone());
+        }
+        let loads = found.into_iter().rev().map(|sls| Task::Load(Wanted { sls, ..wanted.clone() }));
+        self.todo.extend(loads);
+    }
+
+    /// Has an include loaded, or says why not.
+    fn include(&mut self, by: usize, include: &Include) -> Result<(), String> {
+        let Node { sls, env: own_env, is_init, .. } = &self.tree.nodes[by];
+        let (sls, own_env, is_init) = (sls.clone(), own_env.clone(), *is_init);
+        let env = include.env.as_ref().unwrap_or(&own_env);
+        let Some(name) = absolute(&include.name, &sls, is_init) else {
+            return Err(format!(
+                "Attempted relative include of '{}' within SLS '{own_env}:{sls}' goes beyond top \
+                 level package ",
+                include.name
+            ));
+        };
+        let is_everywhere = env == "_xenv";
+        let is_served =
+            |envs: &Vec<String>| envs.contains(env) || envs.iter().any(|env| env == "__env__");
+        let served = self.served.get_or_init(|| self.cx.files.envs().ok()).as_ref();
+        if !is_everywhere && !served.is_none_or(is_served) {
+            return Err(format!(
+                "Nonexistent saltenv '{env}' found in include of '{name}' within SLS \
+                 '{own_env}:{sls}'"
+            ));
+        }
+        let envs = if is_everywhere { self.envs.clone() } else { vec![env.clone()] };
+        let is_asked_for = !is_everywhere && self.envs.contains(env);
+        let holding: Vec<String> = envs
+            .iter()
+            .filter(|env| is_asked_for || self.catalog(env).has(&name))
+            .cloned()
+            .collect();
+        let from = match holding.as_slice() {
+            [one] => one.clone(),
+            several if several.contains(&own_env) => own_env.clone(),
+            [] => {
+                return Err(format!(
+                    "Unknown include: Specified SLS {env}: {name} is not available on the salt \
+                     master in saltenv(s): {} ",
+                    envs.join(", ")
+                ));
+            }
+            several => {
+                return Err(format!(
+                    "Ambiguous include: Specified SLS {env}: {name} is available on the salt \
+                     master in multiple available saltenvs: {}",
+                    several.join(", ")
+                ));
+            }
+        };
+        let asked = include.place.clone().unwrap_or_else(|| Place::new(sls, 1, 0));
+        // Salt takes the names from the environment of the file that includes.
+        self.expand(&own_env, &Wanted { by, sls: name, env: from, asked: Some(asked) });
+        Ok(())
+    }
+
+    /// Renders and reads one SLS, unless it was loaded before.
+    fn load(&mut self, wanted: &Wanted) -> Result<(), Problem> {
+        let Wanted { by, sls, env, .. } = wanted;
+        if self.loaded.contains(&(env.clone(), sls.clone())) {
+            return Ok(());
+        }
+        let Some((file, path)) = self.find(wanted) else { return Err(self.missing(wanted)) };
+        self.loaded.insert((env.clone(), sls.clone()));
+        let rendered = render(self.cx, wanted, &file, &path)?;
+        self.places.note(&rendered);
+        let (mut own, problems) = Sls::read(&rendered, (sls, env), &mut self.tree.bodies);
+        let node = self.tree.nodes.len();
+        let includes = std::mem::take(&mut own.includes).into_iter().rev();
+        self.todo.extend(includes.map(|include| Task::Include(node, include)));
+        self.tree.nodes.push(Node {
+            sls: sls.clone(),
+            env: env.clone(),
+            is_init: path.ends_with("/init.sls"),
+            parent: *by,
+            own,
+            steps: Vec::new(),
+        });
+        self.tree.nodes[*by].steps.push(Step::Include(node));
+        problems.into_iter().for_each(|problem| self.report(node, problem));
+        Ok(())
+    }
+
+    /// Finds the file of an SLS, and its path in the tree.
+    fn find(&mut self, wanted: &Wanted) -> Option<(PathBuf, String)> {
+        let base = wanted.sls.replace('.', "/");
+        [format!("{base}.sls"), format!("{base}/init.sls")].into_iter().find_map(|path| match self
+            .cx
+            .files
+            .cache(&format!("salt://{path}"), &wanted.env)
+        {
+            Ok(file) => file.map(|file| (file, path)),
+            Err(error) => {
+                let problem = Problem::new(error.to_string());
+                self.tree.nodes[wanted.by].steps.push(Step::Problem(problem));
+                None
             }
         })
     }
 
-    fn missing(&mut self, sls: &str, saltenv: &str, asked: Option<&Place>) {
-        let known = self.available(saltenv);
+    fn missing(&mut self, wanted: &Wanted) -> Problem {
+        let Wanted { sls, env, asked, .. } = wanted;
         let text = if asked.is_some() {
             format!(
-                "Specified SLS {sls} in saltenv {saltenv} is not available on the salt master or \
+                "Specified SLS {sls} in saltenv {env} is not available on the salt master or \
                  through a configured fileserver"
             )
         } else {
-            format!("No matching sls found for '{sls}' in env '{saltenv}'")
+            format!("No matching sls found for '{sls}' in env '{env}'")
         };
-        let named = || self.named.get(&(saltenv.to_owned(), sls.to_owned()));
-        let mut problem = Problem::new(text).at(asked.or_else(named));
-        if let Some(near) = suggest::nearest(sls, known.iter().map(String::as_str)) {
-            problem = problem.help(format!("did you mean `{near}`?"));
-        }
-        self.problem(problem);
-    }
-
-    fn render(
-        &mut self,
-        sls: &str,
-        saltenv: &str,
-        path: &std::path::Path,
-        source: &str,
-    ) -> Option<Dict> {
-        let text = match self.cx.host.read_text(path) {
-            Ok(text) => text,
-            Err(error) => {
-                let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}");
-                self.problem(Problem::new(text));
-                return None;
-            }
-        };
-        let template = Template {
-            engine: self.cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
-            text,
-            source: Some(source.to_owned()),
-            saltenv: saltenv.to_owned(),
-            sls: Some(sls.to_owned()),
-            context: entries! { "tplpath" => path.to_string_lossy().into_owned() },
-        };
-        match self.cx.runtime.compile(self.cx, &template) {
-            Ok(Value::Dict(state)) => {
-                let state = state.deep_copy();
-                self.out.places.note(&state);
-                Some(state)
-            }
-            Ok(value) if !value.truthy() => Some(Dict::new()),
-            Ok(_) => {
-                let place = Place::new(source, 1, 0);
-                let text = format!("SLS {sls} does not render to a dictionary");
-                self.problem(Problem::new(text).at(Some(&place)));
-                None
-            }
-            Err(error) => {
-                self.problem(render_problem(sls, saltenv, &error));
-                None
-            }
-        }
-    }
-
-    fn take_includes(&mut self, sls: &str, state: &Dict) -> Vec<(Value, Option<Place>)> {
-        let place = state.place_of("include").cloned();
-        match state.get("include") {
-            None => Vec::new(),
-            Some(Value::List(list)) => {
-                state.remove("include");
-                list.into_iter()
-                    .enumerate()
-                    .map(|(index, item)| (item, list.place_of(index).or(place.as_ref()).cloned()))
-                    .collect()
-            }
-            Some(_) => {
-                let text = format!("Include Declaration in SLS {sls} is not formed as a list");
-                self.problem(Problem::new(text).at(place.as_ref()));
-                Vec::new()
-            }
-        }
-    }
-
-    fn take_extend(&mut self, sls: &str, saltenv: &str, state: &Dict) {
-        let place = state.place_of("extend").cloned();
-        let Some(extend) = state.remove("extend") else { return };
-        let Value::Dict(extend) = extend else {
-            let text = format!("Extension value in SLS '{sls}' is not a dictionary");
-            return self.problem(Problem::new(text).at(place.as_ref()));
-        };
-        for (name, body) in &extend {
-            let Value::Dict(body) = body else {
-                let text = format!("Extension name '{name}' in SLS '{sls}' is not a dictionary");
-                self.problem(Problem::new(text).at(extend.place_of(&name).or(place.as_ref())));
-                continue;
-            };
-            body.get_or_insert_with("__sls__", || sls.into());
-            body.get_or_insert_with("__env__", || saltenv.into());
-            for key in body.keys() {
-                if let Some((module, function)) = dotted(&key)
-                    && let Some(Value::List(args)) = body.get(&key)
-                {
-                    body.remove(&key);
-                    args.push(function);
-                    body.insert(module, args);
-                }
-            }
-        }
-        append(state, "__extend__", [Value::Dict(extend)]);
-    }
-
-    fn take_exclude(&mut self, sls: &str, state: &Dict) {
-        let place = state.place_of("exclude").cloned();
-        match state.remove("exclude") {
-            None => {}
-            Some(Value::List(items)) => append(state, "__exclude__", items.to_vec()),
-            Some(_) => {
-                let text = format!("Exclude Declaration in SLS {sls} is not formed as a list");
-                self.problem(Problem::new(text).at(place.as_ref()));
-            }
-        }
-    }
-
-    /// Brings every id into the long form: `file.absent: [...]` becomes `file: [..., absent]`.
-    fn declare(&mut self, sls: &str, saltenv: &str, state: &Dict) {
-        for (id, body) in state {
-            if matches!(id.as_str(), Some("__extend__" | "__exclude__")) {
-                continue;
-            }
-            let place = state.place_of(&id).cloned();
-            let body = match body {
-                Value::Dict(body) => body,
-                Value::Str(short) if short.contains('.') => {
-                    let (module, function) = short.split_once('.').unwrap_or((&short, ""));
-                    let function = function.split('.').next().unwrap_or(function);
-                    let body = Dict::new();
-                    body.insert("__sls__", sls);
-                    body.insert("__env__", saltenv);
-                    body.insert(module, vec![Value::str(function)]);
-                    state.insert(id, body);
-                    continue;
-                }
-                _ => {
-                    let text = format!("ID {id} in SLS {sls} is not a dictionary");
-                    self.problem(Problem::new(text).at(place.as_ref()));
-                    continue;
-                }
-            };
-            let mut seen = HashSet::new();
-            for key in body.keys() {
-                let Some(name) = key.as_str() else { continue };
-                if name.starts_with('_') {
-                    continue;
-                }
-                let Some(Value::List(args)) = body.get(&key) else { continue };
-                let Some((module, function)) = dotted(&key) else {
-                    seen.insert(name.to_owned());
-                    continue;
-                };
-                if seen.contains(&module) {
-                    let text = format!(
-                        "ID '{id}' in SLS '{sls}' contains multiple state declarations of the \
-                         same type"
-                    );
-                    let help = format!("give the second `{module}` state an id of its own");
-                    let place = body.place_of(&key).or(place.as_ref());
-                    self.problem(Problem::new(text).at(place).help(help));
-                    continue;
-                }
-                body.remove(&key);
-                args.push(function);
-                seen.insert(module.clone());
-                body.insert(module, args);
-            }
-            body.get_or_insert_with("__sls__", || sls.into());
-            body.get_or_insert_with("__env__", || saltenv.into());
-        }
-    }
-
-    fn include(
-        &mut self,
-        sls: &str,
-        saltenv: &str,
-        is_init: bool,
-        include: Value,
-        place: Option<&Place>,
-        state: &Dict,
-    ) {
-        let (env_key, name) = match include {
-            Value::Dict(pair) => match pair.entries().pop() {
-                Some((env, name)) => (env.to_string(), name.to_string()),
-                None => return,
-            },
-            other => (saltenv.to_owned(), other.to_string()),
-        };
-        let across = env_key == "_xenv";
-        let Some(name) = absolute(&name, sls, is_init) else {
-            let text = format!(
-                "Attempted relative include of '{name}' within SLS '{saltenv}:{sls}' goes \
-                 beyond top level package "
-            );
-            return self.problem(Problem::new(text).at(place));
-        };
-        if !across
-            && self.cx.files.envs().is_ok_and(|envs| {
-                !envs.contains(&env_key) && !envs.iter().any(|env| env == "__env__")
-            })
-        {
-            let text = format!(
-                "Nonexistent saltenv '{env_key}' found in include of '{name}' within SLS \
-                 '{saltenv}:{sls}'"
-            );
-            return self.problem(Problem::new(text).at(place));
-        }
-        let resolved: Vec<String> = if across {
-            let envs = self.envs.clone();
-            envs.into_iter()
-                .filter(|env| !matching(&self.available(env), &name).is_empty())
-                .collect()
-        } else if self.envs.contains(&env_key)
-            || !matching(&self.available(&env_key), &name).is_empty()
-        {
-            vec![env_key.clone()]
-        } else {
-            Vec::new()
-        };
-        if resolved.len() != 1 && !resolved.iter().any(|env| env == saltenv) {
-            return self.unresolved(&env_key, &name, across, &resolved, place);
-        }
-        let env = if resolved.len() == 1 { resolved[0].clone() } else { saltenv.to_owned() };
-        let mut targets = matching(&self.available(saltenv), &name);
-        if targets.is_empty() {
-            targets.push(name);
-        }
-        for target in targets {
-            if self.rendered.contains(&format!("{env}:{target}")) {
-                continue;
-            }
-            let Some(included) = self.sls(&target, &env, place.or(Some(&Place::new(sls, 1, 0))))
-            else {
-                continue;
-            };
-            for (id, body) in &included {
-                if let (Some(id), Value::Dict(body)) = (id.as_str(), body)
-                    && !id.starts_with("__")
-                {
-                    append(&body, "__sls_included_from__", [Value::from(sls)]);
-                }
-            }
-            self.merge(state, &included);
-        }
-    }
-
-    fn unresolved(
-        &mut self,
-        env: &str,
-        name: &str,
-        across: bool,
-        resolved: &[String],
-        place: Option<&Place>,
-    ) {
-        let text = if resolved.is_empty() {
-            let envs = if across { self.envs.join(", ") } else { env.to_owned() };
-            format!(
-                "Unknown include: Specified SLS {env}: {name} is not available on the salt master \
-                 in saltenv(s): {envs} "
-            )
-        } else {
-            format!(
-                "Ambiguous include: Specified SLS {env}: {name} is available on the salt master \
-                 in multiple available saltenvs: {}",
-                resolved.join(", ")
-            )
-        };
-        self.problem(Problem::new(text).at(place));
-    }
-
-    /// Adds rendered ids to those we have; an id declared twice is a problem.
-    fn merge(&mut self, into: &Dict, from: &Dict) {
-        for list in ["__extend__", "__exclude__"] {
-            if let Some(Value::List(items)) = from.remove(list) {
-                append(into, list, items.to_vec());
-            }
-        }
-        for (id, body) in from {
-            if let Some(Value::Dict(old)) = into.get(&id)
-                && Value::Dict(old.clone()) != body
-            {
-                let from = |body: &Value, key: &str| body.get_str(key).unwrap_or_default();
-                let old = Value::Dict(old);
-                let text = format!(
-                    "Detected conflicting IDs, SLS IDs need to be globally unique.\n    The \
-                     conflicting ID is '{id}' and is found in SLS '{}:{}' and SLS '{}:{}'",
-                    from(&old, "__env__"),
-                    from(&old, "__sls__"),
-                    from(&body, "__env__"),
-                    from(&body, "__sls__"),
-                );
-                let place = self.out.places.of_id(&id.to_str()).cloned();
-                self.problem(Problem::new(text).at(place.as_ref()));
-            }
-            into.insert(id, body);
-        }
-    }
-
-    /// Gives every state without an `order` the next number.
-    fn number(&mut self, state: &Dict) {
-        if !self.cx.opt("state_auto_order").is_none_or(|auto| auto.truthy()) {
-            return;
-        }
-        for (_, body) in state {
-            let Value::Dict(body) = body else { continue };
-            for (module, args) in &body {
-                let Value::List(args) = args else { continue };
-                if module.as_str().is_none_or(|module| module.starts_with('_')) {
-                    continue;
-                }
-                let ordered =
-                    args.into_iter().any(|arg| first_key(&arg).is_some_and(|key| *key == "order"));
-                if !ordered {
-                    args.push(dict! { "order" => self.order });
-                    self.order += 1;
-                }
-            }
+        let named = || self.named.get(&(env.clone(), sls.clone()));
+        let problem = Problem::new(text).at(asked.as_ref().or_else(named));
+        let catalog = self.catalog(env);
+        match suggest::nearest(sls, catalog.names.iter().map(String::as_str)) {
+            Some(near) => problem.help(format!("did you mean `{near}`?")),
+            None => problem,
         }
     }
 }
 
-fn render_problem(sls: &str, saltenv: &str, error: &Error) -> Problem {
-    let (place, help) = match error {
-        Error::Source { place, help, .. } => (place.as_ref(), help.clone()),
-        _ => (None, None),
+/// Renders an SLS into a dict of its own.
+fn render(cx: &Cx, wanted: &Wanted, file: &std::path::Path, path: &str) -> Result<Dict, Problem> {
+    let Wanted { sls, env, .. } = wanted;
+    let failed = |error: &dyn std::fmt::Display| {
+        Problem::new(format!("Rendering SLS '{env}:{sls}' failed: {error}"))
     };
-    let text = format!("Rendering SLS '{saltenv}:{sls}' failed: {error}");
-    Problem { text, place: place.cloned(), help }
-}
-
-/// Splits `file.absent`; further dots are dropped, as Salt drops them.
-fn dotted(key: &Key) -> Option<(String, String)> {
-    let key = key.as_str().filter(|key| !key.starts_with('_'))?;
-    let (module, function) = key.split_once('.')?;
-    Some((module.to_owned(), function.split('.').next().unwrap_or(function).to_owned()))
-}
-
-pub(crate) fn first_key(arg: &Value) -> Option<Key> {
-    arg.as_dict()?.read().first().map(|(key, _)| key.clone())
+    let text = cx.host.read_text(file).map_err(|error| failed(&error))?;
+    let template = Template {
+        engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
+        text,
+        source: Some(path.to_owned()),
+        saltenv: env.clone(),
+        sls: Some(sls.clone()),
+        context: entries! { "tplpath" => file.to_string_lossy().into_owned() },
+    };
+    match cx.runtime.compile(cx, &template) {
+        Ok(Value::Dict(rendered)) => Ok(rendered.deep_copy()),
+        Ok(value) if !value.truthy() => Ok(Dict::new()),
+        Ok(_) => {
+            let text = format!("SLS {sls} does not render to a dictionary");
+            Err(Problem::new(text).at(Some(&Place::new(path, 1, 0))))
+        }
+        Err(error) => {
+            let mut problem = failed(&error);
+            if let Error::Source { place, help, .. } = error {
+                (problem.place, problem.help) = (place, help);
+            }
+            Err(problem)
+        }
+    }
 }
 
 /// Makes `.name` and `..name` absolute; `None` when it climbs above the root.
@@ -586,44 +351,68 @@ fn absolute(name: &str, sls: &str, is_init: bool) -> Option<String> {
     if levels == 0 {
         return Some(name.to_owned());
     }
-    let mut parts: Vec<&str> = sls.split('.').collect();
-    if is_init {
-        parts.push("init");
-    }
-    if levels > parts.len() {
-        return None;
-    }
-    parts.truncate(parts.len() - levels);
-    parts.push(rest);
-    Some(parts.join("."))
+    let parts: Vec<&str> = sls.split('.').chain(is_init.then_some("init")).collect();
+    let kept = parts.len().checked_sub(levels)?;
+    let steps = parts.into_iter().take(kept).chain([rest]);
+    Some(steps.collect::<Vec<_>>().join("."))
 }
 
-fn append(dict: &Dict, key: &str, items: impl IntoIterator<Item = Value>) {
-    let Value::List(list) = dict.get_or_insert_with(key, || List::new().into()) else { return };
-    list.extend(items);
-}
+#[cfg(test)]
+mod tests {
+    use halite_testkit::Kit;
 
-/// The same SLS can be reached twice; its `extend` counts once.
-fn drop_repeated_extends(high: &Dict) {
-    let Some(Value::List(extends)) = high.get("__extend__") else { return };
-    let mut seen: Vec<(Key, Value)> = Vec::new();
-    for extend in &extends {
-        let Value::Dict(extend) = extend else { continue };
-        for entry in &extend {
-            if !seen.contains(&entry) {
-                seen.push(entry);
-            }
-        }
-    }
-    let one = |(id, body): (Key, Value)| Value::Dict([(id, body)].into_iter().collect());
-    high.insert("__extend__", seen.into_iter().map(one).collect::<List>());
-}
+    use super::*;
 
-/// Returns the names a glob matches.
-fn matching(names: &[String], glob: &str) -> Vec<String> {
-    if !fnmatch::is_pattern(glob) {
-        return names.iter().filter(|name| *name == glob).cloned().collect();
+    fn gathered(files: &[(&str, &str)], name: &str) -> Gathered {
+        let kit = Kit::new().serving(files);
+        gather(&kit.cx, &[("base".into(), vec![name.into()])])
     }
-    let glob = fnmatch::Glob::new(glob);
-    names.iter().filter(|name| glob.matches(name)).cloned().collect()
+
+    fn text(value: Option<Value>) -> String {
+        value.map(|value| value.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_included_runs_first_and_is_shown_last() {
+        let files = [
+            ("a.sls", "include: [b, c]\nx: test.nop"),
+            ("b.sls", "include: [c]\ny: test.nop"),
+            ("c.sls", "z: test.nop"),
+        ];
+        let high = Dict::from(&gathered(&files, "a").high);
+        let shown: Vec<String> = (&high)
+            .into_iter()
+            .map(|(id, body)| {
+                let args = body.get("test").and_then(|args| args.items_of_sequence());
+                let order = args.unwrap_or_default().iter().find_map(|arg| arg.get("order"));
+                format!("{id} {} {}", text(order), text(body.get("__sls_included_from__")))
+            })
+            .collect();
+        assert_eq!(shown, ["x 10002 ", "y 10001 ['a']", "z 10000 ['b', 'a']"]);
+    }
+
+    #[test]
+    fn problems_come_as_a_reader_meets_them() {
+        let files =
+            [("a.sls", "include: [b, nope]\nx: test.nop\ny: 3"), ("b.sls", "x: test.nop\nz: 4")];
+        let problems = gathered(&files, "a").problems;
+        let told: Vec<&str> =
+            problems.iter().filter_map(|problem| problem.text.lines().next()).collect();
+        let expected = [
+            "ID y in SLS a is not a dictionary",
+            "ID z in SLS b is not a dictionary",
+            "Detected conflicting IDs, SLS IDs need to be globally unique.",
+            "Specified SLS nope in saltenv base is not available on the salt master or through a \
+             configured fileserver",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn relative_names() {
+        assert_eq!(absolute(".b", "x.a", false), Some("x.b".into()));
+        assert_eq!(absolute(".b", "x", true), Some("x.b".into()));
+        assert_eq!(absolute("..b", "x.a", false), Some("b".into()));
+        assert_eq!(absolute("...b", "x.a", false), None);
+    }
 }

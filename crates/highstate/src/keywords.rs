@@ -74,6 +74,11 @@ pub(crate) fn is_shared(word: &str) -> bool {
 }
 
 /// Every word an author may have meant by a misspelt requisite.
-pub(crate) fn all_words() -> impl Iterator<Item = &'static str> {
+fn all_words() -> impl Iterator<Item = &'static str> {
     REQUISITE_WORDS.into_iter().chain(REQUISITE_IN_WORDS).chain(RUNTIME_WORDS)
+}
+
+/// Suggests the requisite an unknown argument may have meant.
+pub(crate) fn suggest_keyword(word: &str) -> Option<&'static str> {
+    halite_value::suggest::nearest(word, all_words())
 }

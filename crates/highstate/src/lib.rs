@@ -1,37 +1,48 @@
 //! The state engine: SLS → high data → low chunks → requisite graph → ordered run.
 //!
 //! Read in this order:
-//! - [`gather`] renders SLS files with their includes into high data;
-//! - [`high`] verifies it and folds in `extend`, `*_in`, `use` and `exclude`;
-//! - [`low`] splits it into low chunks, one per state to run;
+//! - [`parse`] says what an SLS is once it is rendered, and [`places`] where its parts stand;
+//! - [`gather`] loads SLS files with their includes, and [`tree`] joins them into high data;
+//! - [`high`] is that data, and its way to a graph: through
+//! - [`edits`], what parts do to others (`extend`, `*_in`, `use`, `exclude`; targets are found in
+//!   the [`index`]),
+//! - [`check`], the checks of its form, and
+//! - [`low`], which makes low chunks of it, one per state to run;
 //! - [`graph`] looks requisites up, makes steps and edges of them, and orders the steps;
 //! - [`run`] runs them: requisites as gates, then one state with its [`guards`] (`onlyif`, `unless`
 //!   …), retry, watch, listen and threads.
 //!
 //! The crate is handed its states ([`States`]) and everything else through a
 //! [`Cx`](halite_spec::Cx): it knows no state by name, so its tests use five-line toy states. High
-//! data and low chunks stay the dicts users know from `state.show_highstate` and
-//! `state.show_lowstate`. It is the only code that knows requisites, and it never looks at the
+//! data is typed inside and becomes a dict to be shown (`state.show_highstate`); low chunks are the
+//! dicts users know from `state.show_lowstate`. It is the only code that knows requisites, and it never looks at the
 //! machine itself.
 
+mod check;
+mod edits;
 mod gather;
 mod graph;
 mod guards;
 mod high;
+mod index;
 mod keywords;
 mod low;
+mod parse;
+mod places;
 mod run;
 mod slots;
+mod tree;
 
 use halite_spec::{Aggregate, Call, Cx, Outcome, Result};
 use halite_value::{Dict, Place};
 
-pub use gather::{Gathered, Named, Places, available, declare, gather, gather_named};
+pub use gather::{Gathered, Named, available, gather, gather_named};
 pub use graph::Graph;
-pub use high::{compile_high, compile_unfolded, fold, verify};
+pub use high::{High, compile_high, compile_unfolded};
 pub use keywords::is_engine_keyword;
 pub use low::{Settings, tag};
-pub use run::{Run, RunOptions};
+pub use places::Places;
+pub use run::{Run, RunOptions, umask};
 
 /// The states the engine can run.
 pub trait States: Send + Sync {
@@ -120,9 +131,6 @@ impl std::fmt::Display for Problem {
         Ok(())
     }
 }
-
-/// High data: id → state → arguments, with `__extend__` and `__exclude__` beside the ids.
-pub type High = Dict;
 
 /// A low chunk: one state to run, with everything it needs.
 pub type Low = Dict;

@@ -1,11 +1,16 @@
 //! High data into low chunks: one dict per state to run.
+//!
+//! A [`Draft`] collects the arguments of a declaration; it yields one chunk, or one for each of its
+//! `names`. The order of a chunk's keys is Salt's, because `state.show_lowstate` shows it. A
+//! declaration without a function yields nothing: an edit can make one, of a state that an id does
+//! not have.
 
-use std::fmt::Write as _;
+use std::{collections::HashSet, fmt::Write as _};
 
 use halite_target::fnmatch;
-use halite_value::{Dict, List, Value};
+use halite_value::{Dict, Key, List, SmolStr, Value};
 
-use crate::{Graph, High, Low, States};
+use crate::{Graph, High, Low, States, parse::Origin};
 
 /// What the configuration says about compiling.
 #[derive(Clone, Debug, Default)]
@@ -35,121 +40,154 @@ pub(crate) fn text(low: &Low, key: &str) -> String {
     low.get(key).map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Splits verified high data into chunks and puts them into a graph, without edges yet.
+/// Splits high data into chunks and puts them into a graph, without edges yet.
 pub(crate) fn compile(high: &High, states: &dyn States, settings: &Settings) -> Graph {
     let mut graph = Graph::default();
-    for (id, body) in high {
-        let (Some(name), Value::Dict(body)) = (id.as_str(), body) else { continue };
-        if name.starts_with("__") {
-            continue;
-        }
-        for (module, args) in &body {
-            let (Some(module), Value::List(args)) = (module.as_str(), args) else { continue };
-            if module.starts_with("__") {
-                continue;
-            }
-            for chunk in chunks(name, &body, module, &args, settings) {
-                add(&mut graph, chunk, states, settings);
+    for (_, id, body) in high.states() {
+        for (module, args) in body.lists() {
+            let draft = Draft::new(id, module, &body.origin, settings).with(args);
+            for chunk in draft.chunks() {
+                settings.admit(&mut graph, chunk, states);
             }
         }
     }
     graph
 }
 
-/// Makes the chunks of one declaration: one, or one for each of its `names`.
-fn chunks(id: &str, body: &Dict, module: &str, args: &List, settings: &Settings) -> Vec<Low> {
-    let chunk = Dict::new();
-    chunk.insert("state", module);
-    chunk.insert("name", id);
-    if let Some(jid) = &settings.orchestration_jid {
-        chunk.insert("__orchestration_jid__", jid);
-    }
-    for key in ["__sls__", "__env__", "__sls_included_from__"] {
-        if let Some(value) = body.get(key) {
-            chunk.insert(key, value);
-        }
-    }
-    chunk.insert("__id__", id);
-    let mut names: Vec<Value> = Vec::new();
-    let mut function = None;
-    for arg in args {
-        match arg {
-            Value::Str(name) => function = Some(name),
-            Value::Dict(arg) => {
-                for (word, value) in &arg {
-                    match word.as_str() {
-                        Some("names") => {
-                            for name in value.items_of_sequence().unwrap_or_default() {
-                                if !names.contains(&name) {
-                                    names.push(name);
-                                }
-                            }
-                        }
-                        Some("state") => {}
-                        Some("name") if value.as_str().is_none() => {
-                            chunk.insert("name", id);
-                        }
-                        _ => {
-                            chunk.insert(word, value);
-                        }
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    let Some(function) = function else { return Vec::new() };
-    if names.is_empty() {
-        let chunk = chunk.deep_copy();
-        chunk.insert("fun", function);
-        return vec![chunk];
-    }
-    let named = names.into_iter().enumerate().map(|(index, name)| {
-        let chunk = chunk.deep_copy();
-        match name {
-            // `names: [{/etc/x: [{mode: 600}]}]` gives that one its own arguments.
-            Value::Dict(own) => {
-                for (name, args) in own.into_iter().take(1) {
-                    chunk.insert("name", name.into_value());
-                    for arg in args.items_of_sequence().unwrap_or_default() {
-                        if let Value::Dict(arg) = arg {
-                            chunk.update(&arg);
-                        }
-                    }
-                }
-            }
-            name => {
-                chunk.insert("name", name);
-            }
-        }
-        chunk.insert("name_order", index + 1);
-        chunk.insert("fun", &function);
-        chunk
-    });
-    named.collect()
+/// A declaration on its way to chunks.
+struct Draft {
+    base: Low,
+    function: Option<SmolStr>,
+    names: Names,
 }
 
-fn add(graph: &mut Graph, chunk: Low, states: &dyn States, settings: &Settings) {
-    let full = format!("{}.{}", text(&chunk, "state"), text(&chunk, "fun"));
-    if let Some(glob) = settings.disabled_states.iter().find(|glob| fnmatch::fnmatch(&full, glob)) {
-        let comment = format!(
-            "The state function \"{full}\" is currently disabled by \"{glob}\", to re-enable, run \
-             state.enable {glob}."
-        );
-        graph.disable(&chunk, &comment);
+impl Draft {
+    fn new(id: &str, module: &str, origin: &Origin, settings: &Settings) -> Self {
+        let base = Dict::new();
+        base.insert("state", module);
+        base.insert("name", id);
+        if let Some(jid) = &settings.orchestration_jid {
+            base.insert("__orchestration_jid__", jid);
+        }
+        for (key, value) in origin.entries() {
+            base.insert(key, value);
+        }
+        base.insert("__id__", id);
+        Self { base, function: None, names: Names::default() }
+    }
+
+    fn with(mut self, args: &List) -> Self {
+        for arg in args {
+            match arg {
+                Value::Str(function) => self.function = Some(function),
+                Value::Dict(arg) => {
+                    arg.into_iter().for_each(|(word, value)| self.set(word, value));
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+
+    fn set(&mut self, word: Key, value: Value) {
+        match word.as_str() {
+            Some("names") => {
+                let names = value.items_of_sequence().unwrap_or_default();
+                names.into_iter().for_each(|name| self.names.add(name));
+            }
+            Some("state") => {}
+            // A name that is no text is none: the id is.
+            Some("name") if value.as_str().is_none() => {
+                self.base.insert("name", self.base.get("__id__"));
+            }
+            _ => {
+                self.base.insert(word, value);
+            }
+        }
+    }
+
+    fn chunks(self) -> Vec<Low> {
+        let Self { base, function, names } = self;
+        let Some(function) = function else { return Vec::new() };
+        // Chunks are changed as they run, so none shares a list with another.
+        let finish = |chunk: Low| {
+            chunk.insert("fun", &function);
+            chunk
+        };
+        if names.all.is_empty() {
+            return vec![finish(base.deep_copy())];
+        }
+        let named = names.all.into_iter().enumerate().map(|(index, name)| {
+            let chunk = base.deep_copy();
+            give_name(&chunk, name);
+            chunk.insert("name_order", index + 1);
+            finish(chunk)
+        });
+        named.collect()
+    }
+}
+
+/// `names: [{/etc/x: [{mode: 600}]}]` gives that one its own arguments.
+fn give_name(chunk: &Low, name: Value) {
+    let Value::Dict(own) = name else {
+        chunk.insert("name", name);
         return;
+    };
+    let Some((name, args)) = own.entries().into_iter().next() else { return };
+    chunk.insert("name", name.into_value());
+    for arg in args.items_of_sequence().unwrap_or_default() {
+        if let Value::Dict(arg) = arg {
+            chunk.update(&arg);
+        }
     }
-    let aggregate = may_aggregate(&chunk, &settings.aggregate, states);
-    graph.add(chunk, aggregate);
 }
 
-fn may_aggregate(chunk: &Low, configured: &Value, states: &dyn States) -> bool {
-    let wanted = chunk.get("aggregate").unwrap_or_else(|| configured.clone());
-    let module = text(chunk, "state");
-    let asked = match &wanted {
-        Value::Bool(flag) => *flag,
-        Value::List(modules) => modules.contains(&Value::from(&module)),
-        _ => false,
-    };
-    asked && states.can_aggregate(&module)
+/// The names of a declaration, each once.
+#[derive(Default)]
+struct Names {
+    all: Vec<Value>,
+    keys: HashSet<Key>,
+    /// Names with arguments of their own cannot be keys.
+    others: Vec<Value>,
+}
+
+impl Names {
+    fn add(&mut self, name: Value) {
+        let is_new = match Key::try_from(name.clone()) {
+            Ok(key) => self.keys.insert(key),
+            Err(_) if self.others.contains(&name) => false,
+            Err(_) => {
+                self.others.push(name.clone());
+                true
+            }
+        };
+        if is_new {
+            self.all.push(name);
+        }
+    }
+}
+
+impl Settings {
+    /// Puts a chunk into the graph, unless its function is disabled.
+    fn admit(&self, graph: &mut Graph, chunk: Low, states: &dyn States) {
+        let full = format!("{}.{}", text(&chunk, "state"), text(&chunk, "fun"));
+        let off = self.disabled_states.iter().find(|glob| fnmatch::fnmatch(&full, glob));
+        if let Some(glob) = off {
+            let comment = format!(
+                "The state function \"{full}\" is currently disabled by \"{glob}\", to re-enable, \
+                 run state.enable {glob}."
+            );
+            return graph.disable(&chunk, &comment);
+        }
+        let joins = self.wants_joined(&chunk) && states.can_aggregate(&text(&chunk, "state"));
+        graph.add(chunk, joins);
+    }
+
+    fn wants_joined(&self, chunk: &Low) -> bool {
+        match chunk.get("aggregate").as_ref().unwrap_or(&self.aggregate) {
+            Value::Bool(flag) => *flag,
+            Value::List(modules) => modules.contains(&text(chunk, "state").into()),
+            _ => false,
+        }
+    }
 }

@@ -24,6 +24,8 @@ struct Param {
     shown: Option<Expr>,
     aliases: Vec<String>,
     rest: bool,
+    /// It stands for the arguments its type declares.
+    group: bool,
 }
 
 /// Makes a Rust function callable by its Salt name.
@@ -32,7 +34,9 @@ struct Param {
 /// makes it optional, as does the type `Option<_>` (default None); `rest: Rest` takes whatever is
 /// left. `#[function(name = "list")]` gives another name than the Rust one. An `Option<_>` that has
 /// to be given all the same (None is a value) is marked `#[arg(required)]`; `#[shown(expr)]` is the
-/// default `sys.argspec` tells, where Salt writes the same thing in another way.
+/// default `sys.argspec` tells, where Salt writes the same thing in another way. `#[group] ring: Ring`
+/// stands for the arguments `Ring` declares (`#[derive(Args)]`), at that place of the list: what
+/// several functions take alike is declared once.
 #[proc_macro_attribute]
 pub fn function(attr: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemFn);
@@ -40,8 +44,11 @@ pub fn function(attr: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Binds a state's arguments to the fields of a struct, by name. `#[arg(name = "x")]` renames,
-/// `#[arg(alias = "y")]` accepts another name too, `#[default(expr)]` makes a field optional.
-#[proc_macro_derive(Args, attributes(default, arg, shown))]
+/// `#[arg(alias = "y")]` accepts another name too, `#[default(expr)]` makes a field optional, and a
+/// field marked `#[group]` stands for the arguments its type declares; so does the only field of
+/// `struct Wait(Run)`, a state that takes what another takes. `#[arg(defaults)]` on the struct
+/// makes the declared defaults its `Default`, for callers in Rust.
+#[proc_macro_derive(Args, attributes(default, arg, shown, group))]
 pub fn args(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     expand_args(&item).unwrap_or_else(|error| error.to_compile_error()).into()
@@ -66,7 +73,7 @@ fn expand_function(attr: Tokens, mut item: ItemFn) -> syn::Result<Tokens> {
     }
     let ident = &item.sig.ident;
     let doc = doc_of(&item.attrs);
-    let specs = params.iter().map(spec_of);
+    let specs = specs_of(&params);
     let binds = params.iter().map(|param| {
         let ident = &param.ident;
         let bind = bind_of(param);
@@ -86,7 +93,7 @@ fn expand_function(attr: Tokens, mut item: ItemFn) -> syn::Result<Tokens> {
             pub static SPEC: ::halite_spec::Function = ::halite_spec::Function {
                 name: #salt_name,
                 doc: #doc,
-                params: &[#(#specs),*],
+                params: #specs,
                 call: |cx, call| {
                     let mut binder = ::halite_spec::Binder::new(call, SPEC.params);
                     #(#binds)*
@@ -102,31 +109,71 @@ fn expand_args(item: &DeriveInput) -> syn::Result<Tokens> {
     let syn::Data::Struct(data) = &item.data else {
         return Err(syn::Error::new(item.span(), "arguments are a struct"));
     };
+    let around = matches!(&data.fields, syn::Fields::Unnamed(fields) if fields.unnamed.len() == 1);
     let mut params = Vec::new();
     for field in &data.fields {
         let Some(ident) = &field.ident else {
+            if around {
+                let inner = Ident::new("inner", field.span());
+                params.push(Param { group: true, ..param(&inner, &field.ty, &field.attrs)? });
+                continue;
+            }
             return Err(syn::Error::new(field.span(), "name the field"));
         };
         params.push(param(ident, &field.ty, &field.attrs)?);
     }
     let ident = &item.ident;
     let doc = doc_of(&item.attrs);
-    let specs = params.iter().map(spec_of);
+    let specs = specs_of(&params);
     let binds = params.iter().map(|param| {
         let ident = &param.ident;
         let bind = bind_of(param);
-        quote! { #ident: #bind }
+        if around {
+            bind
+        } else {
+            quote! { #ident: #bind }
+        }
     });
+    let made = if around {
+        quote! { Self(#(#binds)*) }
+    } else {
+        quote! { Self { #(#binds),* } }
+    };
+    let defaults = defaults_of(item, &params)?;
     Ok(quote! {
+        #defaults
+
         impl ::halite_spec::Args for #ident {
             const DOC: &'static str = #doc;
-            const PARAMS: &'static [::halite_spec::Param] = &[#(#specs),*];
+            const PARAMS: &'static [::halite_spec::Param] = #specs;
 
             fn bind(binder: &mut ::halite_spec::Binder) -> ::halite_spec::Result<Self> {
-                Ok(Self { #(#binds),* })
+                Ok(#made)
             }
         }
     })
+}
+
+/// `impl Default` out of the declared defaults, if the struct asks for it.
+fn defaults_of(item: &DeriveInput, params: &[Param]) -> syn::Result<Option<Tokens>> {
+    let Some(attr) = item.attrs.iter().find(|attr| attr.path().is_ident("arg")) else {
+        return Ok(None);
+    };
+    if !attr.parse_args::<Ident>().is_ok_and(|word| word == "defaults") {
+        return Err(syn::Error::new(attr.span(), "a struct of arguments takes `defaults`"));
+    }
+    let ident = &item.ident;
+    let fields = params.iter().map(|Param { ident, default, .. }| match default {
+        Some(default) => quote! { #ident: #default },
+        None => quote! { #ident: ::core::default::Default::default() },
+    });
+    Ok(Some(quote! {
+        impl ::core::default::Default for #ident {
+            fn default() -> Self {
+                Self { #(#fields),* }
+            }
+        }
+    }))
 }
 
 fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
@@ -135,11 +182,14 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
     let mut aliases = Vec::new();
     let mut shown = None;
     let mut required = false;
+    let mut group = false;
     for attr in attrs {
         if attr.path().is_ident("default") {
             default = Some(attr.parse_args::<Expr>()?);
         } else if attr.path().is_ident("shown") {
             shown = Some(attr.parse_args::<Expr>()?);
+        } else if attr.path().is_ident("group") {
+            group = true;
         } else if attr.path().is_ident("arg") {
             attr.parse_nested_meta(|meta| {
                 if meta.path.is_ident("required") {
@@ -169,6 +219,7 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
         shown,
         aliases,
         rest,
+        group,
     })
 }
 
@@ -180,6 +231,27 @@ fn last(ty: &Type) -> Option<String> {
         Type::Paren(paren) => last(&paren.elem),
         _ => None,
     }
+}
+
+/// The descriptions of all arguments as one list, the groups' among them.
+fn specs_of(params: &[Param]) -> Tokens {
+    if !params.iter().any(|param| param.group) {
+        let specs = params.iter().map(spec_of);
+        return quote! { &[#(#specs),*] };
+    }
+    let parts = params.chunk_by(|a, b| !a.group && !b.group).map(|part| match part {
+        [Param { ty, group: true, .. }] => quote! { <#ty as ::halite_spec::Args>::PARAMS },
+        own => {
+            let specs = own.iter().map(spec_of);
+            quote! { &[#(#specs),*] }
+        }
+    });
+    quote! {{
+        const PARTS: &[&[::halite_spec::Param]] = &[#(#parts),*];
+        const ALL: [::halite_spec::Param; ::halite_spec::Param::count(PARTS)] =
+            ::halite_spec::Param::join(PARTS);
+        &ALL
+    }}
 }
 
 fn spec_of(param: &Param) -> Tokens {
@@ -206,9 +278,12 @@ fn spec_of(param: &Param) -> Tokens {
 }
 
 fn bind_of(param: &Param) -> Tokens {
-    let Param { name, ty, default, aliases, rest, .. } = param;
+    let Param { name, ty, default, aliases, rest, group, .. } = param;
     if *rest {
         return quote! { binder.rest() };
+    }
+    if *group {
+        return quote! { binder.group::<#ty>()? };
     }
     let aliases = quote! { &[#(#aliases),*] };
     match default {

@@ -122,10 +122,10 @@ async fn with_events(
         }
     };
     master.fire(begin, about());
-    let (owned, name) = (call.clone(), fun.clone());
+    let owned = call.clone();
     let outcome = blocking(move || {
         work(&owned).unwrap_or_else(|| Outcome {
-            value: format!("'{name}' is not available.").into(),
+            value: format!("'{}' is not available.", owned.function).into(),
             success: false,
         })
     })

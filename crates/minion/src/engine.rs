@@ -37,6 +37,12 @@ pub trait Sources: Send + Sync {
 
     fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict>;
 
+    /// As [`Sources::pillar`], with one more external source for this time.
+    fn pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
+        let _ = ext;
+        self.pillar(cx, overrides, None)
+    }
+
     /// Hands over the way to users' Python: they may have grains of their own.
     fn use_python(&self, python: &Arc<Python>) {
         let _ = python;
@@ -299,6 +305,10 @@ impl Runtime for Engine {
 
     fn compile_pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {
         self.parts.sources.pillar(cx, overrides, pillarenv)
+    }
+
+    fn compile_pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
+        self.parts.sources.pillar_with(cx, overrides, ext)
     }
 
     fn running(&self) -> Vec<Value> {

@@ -37,6 +37,22 @@ impl Sources for Masterless {
     }
 
     fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {
+        self.compiled(cx, overrides, pillarenv, None)
+    }
+
+    fn pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
+        self.compiled(cx, overrides, None, Some(ext))
+    }
+}
+
+impl Masterless {
+    fn compiled(
+        &self,
+        cx: &Cx,
+        overrides: &Dict,
+        pillarenv: Option<&str>,
+        ext: Option<&Dict>,
+    ) -> Result<Dict> {
         let renderer = Arc::new(Templates { cx: cx.clone(), pipes: Arc::clone(&self.pipes) });
         let request = Request {
             opts: cx.opts.clone(),
@@ -46,6 +62,7 @@ impl Sources for Masterless {
             pillarenv: pillarenv.map(str::to_owned),
             pillar_override: overrides.clone(),
             current: cx.pillar.clone(),
+            ext: ext.cloned(),
             ..Request::default()
         };
         let mut compiler = Compiler::new(Arc::clone(&cx.host), renderer);

@@ -97,9 +97,18 @@ impl Pipes {
         let add = |name: &str| {
             Arc::new(Script { cx: cx.clone(), python: Arc::clone(python), name: name.to_owned() })
         };
-        for name in
-            ["py", "pyobjects", "mako", "genshi", "cheetah", "wempy", "hjson", "json5", "dson"]
-        {
+        for name in [
+            "py",
+            "pyobjects",
+            "mako",
+            "genshi",
+            "cheetah",
+            "wempy",
+            "hjson",
+            "json5",
+            "dson",
+            "nacl",
+        ] {
             renderers.register(add(name));
         }
         if !python.bridge().has_files("renderers") {

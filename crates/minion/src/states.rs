@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use halite_highstate::{Gathered, Graph, Places, Problem, Run, RunOptions, Settings};
+use halite_highstate::{
+    Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask,
+};
 use halite_spec::{Cx, Result, StateRequest, StateRuns, Template, What};
 use halite_target::top;
 use halite_value::{Dict, List, SmolStr, Value, dict, entries};
@@ -23,15 +25,15 @@ impl StateRuns for Engine {
                 return Ok(no_states(&comment));
             }
         };
-        let graph = match self.graph(&cx, &gathered, request) {
-            Ok(graph) => graph,
+        let (graph, places) = match self.graph(&cx, gathered, request) {
+            Ok(ordered) => ordered,
             Err(problems) => return Ok(shown(&problems)),
         };
         if graph.chunks().is_empty() && matches!(request.what, What::Highstate) {
             cx.job.set_retcode(STATE_FAILURE);
             return Ok(no_states("No states found for this minion"));
         }
-        let returns = self.run(&cx, request, &graph, &gathered.places);
+        let returns = self.run(&cx, request, &graph, &places);
         cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
         Ok(returns.into())
     }
@@ -54,15 +56,15 @@ impl StateRuns for Engine {
         let form = request.extra.get("form").map(|form| form.to_str()).unwrap_or_default();
         if form == "high" {
             return Ok(if gathered.problems.is_empty() {
-                gathered.high.into()
+                Dict::from(&gathered.high).into()
             } else {
                 shown(&gathered.problems)
             });
         }
-        Ok(match self.graph(&cx, &gathered, request) {
+        Ok(match self.graph(&cx, gathered, request) {
             Err(problems) => shown(&problems),
-            Ok(graph) if form == "dot" => graph.to_dot().into(),
-            Ok(graph) => Value::list(graph.chunks()),
+            Ok((graph, _)) if form == "dot" => graph.to_dot().into(),
+            Ok((graph, _)) => Value::list(graph.chunks()),
         })
     }
 }
@@ -129,7 +131,7 @@ impl Engine {
 
     fn gather(&self, cx: &Cx, request: &StateRequest) -> Result<Source> {
         let env = cx.saltenv();
-        let gathered = match &request.what {
+        let mut gathered = match &request.what {
             What::Highstate => match self.top_matches(cx, request)? {
                 Top::Matches(matches, named) => {
                     halite_highstate::gather_named(cx, &matches, &named)
@@ -139,9 +141,7 @@ impl Engine {
             },
             What::Sls(mods) => halite_highstate::gather(cx, &[(env, mods.clone())]),
             What::SlsId { mods, .. } => halite_highstate::gather(cx, &[(env, mods.clone())]),
-            What::High(Value::Dict(high)) => {
-                Gathered { high: high.deep_copy(), ..Gathered::default() }
-            }
+            What::High(Value::Dict(high)) => Gathered { high: high.into(), ..Gathered::default() },
             What::High(_) => Gathered {
                 problems: vec![Problem::new("High data is not a dictionary and is invalid")],
                 ..Gathered::default()
@@ -154,7 +154,7 @@ impl Engine {
             What::TemplateText(text) => self.template(cx, text)?,
             What::Top | What::States => Gathered::default(),
         };
-        add_excludes(&gathered.high, &request.exclude);
+        add_excludes(&mut gathered.high, &request.exclude);
         Ok(Source::High(gathered))
     }
 
@@ -169,14 +169,15 @@ impl Engine {
             context: Dict::new(),
         };
         let value = cx.runtime.compile(cx, &template)?;
-        let mut gathered = Gathered::default();
         let Value::Dict(high) = value else {
+            let mut gathered = Gathered::default();
             if value.truthy() {
                 let text = "Template does not render to a dictionary";
                 gathered.problems.push(Problem::new(text));
             }
             return Ok(gathered);
         };
+        let mut gathered = Gathered::of_template(&high);
         for word in ["include", "exclude", "extends"] {
             if high.contains(word) {
                 gathered.problems.push(Problem::new(format!(
@@ -185,18 +186,18 @@ impl Engine {
                 )));
             }
         }
-        halite_highstate::declare(&high, &mut gathered);
         Ok(gathered)
     }
 
     fn graph(
         &self,
         cx: &Cx,
-        gathered: &Gathered,
+        gathered: Gathered,
         request: &StateRequest,
-    ) -> Result<Graph, Vec<Problem>> {
-        if !gathered.problems.is_empty() {
-            return Err(gathered.problems.clone());
+    ) -> Result<(Graph, Places), Vec<Problem>> {
+        let Gathered { high, problems, places } = gathered;
+        if !problems.is_empty() {
+            return Err(problems);
         }
         let settings = settings(cx, request);
         let states = &*self.parts.states;
@@ -205,8 +206,8 @@ impl Engine {
             What::Sls(_) if low_only => halite_highstate::compile_unfolded,
             _ => halite_highstate::compile_high,
         };
-        let mut graph = compile(&gathered.high, &gathered.places, states, &settings)?;
-        let What::SlsId { ids, mods } = &request.what else { return Ok(graph) };
+        let mut graph = compile(high, &places, states, &settings)?;
+        let What::SlsId { ids, mods } = &request.what else { return Ok((graph, places)) };
         let wanted = |low: &Dict| {
             low.get("__id__").is_some_and(|own| ids.iter().any(|id| own == *id.as_str()))
         };
@@ -219,7 +220,7 @@ impl Engine {
             );
             return Err(vec![Problem::new(text)]);
         }
-        Ok(graph)
+        Ok((graph, places))
     }
 
     fn run(&self, cx: &Cx, request: &StateRequest, graph: &Graph, places: &Places) -> Dict {
@@ -247,6 +248,17 @@ impl Engine {
     }
 
     fn run_low(&self, cx: &Cx, request: &StateRequest, chunks: &[Dict]) -> Value {
+        // Without a file to run, this is looked at before anything else.
+        let is_wrong = |low: &&Dict| low.contains("umask") && umask(low).is_none();
+        let wrong: Vec<Problem> = chunks
+            .iter()
+            .filter(is_wrong)
+            .filter_map(|low| low.get("umask"))
+            .map(|umask| Problem::new(format!("Invalid umask: {umask}")))
+            .collect();
+        if !wrong.is_empty() {
+            return shown(&wrong);
+        }
         let mut graph = Graph::of_chunks(chunks);
         let places = Places::default();
         let settings = settings(cx, request);
@@ -434,15 +446,7 @@ impl Engine {
         if !gathered.problems.is_empty() {
             return Ok(shown(&gathered.problems));
         }
-        let mut names: Vec<Value> = Vec::new();
-        for (_, body) in &gathered.high {
-            if let Some(sls) = body.get("__sls__")
-                && !names.contains(&sls)
-            {
-                names.push(sls);
-            }
-        }
-        Ok(names.into())
+        Ok(gathered.high.sls_names().into())
     }
 }
 
@@ -485,17 +489,14 @@ fn settings(cx: &Cx, request: &StateRequest) -> Settings {
     }
 }
 
-fn add_excludes(high: &Dict, exclude: &Value) {
+fn add_excludes(high: &mut High, exclude: &Value) {
     let items = match exclude {
         Value::Null => return,
-        Value::Str(text) => text.split(',').map(Value::from).collect(),
+        Value::Str(text) => text.split(',').map(Value::from).collect::<Vec<_>>(),
         other => other.items_of_sequence().unwrap_or_default(),
     };
-    if items.is_empty() {
-        return;
-    }
-    if let Value::List(list) = high.get_or_insert_with("__exclude__", || List::new().into()) {
-        list.extend(items);
+    if !items.is_empty() {
+        high.exclude(items);
     }
 }
 

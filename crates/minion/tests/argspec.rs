@@ -13,7 +13,7 @@ const DIFFERS: &[(&str, &str)] = &include!("data/differs.in");
 
 /// Modules that are still being completed: their arguments are not compared yet. Take a module out
 /// of the list to see where it stands.
-const LATER: &[&str] = &["file", "pip", "postgres", "postgres_group"];
+const LATER: &[&str] = &["file", "pip"];
 
 /// `a, b=None`: the arguments that have names.
 fn shown(params: &[Param]) -> String {

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Result, Strings, function, module};
+use halite_spec::{Args, Command, Cx, Error, Result, Strings, function, module};
 use halite_value::{Dict, Value, entries};
 
 use crate::file::{
@@ -393,14 +393,9 @@ pub fn zip(
     Ok(listed.stdout_text().lines().map(str::to_owned).collect())
 }
 
-/// Unpack a zip file with the program `unzip`.
-///
-/// ```console
-/// $ salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
-/// ```
-#[function]
-pub fn cmd_unzip(
-    cx: &Cx,
+/// What to unpack, and how.
+#[derive(Args)]
+pub struct Unzip {
     /// The archive.
     zip_file: String,
     /// The folder to unpack into.
@@ -418,7 +413,16 @@ pub fn cmd_unzip(
     trim_output: Value,
     /// The password of an encrypted archive.
     password: Option<String>,
-) -> Result<Vec<String>> {
+}
+
+/// Unpack a zip file with the program `unzip`.
+///
+/// ```console
+/// $ salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
+/// ```
+#[function]
+pub fn cmd_unzip(cx: &Cx, #[group] zip: Unzip) -> Result<Vec<String>> {
+    let Unzip { zip_file, dest, excludes, options, template, runas, trim_output, password } = zip;
     let mut command = Command::new("unzip");
     if let Some(password) = password {
         command = command.arg("-P").arg(password);
@@ -444,27 +448,12 @@ pub fn cmd_unzip(
 #[function]
 pub fn unzip(
     cx: &Cx,
-    /// The archive.
-    zip_file: String,
-    /// The folder to unpack into.
-    dest: String,
-    /// Names to leave out: a list, or a text with commas.
-    excludes: Option<Value>,
-    /// Options of the program.
-    options: Option<String>,
-    /// A template engine for the arguments.
-    template: Option<String>,
-    /// The user to run as.
-    runas: Option<String>,
-    /// Return at most this many names; True: 100.
-    #[default(Value::Bool(false))]
-    trim_output: Value,
-    /// The password of an encrypted archive.
-    password: Option<String>,
+    #[group] zip: Unzip,
     /// Keep the modes of the archive.
     #[default(true)]
     extract_perms: bool,
 ) -> Result<Vec<String>> {
+    let Unzip { zip_file, dest, excludes, options, template, runas, trim_output, password } = zip;
     let texts = rendered(cx, template.as_deref(), vec![zip_file, dest])?;
     let (archive, dest) = (texts.first().cloned().unwrap_or_default(), texts.get(1).cloned());
     let excludes = words(excludes.as_ref());
@@ -698,11 +687,17 @@ pub fn extract(
         let options = (!options.is_empty()).then(|| options.to_owned());
         let password = how.password.map(str::to_owned);
         let (path, dest) = (path.to_owned(), dest.to_owned());
-        let trim = Value::Bool(false);
-        if how.as_told {
-            return cmd_unzip(cx, path, dest, None, options, None, None, trim, password);
-        }
-        return unzip(cx, path, dest, None, options, None, None, trim, password, how.perms);
+        let zip = Unzip {
+            zip_file: path,
+            dest,
+            excludes: None,
+            options,
+            template: None,
+            runas: None,
+            trim_output: false.into(),
+            password,
+        };
+        return if how.as_told { cmd_unzip(cx, zip) } else { unzip(cx, zip, how.perms) };
     }
     let command = match format {
         "tar" => {

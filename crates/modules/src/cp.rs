@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_spec::{Cx, Error, Fetch, Rest, Result, function, host::Write, module};
+use halite_spec::{Cx, Error, Fetch, Rest, Result, alias, function, host::Write, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, entries};
 
@@ -31,6 +31,8 @@ module! {
     hash_file_ssh, is_cached, list_master, list_master_dirs, list_master_symlinks, list_minion,
     list_states, push, push_dir, recv, recv_chunked, stat_file,
 }
+
+alias! { hash_file_ssh = hash_file }
 
 /// The environment asked for, or the configured one, or `base`.
 fn env_of(cx: &Cx, saltenv: Option<String>) -> String {
@@ -525,22 +527,6 @@ pub fn hash_file(
     }
     let digits = kind.of_file(&*cx.host, Path::new(&local))?;
     Ok(entries! { "hsum" => digits, "hash_type" => kind.name() }.into())
-}
-
-/// Return the hash of a file: another name of `cp.hash_file`.
-///
-/// ```console
-/// $ salt '*' cp.hash_file_ssh salt://path/to/file
-/// ```
-#[function]
-pub fn hash_file_ssh(
-    cx: &Cx,
-    /// The address.
-    path: String,
-    /// The environment.
-    saltenv: Option<String>,
-) -> Result<Value> {
-    hash_file(cx, path, saltenv)
 }
 
 /// Return the mode of a file of the server.

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use halite_spec::{Cx, Result, function, host::Write, module};
+use halite_spec::{Cx, Result, alias, function, host::Write, module};
 use halite_value::{Dict, Key, Value, msgpack};
 
 module! {
     /// A small store of the minion's own.
     "data": clear, load, dump, update, cas, pop, get, keys, values, items, has_key,
 }
+
+alias! { items = load }
 
 fn file(cx: &Cx) -> PathBuf {
     PathBuf::from(cx.opt_str("cachedir").unwrap_or_default().as_str()).join("datastore")
@@ -174,16 +176,6 @@ pub fn keys(cx: &Cx) -> Result<Value> {
 #[function]
 pub fn values(cx: &Cx) -> Result<Value> {
     Ok(Value::list(load(cx)?.values()))
-}
-
-/// Return everything in the store.
-///
-/// ```console
-/// $ salt '*' data.items
-/// ```
-#[function]
-pub fn items(cx: &Cx) -> Result<Dict> {
-    load(cx)
 }
 
 /// Tell whether the store has a key.

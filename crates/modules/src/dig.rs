@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use halite_spec::{Command, Cx, Need, Result, function, module};
+use halite_spec::{Command, Cx, Need, Result, alias, function, module};
 use halite_value::Value;
 
 module! {
@@ -13,6 +13,8 @@ module! {
         Need::program(&["dig"], "The dig execution module cannot be loaded: the dig binary is not in the path."),
     ]: check_ip, A, AAAA, CNAME, PTR, NS, MX, SPF, TXT, a, aaaa, cname, ptr, ns, spf, mx,
 }
+
+alias! { a = A, aaaa = AAAA, cname = CNAME, ptr = PTR, ns = NS, spf = SPF, mx = MX }
 
 fn ask(cx: &Cx, name: &str, kind: &str, nameserver: Option<&str>) -> Result<Vec<String>> {
     let server = nameserver.map(|server| format!("@{server}"));
@@ -267,125 +269,4 @@ pub fn TXT(
     nameserver: Option<String>,
 ) -> Result<Vec<String>> {
     ask(cx, &host, "TXT", nameserver.as_deref())
-}
-
-/// As `A`.
-///
-/// ```console
-/// $ salt '*' dig.a google.com
-/// ```
-#[function]
-pub fn a(
-    cx: &Cx,
-    /// The name.
-    host: String,
-    /// The server to ask.
-    nameserver: Option<String>,
-) -> Result<Vec<String>> {
-    A(cx, host, nameserver)
-}
-
-/// As `AAAA`.
-///
-/// ```console
-/// $ salt '*' dig.aaaa google.com
-/// ```
-#[function]
-pub fn aaaa(
-    cx: &Cx,
-    /// The name.
-    host: String,
-    /// The server to ask.
-    nameserver: Option<String>,
-) -> Result<Vec<String>> {
-    AAAA(cx, host, nameserver)
-}
-
-/// As `CNAME`.
-///
-/// ```console
-/// $ salt '*' dig.cname google.com
-/// ```
-#[function]
-pub fn cname(
-    cx: &Cx,
-    /// The name.
-    host: String,
-    /// The server to ask.
-    nameserver: Option<String>,
-) -> Result<Vec<String>> {
-    CNAME(cx, host, nameserver)
-}
-
-/// As `PTR`.
-///
-/// ```console
-/// $ salt '*' dig.ptr 1.2.3.4
-/// ```
-#[function]
-pub fn ptr(
-    cx: &Cx,
-    /// The name.
-    host: String,
-    /// The server to ask.
-    nameserver: Option<String>,
-) -> Result<Vec<String>> {
-    PTR(cx, host, nameserver)
-}
-
-/// As `NS`.
-///
-/// ```console
-/// $ salt '*' dig.ns google.com
-/// ```
-#[function]
-pub fn ns(
-    cx: &Cx,
-    /// The domain.
-    domain: String,
-    /// As addresses, not as names.
-    #[default(true)]
-    resolve: bool,
-    /// The server to ask.
-    nameserver: Option<String>,
-) -> Result<Vec<String>> {
-    NS(cx, domain, resolve, nameserver)
-}
-
-/// As `SPF`.
-///
-/// ```console
-/// $ salt '*' dig.spf google.com
-/// ```
-#[function]
-pub fn spf(
-    cx: &Cx,
-    /// The domain.
-    domain: String,
-    /// The kind of record.
-    #[default("SPF".to_owned())]
-    record: String,
-    /// The server to ask.
-    nameserver: Option<String>,
-) -> Result<Vec<String>> {
-    SPF(cx, domain, record, nameserver)
-}
-
-/// As `MX`.
-///
-/// ```console
-/// $ salt '*' dig.mx google.com
-/// ```
-#[function]
-pub fn mx(
-    cx: &Cx,
-    /// The domain.
-    domain: String,
-    /// As addresses, not as names.
-    #[default(false)]
-    resolve: bool,
-    /// The server to ask.
-    nameserver: Option<String>,
-) -> Result<Value> {
-    MX(cx, domain, resolve, nameserver)
 }

@@ -56,6 +56,12 @@ fn change(cx: &Cx, zone: Option<&str>, option: String, permanent: bool) -> Resul
     run(cx, &words(zone, option, permanent), false)
 }
 
+/// Makes or removes a zone or a service, which the running firewall knows after a reload only.
+fn define(cx: &Cx, option: String, restart: bool) -> Result<String> {
+    let answer = change(cx, None, option, true)?;
+    if restart && answer == "success" { reload_rules(cx) } else { Ok(answer) }
+}
+
 /// A service's settings are only ever permanent.
 fn of_service(cx: &Cx, service: &str, option: String, looks: bool) -> Result<String> {
     run(cx, &["--permanent".into(), format!("--service={service}"), option], looks)
@@ -216,8 +222,7 @@ pub fn new_zone(
     #[default(true)]
     restart: bool,
 ) -> Result<String> {
-    let answer = change(cx, None, format!("--new-zone={zone}"), true)?;
-    if restart && answer == "success" { reload_rules(cx) } else { Ok(answer) }
+    define(cx, format!("--new-zone={zone}"), restart)
 }
 
 /// Remove a zone.
@@ -234,8 +239,7 @@ pub fn delete_zone(
     #[default(true)]
     restart: bool,
 ) -> Result<String> {
-    let answer = change(cx, None, format!("--delete-zone={zone}"), true)?;
-    if restart && answer == "success" { reload_rules(cx) } else { Ok(answer) }
+    define(cx, format!("--delete-zone={zone}"), restart)
 }
 
 /// Choose the zone of interfaces nobody assigned.
@@ -266,8 +270,7 @@ pub fn new_service(
     #[default(true)]
     restart: bool,
 ) -> Result<String> {
-    let answer = change(cx, None, format!("--new-service={name}"), true)?;
-    if restart && answer == "success" { reload_rules(cx) } else { Ok(answer) }
+    define(cx, format!("--new-service={name}"), restart)
 }
 
 /// Remove a service.
@@ -284,8 +287,7 @@ pub fn delete_service(
     #[default(true)]
     restart: bool,
 ) -> Result<String> {
-    let answer = change(cx, None, format!("--delete-service={name}"), true)?;
-    if restart && answer == "success" { reload_rules(cx) } else { Ok(answer) }
+    define(cx, format!("--delete-service={name}"), restart)
 }
 
 /// Return everything about a zone.

@@ -3,7 +3,7 @@
 //! `ruby` names a Ruby of rbenv or rvm, whichever the machine has; without it the machine's own
 //! `gem` is run.
 
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Args, Cx, Error, Result, function, module};
 use halite_value::{Dict, Value};
 
 use crate::cmd::{self, Options};
@@ -15,21 +15,34 @@ module! {
 }
 
 /// Which `gem` to run, and as whom.
-#[derive(Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Env {
+    /// The Ruby of rbenv or rvm to use.
     pub ruby: Option<String>,
+    /// The user gem runs as.
     pub runas: Option<String>,
+    /// The `gem` to run.
     pub gem_bin: Option<String>,
 }
 
 /// How gems are installed.
-#[derive(Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
+#[arg(defaults)]
 pub struct Install {
+    /// The version.
     pub version: Option<String>,
+    /// With documentation.
+    #[default(false)]
     pub rdoc: bool,
+    /// With documentation for `ri`.
+    #[default(false)]
     pub ri: bool,
+    /// Pre-releases, too.
+    #[default(false)]
     pub pre_releases: bool,
+    /// The proxy to use.
     pub proxy: Option<String>,
+    /// The place the gem comes from.
     pub source: Option<String>,
 }
 
@@ -152,30 +165,9 @@ pub fn install(
     cx: &Cx,
     /// The gems.
     gems: Value,
-    /// The version.
-    version: Option<String>,
-    /// With documentation.
-    #[default(false)]
-    rdoc: bool,
-    /// With documentation for `ri`.
-    #[default(false)]
-    ri: bool,
-    /// Pre-releases, too.
-    #[default(false)]
-    pre_releases: bool,
-    /// The proxy to use.
-    proxy: Option<String>,
-    /// The place the gem comes from.
-    source: Option<String>,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
+    #[group] how: Install,
+    #[group] env: Env,
 ) -> Result<String> {
-    let env = Env { ruby, runas, gem_bin };
-    let how = Install { version, rdoc, ri, pre_releases, proxy, source };
     add(cx, &env, &words(&gems), &how)
 }
 
@@ -189,14 +181,8 @@ pub fn uninstall(
     cx: &Cx,
     /// The gems.
     gems: Value,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
+    #[group] env: Env,
 ) -> Result<String> {
-    let env = Env { ruby, runas, gem_bin };
     remove(cx, &env, &words(&gems))
 }
 
@@ -210,14 +196,8 @@ pub fn update(
     cx: &Cx,
     /// The gems.
     gems: Value,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
+    #[group] env: Env,
 ) -> Result<String> {
-    let env = Env { ruby, runas, gem_bin };
     let gems = words(&gems);
     let all: Vec<&str> = ["update"].into_iter().chain(gems.iter().map(String::as_str)).collect();
     run(cx, &env, &all, false)
@@ -234,14 +214,8 @@ pub fn update_system(
     /// The version wanted.
     #[default(String::new())]
     version: String,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
+    #[group] env: Env,
 ) -> Result<String> {
-    let env = Env { ruby, runas, gem_bin };
     let mut words = vec!["update", "--system"];
     if !version.is_empty() {
         words.push(&version);
@@ -255,16 +229,7 @@ pub fn update_system(
 /// $ salt '*' gem.version
 /// ```
 #[function(name = "version")]
-pub fn version_(
-    cx: &Cx,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
-) -> Result<String> {
-    let env = Env { ruby, runas, gem_bin };
+pub fn version_(cx: &Cx, #[group] env: Env) -> Result<String> {
     own_version(cx, &env)
 }
 
@@ -279,14 +244,8 @@ pub fn list_(
     /// Only gems whose names begin so.
     #[default(String::new())]
     prefix: String,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
+    #[group] env: Env,
 ) -> Result<Dict> {
-    let env = Env { ruby, runas, gem_bin };
     installed(cx, &env, &prefix)
 }
 
@@ -296,16 +255,7 @@ pub fn list_(
 /// $ salt '*' gem.list_upgrades
 /// ```
 #[function]
-pub fn list_upgrades(
-    cx: &Cx,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
-) -> Result<Dict> {
-    let env = Env { ruby, runas, gem_bin };
+pub fn list_upgrades(cx: &Cx, #[group] env: Env) -> Result<Dict> {
     let text = run(cx, &env, &["outdated"], true)?;
     let pair = |line: &str| {
         let (name, versions) = line.split_once(" (")?;
@@ -325,14 +275,8 @@ pub fn sources_add(
     cx: &Cx,
     /// The place.
     source_uri: String,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
+    #[group] env: Env,
 ) -> Result<String> {
-    let env = Env { ruby, runas, gem_bin };
     change_source(cx, &env, &source_uri, true)
 }
 
@@ -346,14 +290,8 @@ pub fn sources_remove(
     cx: &Cx,
     /// The place.
     source_uri: String,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
+    #[group] env: Env,
 ) -> Result<String> {
-    let env = Env { ruby, runas, gem_bin };
     change_source(cx, &env, &source_uri, false)
 }
 
@@ -363,16 +301,7 @@ pub fn sources_remove(
 /// $ salt '*' gem.sources_list
 /// ```
 #[function]
-pub fn sources_list(
-    cx: &Cx,
-    /// The Ruby of rbenv or rvm to use.
-    ruby: Option<String>,
-    /// The user gem runs as.
-    runas: Option<String>,
-    /// The `gem` to run.
-    gem_bin: Option<String>,
-) -> Result<Vec<String>> {
-    let env = Env { ruby, runas, gem_bin };
+pub fn sources_list(cx: &Cx, #[group] env: Env) -> Result<Vec<String>> {
     sources(cx, &env)
 }
 

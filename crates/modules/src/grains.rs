@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Cx, Error, Refresh, Rest, Result, function, host::Write, module};
+use halite_spec::{Cx, Error, Refresh, Rest, Result, alias, function, host::Write, module};
 use halite_target::fnmatch;
 use halite_value::{Dict, Key, List, Value, dict, lookup, merge, yaml};
 
@@ -14,6 +14,8 @@ module! {
     "grains": get, fetch, has_value, items, item, ls, equals, setvals, setval, append, remove,
     delkey, delval, set, filter_by,
 }
+
+alias! { fetch = get }
 
 /// Grains that identify a machine; `sanitize` hides them.
 const SENSITIVE: [&str; 3] = ["serialnumber", "productname", "uuid"];
@@ -41,29 +43,6 @@ pub fn get(
 ) -> Result<Value> {
     let _ = ordered;
     Ok(lookup::traverse(&Value::from(&cx.grains), &key, &delimiter).unwrap_or(default))
-}
-
-/// As `grains.get`.
-///
-/// ```console
-/// $ salt '*' grains.fetch pkg:apache
-/// ```
-#[function]
-pub fn fetch(
-    cx: &Cx,
-    /// The path.
-    key: String,
-    /// What to return when there is no such grain.
-    #[default(Value::from(""))]
-    default: Value,
-    /// What stands between the steps of the path.
-    #[default(":".to_owned())]
-    delimiter: String,
-    /// Accepted for old trees.
-    #[default(true)]
-    ordered: bool,
-) -> Result<Value> {
-    get(cx, key, default, delimiter, ordered)
 }
 
 /// Tell whether a grain is there and not empty.

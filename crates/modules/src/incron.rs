@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Result, function, host::Write, module};
+use halite_spec::{Cx, Error, Result, alias, function, host::Write, module};
 use halite_value::{Dict, Value, dict};
 
 use crate::cmd::{Options, Ran, plain, scratch_path};
@@ -14,6 +14,8 @@ module! {
     "incron": write_incron_file, write_incron_file_verbose, raw_system_incron, raw_incron,
     list_tab, ls, set_job, rm_job, rm,
 }
+
+alias! { ls = list_tab, rm = rm_job }
 
 const MASKS: &[&str] = &[
     "IN_ACCESS",
@@ -169,20 +171,6 @@ pub fn list_tab(
     Ok(dict! { "crons" => Value::list(crons), "pre" => table.pre })
 }
 
-/// Return the table of a user.
-///
-/// ```console
-/// $ salt '*' incron.ls root
-/// ```
-#[function]
-pub fn ls(
-    cx: &Cx,
-    /// The user.
-    user: String,
-) -> Result<Value> {
-    list_tab(cx, user)
-}
-
 /// What setting a job would do: `new`, `updated` or `present`.
 pub fn job_status(cx: &Cx, user: &str, path: &str, mask: &str, cmd: &str) -> Result<&'static str> {
     let table = Table::read(&raw(cx, user)?);
@@ -267,26 +255,6 @@ pub fn rm_job(
         return Err(Error::failed(ran.stderr));
     }
     Ok("removed".to_owned())
-}
-
-/// Remove a job: `removed` or `absent`.
-///
-/// ```console
-/// $ salt '*' incron.rm root /path IN_MODIFY 'echo hi'
-/// ```
-#[function]
-pub fn rm(
-    cx: &Cx,
-    /// The user.
-    user: String,
-    /// The path watched.
-    path: String,
-    /// What is watched for.
-    mask: String,
-    /// The command.
-    cmd: String,
-) -> Result<String> {
-    rm_job(cx, user, path, mask, cmd)
 }
 
 #[cfg(test)]

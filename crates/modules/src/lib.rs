@@ -13,6 +13,7 @@ pub mod aliases;
 pub mod alternatives;
 pub mod apache;
 pub mod archive;
+pub mod asymmetric;
 pub mod at;
 pub mod beacons;
 pub mod bridge;
@@ -78,6 +79,7 @@ pub mod raid;
 pub mod random;
 pub mod rsync;
 pub mod salt_version;
+pub mod saltcheck;
 pub mod saltutil;
 pub mod schedule;
 pub mod sdb;
@@ -86,6 +88,7 @@ pub mod service;
 pub mod shadow;
 pub mod slsutil;
 pub mod ssh;
+pub mod ssh_pki;
 pub mod state;
 pub mod status;
 pub mod supervisord;
@@ -110,6 +113,7 @@ pub static ALL: &[&Module] = &[
     &alternatives::MODULE,
     &apache::MODULE,
     &archive::MODULE,
+    &asymmetric::MODULE,
     &at::MODULE,
     &beacons::MODULE,
     &bridge::MODULE,
@@ -175,6 +179,7 @@ pub static ALL: &[&Module] = &[
     &random::MODULE,
     &rsync::MODULE,
     &salt_version::MODULE,
+    &saltcheck::MODULE,
     &saltutil::MODULE,
     &schedule::MODULE,
     &sdb::MODULE,
@@ -183,6 +188,7 @@ pub static ALL: &[&Module] = &[
     &shadow::MODULE,
     &slsutil::MODULE,
     &ssh::MODULE,
+    &ssh_pki::MODULE,
     &state::MODULE,
     &status::MODULE,
     &supervisord::MODULE,

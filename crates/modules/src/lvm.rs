@@ -335,6 +335,30 @@ pub fn pvcreate(
     Ok(true.into())
 }
 
+/// Runs a command on those of the devices that are physical volumes; `None` if none is.
+fn on_volumes(
+    cx: &Cx,
+    program: &str,
+    devices: &Strings,
+    pass_over: bool,
+    force: bool,
+) -> Result<Option<(Output, Vec<String>)>> {
+    let mut todo = Vec::new();
+    for device in devices.iter() {
+        if !pvdisplay(cx, device.clone(), false, true)?.is_empty() {
+            todo.push(device.clone());
+        } else if !pass_over {
+            return Err(Error::failed(format!("{device} is not a physical volume")));
+        }
+    }
+    if todo.is_empty() {
+        return Ok(None);
+    }
+    let mut words = texts([program, if force { "--yes" } else { "-qq" }]);
+    words.extend(todo.iter().cloned());
+    Ok(Some((run(cx, &words)?, todo)))
+}
+
 /// Make physical volumes plain devices again.
 ///
 /// ```console
@@ -352,24 +376,13 @@ pub fn pvremove(
     #[default(true)]
     force: bool,
 ) -> Result<Value> {
-    let mut todo = Vec::new();
-    for device in devices.iter() {
-        if !pvdisplay(cx, device.clone(), false, true)?.is_empty() {
-            todo.push(device.clone());
-        } else if !r#override {
-            return Err(Error::failed(format!("{device} is not a physical volume")));
-        }
-    }
-    if todo.is_empty() {
+    let Some((output, removed)) = on_volumes(cx, "pvremove", &devices, r#override, force)? else {
         return Ok(true.into());
-    }
-    let mut words = texts(["pvremove", if force { "--yes" } else { "-qq" }]);
-    words.extend(todo.iter().cloned());
-    let output = run(cx, &words)?;
+    };
     if !output.ok() {
         return Ok(output.stderr_text().trim().into());
     }
-    for device in todo {
+    for device in removed {
         if !pvdisplay(cx, device.clone(), false, true)?.is_empty() {
             return Ok(format!("Device \"{device}\" was not affected.").into());
         }
@@ -394,21 +407,10 @@ pub fn pvresize(
     #[default(true)]
     force: bool,
 ) -> Result<Value> {
-    let mut todo = Vec::new();
-    for device in devices.iter() {
-        if !pvdisplay(cx, device.clone(), false, true)?.is_empty() {
-            todo.push(device.clone());
-        } else if !r#override {
-            return Err(Error::failed(format!("{device} is not a physical volume")));
-        }
-    }
-    if todo.is_empty() {
-        return Ok(true.into());
-    }
-    let mut words = texts(["pvresize", if force { "--yes" } else { "-qq" }]);
-    words.extend(todo);
-    let output = run(cx, &words)?;
-    Ok(if output.ok() { true.into() } else { output.stderr_text().trim().into() })
+    Ok(match on_volumes(cx, "pvresize", &devices, r#override, force)? {
+        Some((output, _)) if !output.ok() => output.stderr_text().trim().into(),
+        _ => true.into(),
+    })
 }
 
 /// Make a volume group.

@@ -155,7 +155,7 @@ pub fn update(
             }
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             Err(error) => {
-                tracing::error!("the mine gets nothing of {}: {error}", definition.function)
+                tracing::error!("the mine gets nothing of {}: {error}", definition.function);
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Need, Rest, Result, function, host::Kind, module};
+use halite_spec::{Args, Command, Cx, Error, Need, Rest, Result, function, host::Kind, module};
 use halite_value::{Dict, Value, entries};
 
 module! {
@@ -216,14 +216,9 @@ pub fn mklabel(
     parted(cx, &device, &["mklabel", &label_type])
 }
 
-/// Make a partition.
-///
-/// ```console
-/// $ salt '*' partition.mkpart /dev/sda primary fs_type=fat32 start=0 end=639
-/// ```
-#[function]
-pub fn mkpart(
-    cx: &Cx,
+/// A partition to be made.
+#[derive(Args)]
+pub struct New {
     /// The disk.
     device: String,
     /// `primary`, `logical` or `extended`.
@@ -234,22 +229,36 @@ pub fn mkpart(
     start: Option<Value>,
     /// Where it ends.
     end: Option<Value>,
-) -> Result<Vec<String>> {
-    checked(cx, &device)?;
-    if !["primary", "logical", "extended"].contains(&part_type.as_str()) {
-        return invalid("part_type", "mkpart");
+}
+
+impl New {
+    fn make(&self, cx: &Cx, function: &str) -> Result<Vec<String>> {
+        checked(cx, &self.device)?;
+        if !["primary", "logical", "extended"].contains(&self.part_type.as_str()) {
+            return invalid("part_type", function);
+        }
+        if self.fs_type.as_deref().is_some_and(|own| !SYSTEMS.contains(&own)) {
+            return invalid("fs_type", function);
+        }
+        let mut words = vec!["mkpart", &self.part_type];
+        words.extend(self.fs_type.as_deref());
+        let places;
+        if let (Some(start), Some(end)) = (&self.start, &self.end) {
+            places = boundaries(start, end, function)?;
+            words.extend(places.iter().map(String::as_str));
+        }
+        parted_open(cx, &self.device, &words)
     }
-    if fs_type.as_deref().is_some_and(|own| !SYSTEMS.contains(&own)) {
-        return invalid("fs_type", "mkpart");
-    }
-    let mut words = vec!["mkpart", &part_type];
-    words.extend(fs_type.as_deref());
-    let places;
-    if let (Some(start), Some(end)) = (&start, &end) {
-        places = boundaries(start, end, "mkpart")?;
-        words.extend(places.iter().map(String::as_str));
-    }
-    parted_open(cx, &device, &words)
+}
+
+/// Make a partition.
+///
+/// ```console
+/// $ salt '*' partition.mkpart /dev/sda primary fs_type=fat32 start=0 end=639
+/// ```
+#[function]
+pub fn mkpart(cx: &Cx, #[group] new: New) -> Result<Vec<String>> {
+    new.make(cx, "mkpart")
 }
 
 /// Make a partition for a file system.
@@ -258,34 +267,8 @@ pub fn mkpart(
 /// $ salt '*' partition.mkpartfs /dev/sda primary fs_type=fat32 start=0 end=639
 /// ```
 #[function]
-pub fn mkpartfs(
-    cx: &Cx,
-    /// The disk.
-    device: String,
-    /// `primary`, `logical` or `extended`.
-    part_type: String,
-    /// The file system it is for.
-    fs_type: Option<String>,
-    /// Where it begins.
-    start: Option<Value>,
-    /// Where it ends.
-    end: Option<Value>,
-) -> Result<Vec<String>> {
-    checked(cx, &device)?;
-    if !["primary", "logical", "extended"].contains(&part_type.as_str()) {
-        return invalid("part_type", "mkpartfs");
-    }
-    if fs_type.as_deref().is_some_and(|own| !SYSTEMS.contains(&own)) {
-        return invalid("fs_type", "mkpartfs");
-    }
-    let mut words = vec!["mkpart", &part_type];
-    words.extend(fs_type.as_deref());
-    let places;
-    if let (Some(start), Some(end)) = (&start, &end) {
-        places = boundaries(start, end, "mkpartfs")?;
-        words.extend(places.iter().map(String::as_str));
-    }
-    parted_open(cx, &device, &words)
+pub fn mkpartfs(cx: &Cx, #[group] new: New) -> Result<Vec<String>> {
+    new.make(cx, "mkpartfs")
 }
 
 /// Remove a partition.

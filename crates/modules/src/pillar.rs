@@ -5,7 +5,7 @@
 //! the values. `unmask=True` shows them, and `pillar_mask_output: False` shows them in
 //! `pillar.items`.
 
-use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_spec::{Cx, Error, Rest, Result, alias, function, module};
 use halite_value::{Dict, Value, lookup, merge};
 
 use crate::grains;
@@ -14,6 +14,8 @@ module! {
     /// The data the master gives this minion.
     "pillar": get, fetch, items, data, ls, item, raw, ext, keys, obfuscate, filter_by, file_exists,
 }
+
+alias! { fetch = get, data = items }
 
 const MASK: &str = "**********";
 
@@ -127,37 +129,6 @@ fn over_default(default: &Value, value: &Value, lists: bool) -> Result<Value> {
     }
 }
 
-/// As `pillar.get`.
-///
-/// ```console
-/// $ salt '*' pillar.fetch pkg:apache
-/// ```
-#[function]
-pub fn fetch(
-    cx: &Cx,
-    /// The path.
-    key: String,
-    /// What to return when there is no such key.
-    #[default(Value::str(NOT_SET))]
-    default: Value,
-    /// Merge the value over the default.
-    #[default(false)]
-    merge: bool,
-    /// Merge lists within merged dicts too.
-    merge_nested_lists: Option<bool>,
-    /// What stands between the steps of the path.
-    #[default(":".to_owned())]
-    delimiter: String,
-    /// Look into the pillar of this environment.
-    pillarenv: Option<String>,
-    /// As `pillarenv`, with `pillarenv_from_saltenv`.
-    saltenv: Option<String>,
-    /// Show the value although it is asked for by hand.
-    unmask: Option<bool>,
-) -> Result<Value> {
-    get(cx, key, default, merge, merge_nested_lists, delimiter, pillarenv, saltenv, unmask)
-}
-
 /// Compiles the pillar anew, as `pillar.items` does.
 fn compiled(cx: &Cx, rest: &Rest) -> Result<Dict> {
     let overrides = match rest.kwargs.get("pillar") {
@@ -200,20 +171,6 @@ pub fn items(
     };
     let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
     Ok(shown(cx, pillar.into(), unmask_of(&rest).or(shows.then_some(true))))
-}
-
-/// As `pillar.items`.
-///
-/// ```console
-/// $ salt '*' pillar.data
-/// ```
-#[function]
-pub fn data(
-    cx: &Cx,
-    /// As for `pillar.items`.
-    rest: Rest,
-) -> Result<Value> {
-    items(cx, rest)
 }
 
 /// Return the names of the pillar's keys.
@@ -284,19 +241,34 @@ pub fn raw(
 /// ```
 #[function]
 pub fn ext(
-    _cx: &Cx,
-    /// The source, as in `ext_pillar`.
+    cx: &Cx,
+    /// The source, as in `ext_pillar`; the option `on_demand_ext_pillar` has to allow it.
     external: Value,
     /// Further pillar data.
     pillar: Option<Value>,
     /// Show the values although they are asked for by hand.
     unmask: Option<bool>,
 ) -> Result<Value> {
-    let _ = (external, pillar, unmask);
-    Err(Error::Unavailable {
-        function: "pillar.ext".into(),
-        reason: "external sources on demand are not supported yet".into(),
-    })
+    let overrides = match pillar {
+        Some(Value::Dict(pillar)) => pillar,
+        Some(other) if other.truthy() => {
+            tracing::error!("Pillar data must be a dictionary");
+            Dict::new()
+        }
+        _ => Dict::new(),
+    };
+    let compiled = match external {
+        Value::Dict(external) if !external.is_empty() => {
+            cx.runtime.compile_pillar_with(cx, &overrides, &external)?
+        }
+        external => {
+            if external.truthy() {
+                tracing::error!("On-demand pillar {external} is not formatted as a dictionary");
+            }
+            cx.runtime.compile_pillar(cx, &overrides, None)?
+        }
+    };
+    Ok(shown(cx, compiled.into(), unmask))
 }
 
 /// Return the keys of a dict in the pillar.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Args, Cx, Error, Result, function, module};
 use halite_value::{Dict, Value, dict};
 
 use crate::cmd::{Options, Ran, plain, shlex};
@@ -14,11 +14,13 @@ module! {
 }
 
 /// Who asks, and which supervisor.
-#[derive(Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Place {
+    /// The user supervisorctl runs as.
     pub user: Option<String>,
+    /// The configuration.
     pub conf_file: Option<String>,
-    /// The program, or the virtual environment it is in.
+    /// `supervisorctl`, or the virtual environment it is in.
     pub bin_env: Option<String>,
 }
 
@@ -68,14 +70,8 @@ macro_rules! verb {
             /// The process, or a group: `group:*`.
             $($default)*
             name: String,
-            /// The user to ask as.
-            user: Option<String>,
-            /// The configuration of the supervisor.
-            conf_file: Option<String>,
-            /// The program, or the virtual environment it is in.
-            bin_env: Option<String>,
+            #[group] place: Place,
         ) -> Result<String> {
-            let place = Place { user, conf_file, bin_env };
             Ok(said(&ctl(cx, &[$word, &name], &place, false)?))
         }
     };
@@ -132,16 +128,8 @@ verb! {
 /// $ salt '*' supervisord.reread
 /// ```
 #[function]
-pub fn reread(
-    cx: &Cx,
-    /// The user to ask as.
-    user: Option<String>,
-    /// The configuration of the supervisor.
-    conf_file: Option<String>,
-    /// The program, or the virtual environment it is in.
-    bin_env: Option<String>,
-) -> Result<String> {
-    Ok(said(&ctl(cx, &["reread"], &Place { user, conf_file, bin_env }, false)?))
+pub fn reread(cx: &Cx, #[group] place: Place) -> Result<String> {
+    Ok(said(&ctl(cx, &["reread"], &place, false)?))
 }
 
 /// Read the configuration again and act on it, or only on one process of it.
@@ -152,18 +140,13 @@ pub fn reread(
 #[function]
 pub fn update(
     cx: &Cx,
-    /// The user to ask as.
-    user: Option<String>,
-    /// The configuration of the supervisor.
-    conf_file: Option<String>,
-    /// The program, or the virtual environment it is in.
-    bin_env: Option<String>,
+    #[group] place: Place,
     /// The process; all if none is given.
     name: Option<String>,
 ) -> Result<String> {
     let mut words = vec!["update"];
     words.extend(name.as_deref());
-    Ok(said(&ctl(cx, &words, &Place { user, conf_file, bin_env }, false)?))
+    Ok(said(&ctl(cx, &words, &place, false)?))
 }
 
 fn told(cx: &Cx, name: Option<&str>, place: &Place) -> Result<String> {
@@ -195,14 +178,9 @@ pub fn status(
     cx: &Cx,
     /// The process; all if none is given.
     name: Option<String>,
-    /// The user to ask as.
-    user: Option<String>,
-    /// The configuration of the supervisor.
-    conf_file: Option<String>,
-    /// The program, or the virtual environment it is in.
-    bin_env: Option<String>,
+    #[group] place: Place,
 ) -> Result<Dict> {
-    states(cx, name.as_deref(), &Place { user, conf_file, bin_env })
+    states(cx, name.as_deref(), &place)
 }
 
 /// Return the state of processes, as the program writes it.
@@ -215,14 +193,9 @@ pub fn status_raw(
     cx: &Cx,
     /// The process; all if none is given.
     name: Option<String>,
-    /// The user to ask as.
-    user: Option<String>,
-    /// The configuration of the supervisor.
-    conf_file: Option<String>,
-    /// The program, or the virtual environment it is in.
-    bin_env: Option<String>,
+    #[group] place: Place,
 ) -> Result<String> {
-    told(cx, name.as_deref(), &Place { user, conf_file, bin_env })
+    told(cx, name.as_deref(), &place)
 }
 
 /// Tell whether a process runs, or is in another state.
@@ -237,14 +210,9 @@ pub fn status_bool(
     name: String,
     /// The state it should be in; `RUNNING` if none is given.
     expected_state: Option<String>,
-    /// The user to ask as.
-    user: Option<String>,
-    /// The configuration of the supervisor.
-    conf_file: Option<String>,
-    /// The program, or the virtual environment it is in.
-    bin_env: Option<String>,
+    #[group] place: Place,
 ) -> Result<bool> {
-    let text = told(cx, Some(&name), &Place { user, conf_file, bin_env })?;
+    let text = told(cx, Some(&name), &place)?;
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let wanted = expected_state.as_deref().unwrap_or("RUNNING");
@@ -261,16 +229,11 @@ pub fn custom(
     cx: &Cx,
     /// The command with its arguments.
     command: String,
-    /// The user to ask as.
-    user: Option<String>,
-    /// The configuration of the supervisor.
-    conf_file: Option<String>,
-    /// The program, or the virtual environment it is in.
-    bin_env: Option<String>,
+    #[group] place: Place,
 ) -> Result<String> {
     let words = shlex::split(&command).map_err(Error::failed)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Ok(said(&ctl(cx, &words, &Place { user, conf_file, bin_env }, false)?))
+    Ok(said(&ctl(cx, &words, &place, false)?))
 }
 
 /// Return what the configuration says about a process.

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use halite_spec::{Call, Cx, Error, Rest, Result, function, module};
+use halite_spec::{Call, Cx, Error, Rest, Result, alias, function, module};
 use halite_value::{BigInt, Dict, Value, dict, entries};
 
 use crate::random;
@@ -17,6 +17,8 @@ module! {
     get_opts, cross_test, outputter, stack, tty, try_, assertion, attr_call, conf_test,
     deprecation_warning,
 }
+
+alias! { rand_str = random_hash, versions = versions_report }
 
 /// Tell that the minion is up: always True.
 ///
@@ -311,23 +313,6 @@ pub fn collatz(
 /// Return the hash of random data.
 ///
 /// ```console
-/// $ salt '*' test.rand_str
-/// ```
-#[function]
-pub fn rand_str(
-    cx: &Cx,
-    /// How many values the random number may have.
-    #[default(9_999_999_999)]
-    size: i64,
-    /// The hash: `md5`, `sha1`, `sha256` …; the configured one if none is given.
-    hash_type: Option<String>,
-) -> Result<String> {
-    random_hash(cx, size, hash_type)
-}
-
-/// Return the hash of random data.
-///
-/// ```console
 /// $ salt '*' test.random_hash
 /// $ salt '*' test.random_hash hash_type=sha512
 /// ```
@@ -404,16 +389,6 @@ pub fn versions_report(cx: &Cx) -> Result<String> {
         lines.push(" ".into());
     }
     Ok(lines.join("\n"))
-}
-
-/// As `test.versions_report`.
-///
-/// ```console
-/// $ salt '*' test.versions
-/// ```
-#[function]
-pub fn versions(cx: &Cx) -> Result<String> {
-    versions_report(cx)
 }
 
 /// The file behind a virtual module, as Salt names it.

@@ -3,6 +3,7 @@
 pub mod gpg;
 pub mod jinja;
 pub mod json;
+pub mod msgpack;
 pub mod pipeline;
 mod sls_context;
 pub mod stateconf;

@@ -5,7 +5,7 @@
 //! a value) and gives data. Text carries along which line of the file each of its lines came from,
 //! so that whoever finds a mistake can name the author's line, not the rendered one.
 //!
-//! This crate brings `yaml`, `json`, `toml` and `text`. Others (`jinja` with the functions of a
+//! This crate brings `yaml`, `yamlex`, `json`, `toml`, `msgpack` and `text`. Others (`jinja` with the functions of a
 //! minion, `py` through the Python host, `gpg`) are registered by the programs that have what they need.
 
 use std::{
@@ -15,7 +15,13 @@ use std::{
 
 use halite_value::{Dict, Place, Value, suggest};
 
-use crate::{json::Json, text::Plain, toml::Toml, yaml::Yaml};
+use crate::{
+    json::Json,
+    msgpack::MsgPack,
+    text::Plain,
+    toml::Toml,
+    yaml::{Yaml, YamlEx},
+};
 
 /// What goes through a pipe.
 #[derive(Clone, Debug)]
@@ -274,8 +280,14 @@ pub struct Renderers {
 
 impl Default for Renderers {
     fn default() -> Self {
-        let known: Vec<Arc<dyn Renderer>> =
-            vec![Arc::new(Yaml), Arc::new(Json), Arc::new(Toml), Arc::new(Plain)];
+        let known: Vec<Arc<dyn Renderer>> = vec![
+            Arc::new(Yaml),
+            Arc::new(YamlEx),
+            Arc::new(Json),
+            Arc::new(Toml),
+            Arc::new(MsgPack),
+            Arc::new(Plain),
+        ];
         Self { known, whitelist: Vec::new(), blacklist: Vec::new() }
     }
 }
@@ -297,7 +309,7 @@ const OLD_NAMES: [(&str, &str); 6] = [
 ];
 
 impl Renderers {
-    /// Returns those of this crate: `yaml`, `json`, `toml`, `text`.
+    /// Returns those of this crate: `yaml`, `yamlex`, `json`, `toml`, `msgpack`, `text`.
     pub fn new() -> Self {
         Self::default()
     }

@@ -16,6 +16,39 @@ use crate::pipeline::{Data, Error, RenderCx, Renderer, need_text};
 #[derive(Clone, Copy, Debug)]
 pub struct Yaml;
 
+/// The renderer `yamlex`: keys may repeat, with `!aggregate` and `!reset`.
+#[derive(Clone, Copy, Debug)]
+pub struct YamlEx;
+
+impl Renderer for YamlEx {
+    fn name(&self) -> &str {
+        "yamlex"
+    }
+
+    fn render(&self, input: Data, _args: &str, _cx: &RenderCx<'_>) -> Result<Data, Error> {
+        let text = need_text(input, self.name())?;
+        let map = |line, column| text.place(line, column);
+        let options = LoadOptions {
+            name: "<file>",
+            places: true,
+            place_map: Some(&map),
+            extended: true,
+            ..LoadOptions::default()
+        };
+        match yaml::load(text.as_str(), &options) {
+            Ok(value) if value.truthy() => Ok(Data::Value(value)),
+            Ok(_) => Ok(Data::Value(Value::dict())),
+            Err(error) => {
+                let told = Error::of_class("DeserializationError", error.to_string());
+                Err(match error.place() {
+                    Some(place) => told.at(place.clone(), &text),
+                    None => told,
+                })
+            }
+        }
+    }
+}
+
 impl Renderer for Yaml {
     fn name(&self) -> &str {
         "yaml"

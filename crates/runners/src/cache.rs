@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use halite_client::Request;
-use halite_spec::{Cx, Error, Rest, Result, function, host::Write, module};
+use halite_spec::{Args, Cx, Error, Rest, Result, function, host::Write, module};
 use halite_value::{
     Dict, Value,
     msgpack::{self, Dialect, Text},
@@ -85,8 +85,20 @@ pub fn mine(
     master::ask(cx, &Request::Mine { tgt, tgt_type: tgt_type.into(), functions: Vec::new() })
 }
 
-fn forget(cx: &Cx, tgt: Option<Value>, tgt_type: &str, what: &str, fun: &str) -> Result<bool> {
-    let Some(tgt) = tgt.filter(Value::truthy) else {
+/// Whose data to forget; there is no usual target.
+#[derive(Args)]
+#[arg(defaults)]
+pub struct Whose {
+    /// Whose.
+    pub tgt: Option<Value>,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    pub tgt_type: String,
+}
+
+fn forget(cx: &Cx, whose: &Whose, what: &str, fun: &str) -> Result<bool> {
+    let Whose { tgt, tgt_type } = whose;
+    let Some(tgt) = tgt.clone().filter(Value::truthy) else {
         return Err(Error::invalid("a target is needed, so that nothing is forgotten by accident"));
     };
     let request =
@@ -101,15 +113,8 @@ fn forget(cx: &Cx, tgt: Option<Value>, tgt_type: &str, what: &str, fun: &str) ->
 /// $ salt-run cache.clear_grains tgt='*'
 /// ```
 #[function]
-pub fn clear_grains(
-    cx: &Cx,
-    /// Whose.
-    tgt: Option<Value>,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-) -> Result<bool> {
-    forget(cx, tgt, &tgt_type, "grains", "")
+pub fn clear_grains(cx: &Cx, #[group] whose: Whose) -> Result<bool> {
+    forget(cx, &whose, "grains", "")
 }
 
 /// Forget the pillar of minions.
@@ -118,15 +123,8 @@ pub fn clear_grains(
 /// $ salt-run cache.clear_pillar tgt='*'
 /// ```
 #[function]
-pub fn clear_pillar(
-    cx: &Cx,
-    /// Whose.
-    tgt: Option<Value>,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-) -> Result<bool> {
-    forget(cx, tgt, &tgt_type, "pillar", "")
+pub fn clear_pillar(cx: &Cx, #[group] whose: Whose) -> Result<bool> {
+    forget(cx, &whose, "pillar", "")
 }
 
 /// Forget what minions put into the mine.
@@ -135,15 +133,8 @@ pub fn clear_pillar(
 /// $ salt-run cache.clear_mine tgt='*'
 /// ```
 #[function]
-pub fn clear_mine(
-    cx: &Cx,
-    /// Whose.
-    tgt: Option<Value>,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-) -> Result<bool> {
-    forget(cx, tgt, &tgt_type, "mine", "")
+pub fn clear_mine(cx: &Cx, #[group] whose: Whose) -> Result<bool> {
+    forget(cx, &whose, "mine", "")
 }
 
 /// Forget one function of what minions put into the mine.
@@ -154,18 +145,14 @@ pub fn clear_mine(
 #[function]
 pub fn clear_mine_func(
     cx: &Cx,
-    /// Whose.
-    tgt: Option<Value>,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
+    #[group] whose: Whose,
     /// The function.
     clear_mine_func_flag: Option<String>,
 ) -> Result<bool> {
     let Some(function) = clear_mine_func_flag else {
         return Err(Error::invalid("clear_mine_func_flag must name a function"));
     };
-    forget(cx, tgt, &tgt_type, "mine_func", &function)
+    forget(cx, &whose, "mine_func", &function)
 }
 
 /// Forget grains, pillar and mine of minions.
@@ -174,17 +161,10 @@ pub fn clear_mine_func(
 /// $ salt-run cache.clear_all tgt='*'
 /// ```
 #[function]
-pub fn clear_all(
-    cx: &Cx,
-    /// Whose.
-    tgt: Option<Value>,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-) -> Result<bool> {
+pub fn clear_all(cx: &Cx, #[group] whose: Whose) -> Result<bool> {
     let mut any = false;
     for what in ["grains", "pillar", "mine"] {
-        any |= forget(cx, tgt.clone(), &tgt_type, what, "")?;
+        any |= forget(cx, &whose, what, "")?;
     }
     Ok(any)
 }
@@ -380,8 +360,8 @@ pub fn flush(
 ) -> Result<bool> {
     if cachedir.is_none() && matches!(bank.as_str(), "grains" | "pillar" | "mine") {
         let tgt = key.as_deref().map_or_else(|| Value::from("*"), |key| Value::list([key]));
-        let kind = if key.is_some() { "list" } else { "glob" };
-        return forget(cx, Some(tgt), kind, &bank, "");
+        let tgt_type = if key.is_some() { "list" } else { "glob" }.to_owned();
+        return forget(cx, &Whose { tgt: Some(tgt), tgt_type }, &bank, "");
     }
     let folder = bank_dir(cx, &bank, cachedir)?;
     let path = match key {

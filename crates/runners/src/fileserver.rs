@@ -1,7 +1,7 @@
 //! `fileserver`: what the master serves.
 
 use halite_client::Request;
-use halite_spec::{Cx, Rest, Result, function, module};
+use halite_spec::{Args, Cx, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict};
 
 use crate::master;
@@ -38,24 +38,33 @@ pub fn envs(
     })
 }
 
+/// Where to look.
+#[derive(Args)]
+pub struct Within {
+    /// The environment.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Only these back ends.
+    backend: Option<Value>,
+}
+
+impl Within {
+    fn has_roots(&self) -> bool {
+        has_roots(self.backend.as_ref())
+    }
+}
+
 /// Return the files of an environment.
 ///
 /// ```console
 /// $ salt-run fileserver.file_list saltenv=prod
 /// ```
 #[function]
-pub fn file_list(
-    cx: &Cx,
-    /// The environment.
-    #[default("base".to_owned())]
-    saltenv: String,
-    /// Only these back ends.
-    backend: Option<Value>,
-) -> Result<Value> {
-    if !has_roots(backend.as_ref()) {
+pub fn file_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
+    if !within.has_roots() {
         return Ok(Value::list(Vec::<Value>::new()));
     }
-    Ok(cx.files.list(&saltenv, "")?.into())
+    Ok(cx.files.list(&within.saltenv, "")?.into())
 }
 
 /// Return the folders of an environment.
@@ -64,18 +73,11 @@ pub fn file_list(
 /// $ salt-run fileserver.dir_list saltenv=prod
 /// ```
 #[function]
-pub fn dir_list(
-    cx: &Cx,
-    /// The environment.
-    #[default("base".to_owned())]
-    saltenv: String,
-    /// Only these back ends.
-    backend: Option<Value>,
-) -> Result<Value> {
-    if !has_roots(backend.as_ref()) {
+pub fn dir_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
+    if !within.has_roots() {
         return Ok(Value::list(Vec::<Value>::new()));
     }
-    Ok(cx.files.list_dirs(&saltenv, "")?.into())
+    Ok(cx.files.list_dirs(&within.saltenv, "")?.into())
 }
 
 /// Return the empty folders of an environment.
@@ -84,18 +86,11 @@ pub fn dir_list(
 /// $ salt-run fileserver.empty_dir_list saltenv=prod
 /// ```
 #[function]
-pub fn empty_dir_list(
-    cx: &Cx,
-    /// The environment.
-    #[default("base".to_owned())]
-    saltenv: String,
-    /// Only these back ends.
-    backend: Option<Value>,
-) -> Result<Value> {
-    if !has_roots(backend.as_ref()) {
+pub fn empty_dir_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
+    if !within.has_roots() {
         return Ok(Value::list(Vec::<Value>::new()));
     }
-    Ok(cx.files.list_empty_dirs(&saltenv, "")?.into())
+    Ok(cx.files.list_empty_dirs(&within.saltenv, "")?.into())
 }
 
 /// Return the links of an environment, with what they point to.
@@ -104,18 +99,11 @@ pub fn empty_dir_list(
 /// $ salt-run fileserver.symlink_list saltenv=prod
 /// ```
 #[function]
-pub fn symlink_list(
-    cx: &Cx,
-    /// The environment.
-    #[default("base".to_owned())]
-    saltenv: String,
-    /// Only these back ends.
-    backend: Option<Value>,
-) -> Result<Dict> {
-    if !has_roots(backend.as_ref()) {
+pub fn symlink_list(cx: &Cx, #[group] within: Within) -> Result<Dict> {
+    if !within.has_roots() {
         return Ok(Dict::new());
     }
-    Ok(cx.files.list_links(&saltenv, "")?.into_iter().collect())
+    Ok(cx.files.list_links(&within.saltenv, "")?.into_iter().collect())
 }
 
 /// Bring the back ends up to date. `roots` always is.

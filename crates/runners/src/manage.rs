@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use halite_client::{Job, Patience, Request};
-use halite_spec::{Call, Cx, Error, Rest, Result, function, module};
+use halite_spec::{Args, Call, Cx, Error, Rest, Result, alias, function, module};
 use halite_value::{Dict, Value, dict, entries};
 
 use crate::{master, wheel};
@@ -15,22 +15,56 @@ module! {
     key_regen, bootstrap, bootstrap_psexec,
 }
 
-/// Pings, and returns who answers and who does not, each sorted.
-fn ping(
-    cx: &Cx,
+alias! {
+    alived = present,
+    reaped = present,
+    joined = present,
+    allowed = present,
+    list_state = present,
+    not_alived = not_present,
+    not_reaped = not_present,
+    not_joined = not_present,
+    not_allowed = not_present,
+    list_not_state = not_present,
+}
+
+/// Whom to ask whether they are there, and for how long to wait.
+#[derive(Args)]
+pub struct Asked {
+    /// Whom to ask.
+    #[default(Value::from("*"))]
     tgt: Value,
-    tgt_type: &str,
+    /// How the target is read.
+    #[default("glob".to_owned())]
+    tgt_type: String,
+    /// Seconds to wait.
     timeout: Option<f64>,
-    gather: Option<f64>,
-) -> Result<[Vec<String>; 2]> {
+    /// Seconds to wait for those who were asked again.
+    gather_job_timeout: Option<f64>,
+}
+
+/// Which of the minions to name, and how.
+#[derive(Args)]
+#[arg(defaults)]
+pub struct Named {
+    /// Only among these.
+    subset: Option<Vec<String>>,
+    /// With their addresses.
+    #[default(false)]
+    show_ip: bool,
+}
+
+/// Pings, and returns who answers and who does not, each sorted.
+fn ping(cx: &Cx, asked: Asked) -> Result<[Vec<String>; 2]> {
+    let Asked { tgt, tgt_type, timeout, gather_job_timeout } = asked;
     let mut patience = Patience::from_opts(&cx.opts);
     let seconds = |given: Option<f64>, usual| {
         let given = given.filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
         given.map_or(usual, Duration::from_secs_f64)
     };
     patience.timeout = seconds(timeout, patience.timeout);
-    patience.gather_job_timeout = seconds(gather, patience.gather_job_timeout);
-    let outcome = master::run(cx, &Job::new(tgt, tgt_type, "test.ping"), Some(patience))?;
+    patience.gather_job_timeout = seconds(gather_job_timeout, patience.gather_job_timeout);
+    let outcome = master::run(cx, &Job::new(tgt, &tgt_type, "test.ping"), Some(patience))?;
     let mut up: Vec<String> = outcome.returned.iter().map(|(id, _)| id.to_string()).collect();
     let mut down: Vec<String> = outcome.missing.iter().map(|(id, _)| id.to_string()).collect();
     up.sort();
@@ -49,19 +83,10 @@ pub fn status(
     /// Not used any more.
     #[default(true)]
     output: bool,
-    /// Whom to ask.
-    #[default(Value::from("*"))]
-    tgt: Value,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-    /// Seconds to wait.
-    timeout: Option<f64>,
-    /// Seconds to wait for those who were asked again.
-    gather_job_timeout: Option<f64>,
+    #[group] asked: Asked,
 ) -> Result<Value> {
     let _ = output;
-    let [up, down] = ping(cx, tgt, &tgt_type, timeout, gather_job_timeout)?;
+    let [up, down] = ping(cx, asked)?;
     Ok(dict! { "up" => up, "down" => down })
 }
 
@@ -71,20 +96,8 @@ pub fn status(
 /// $ salt-run manage.up
 /// ```
 #[function]
-pub fn up(
-    cx: &Cx,
-    /// Whom to ask.
-    #[default(Value::from("*"))]
-    tgt: Value,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-    /// Seconds to wait.
-    timeout: Option<f64>,
-    /// Seconds to wait for those who were asked again.
-    gather_job_timeout: Option<f64>,
-) -> Result<Value> {
-    let [up, _] = ping(cx, tgt, &tgt_type, timeout, gather_job_timeout)?;
+pub fn up(cx: &Cx, #[group] asked: Asked) -> Result<Value> {
+    let [up, _] = ping(cx, asked)?;
     Ok(up.into())
 }
 
@@ -100,18 +113,9 @@ pub fn down(
     /// Delete their keys.
     #[default(false)]
     removekeys: bool,
-    /// Whom to ask.
-    #[default(Value::from("*"))]
-    tgt: Value,
-    /// How the target is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-    /// Seconds to wait.
-    timeout: Option<f64>,
-    /// Seconds to wait for those who were asked again.
-    gather_job_timeout: Option<f64>,
+    #[group] asked: Asked,
 ) -> Result<Value> {
-    let [_, down] = ping(cx, tgt, &tgt_type, timeout, gather_job_timeout)?;
+    let [_, down] = ping(cx, asked)?;
     if removekeys && !down.is_empty() {
         wheel::key::delete_dict(cx, entries! { "minions" => down.clone() })?;
     }
@@ -120,7 +124,8 @@ pub fn down(
 
 /// Returns who is connected (or known and not connected), without asking minions; with their
 /// addresses if `show_ip`.
-fn connected(cx: &Cx, subset: Option<Vec<String>>, show_ip: bool, wanted: bool) -> Result<Value> {
+fn connected(cx: &Cx, named: Named, wanted: bool) -> Result<Value> {
+    let Named { subset, show_ip } = named;
     let minions = master::ask(cx, &Request::Minions)?;
     let ids =
         |name: &str| minions.get(name).and_then(|ids| ids.items_of_sequence()).unwrap_or_default();
@@ -154,15 +159,8 @@ fn connected(cx: &Cx, subset: Option<Vec<String>>, show_ip: bool, wanted: bool) 
 /// $ salt-run manage.present
 /// ```
 #[function]
-pub fn present(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, true)
+pub fn present(cx: &Cx, #[group] named: Named) -> Result<Value> {
+    connected(cx, named, true)
 }
 
 /// Return who is not connected, without asking minions.
@@ -171,185 +169,8 @@ pub fn present(
 /// $ salt-run manage.not_present
 /// ```
 #[function]
-pub fn not_present(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, false)
-}
-
-/// Return who is connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.alived
-/// ```
-#[function]
-pub fn alived(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, true)
-}
-
-/// Return who is not connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.not_alived
-/// ```
-#[function]
-pub fn not_alived(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, false)
-}
-
-/// Return who is connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.reaped
-/// ```
-#[function]
-pub fn reaped(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, true)
-}
-
-/// Return who is not connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.not_reaped
-/// ```
-#[function]
-pub fn not_reaped(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, false)
-}
-
-/// Return who is connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.joined
-/// ```
-#[function]
-pub fn joined(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, true)
-}
-
-/// Return who is not connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.not_joined
-/// ```
-#[function]
-pub fn not_joined(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, false)
-}
-
-/// Return who is connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.allowed
-/// ```
-#[function]
-pub fn allowed(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, true)
-}
-
-/// Return who is not connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.not_allowed
-/// ```
-#[function]
-pub fn not_allowed(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, false)
-}
-
-/// Return who is connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.list_state
-/// ```
-#[function]
-pub fn list_state(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, true)
-}
-
-/// Return who is not connected, without asking minions.
-///
-/// ```console
-/// $ salt-run manage.list_not_state
-/// ```
-#[function]
-pub fn list_not_state(
-    cx: &Cx,
-    /// Only among these.
-    subset: Option<Vec<String>>,
-    /// With their addresses.
-    #[default(false)]
-    show_ip: bool,
-) -> Result<Value> {
-    connected(cx, subset, show_ip, false)
+pub fn not_present(cx: &Cx, #[group] named: Named) -> Result<Value> {
+    connected(cx, named, false)
 }
 
 /// Return the versions of the minions, compared with the master's.

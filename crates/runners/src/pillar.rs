@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halite_spec::{Call, Cx, Rest, Result, function, module};
 use halite_value::{Dict, Value, entries};
 
-use crate::cache;
+use crate::cache::{self, Whose};
 
 module! {
     /// What a minion's pillar would be now.
@@ -90,7 +90,7 @@ pub fn clear_pillar_cache(
     minion: String,
     _rest: Rest,
 ) -> Result<Dict> {
-    cache::clear_pillar(cx, Some(minion.as_str().into()), "glob".into())?;
+    cache::clear_pillar(cx, Whose { tgt: Some(minion.into()), ..Whose::default() })?;
     Ok(Dict::new())
 }
 

@@ -1,8 +1,8 @@
 //! `saltutil`: users' own Python modules for the master, from the file server into
 //! `extension_modules`.
 
-use halite_modules::saltutil::copy_modules;
-use halite_spec::{Cx, Result, function, module};
+use halite_modules::saltutil::{Chosen, copy_modules};
+use halite_spec::{Args, Cx, Result, function, module};
 use halite_value::{Dict, Value};
 
 module! {
@@ -12,6 +12,22 @@ module! {
     sync_grains, sync_modules, sync_output, sync_pillar, sync_proxymodules, sync_queues,
     sync_renderers, sync_returners, sync_roster, sync_runners, sync_sdb, sync_serializers,
     sync_states, sync_thorium, sync_tops, sync_utils, sync_wheel, sync_wrapper,
+}
+
+/// What every function takes.
+#[derive(Args)]
+pub struct Wanted {
+    /// The environment to look in.
+    #[default(Value::from("base"))]
+    saltenv: Value,
+    #[group]
+    chosen: Chosen,
+}
+
+impl Wanted {
+    fn copy(&self, cx: &Cx, folder: &str) -> Result<Vec<String>> {
+        copy_modules(cx, folder, Some(&self.saltenv), &self.chosen)
+    }
 }
 
 /// Every kind, by the name of its function, with its folder on the file server (without `_`).
@@ -48,20 +64,10 @@ const KINDS: &[(&str, &str)] = &[
 /// $ salt-run saltutil.sync_all
 /// ```
 #[function]
-pub fn sync_all(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Dict> {
+pub fn sync_all(cx: &Cx, #[group] wanted: Wanted) -> Result<Dict> {
     let all = Dict::new();
     for (kind, folder) in KINDS {
-        let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-        all.insert(*kind, copy_modules(cx, folder, Some(&saltenv), only, without)?);
+        all.insert(*kind, wanted.copy(cx, folder)?);
     }
     Ok(all)
 }
@@ -72,18 +78,8 @@ pub fn sync_all(
 /// $ salt-run saltutil.sync_cache
 /// ```
 #[function]
-pub fn sync_cache(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "cache", Some(&saltenv), only, without)
+pub fn sync_cache(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "cache")
 }
 
 /// Copy the users' own clouds from the file server to the master.
@@ -92,18 +88,8 @@ pub fn sync_cache(
 /// $ salt-run saltutil.sync_clouds
 /// ```
 #[function]
-pub fn sync_clouds(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "clouds", Some(&saltenv), only, without)
+pub fn sync_clouds(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "clouds")
 }
 
 /// Copy the users' own eauth tokens from the file server to the master.
@@ -112,18 +98,8 @@ pub fn sync_clouds(
 /// $ salt-run saltutil.sync_eauth_tokens
 /// ```
 #[function]
-pub fn sync_eauth_tokens(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "tokens", Some(&saltenv), only, without)
+pub fn sync_eauth_tokens(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "tokens")
 }
 
 /// Copy the users' own engines from the file server to the master.
@@ -132,18 +108,8 @@ pub fn sync_eauth_tokens(
 /// $ salt-run saltutil.sync_engines
 /// ```
 #[function]
-pub fn sync_engines(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "engines", Some(&saltenv), only, without)
+pub fn sync_engines(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "engines")
 }
 
 /// Copy the users' own executors from the file server to the master.
@@ -152,18 +118,8 @@ pub fn sync_engines(
 /// $ salt-run saltutil.sync_executors
 /// ```
 #[function]
-pub fn sync_executors(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "executors", Some(&saltenv), only, without)
+pub fn sync_executors(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "executors")
 }
 
 /// Copy the users' own fileserver from the file server to the master.
@@ -172,18 +128,8 @@ pub fn sync_executors(
 /// $ salt-run saltutil.sync_fileserver
 /// ```
 #[function]
-pub fn sync_fileserver(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "fileserver", Some(&saltenv), only, without)
+pub fn sync_fileserver(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "fileserver")
 }
 
 /// Copy the users' own grains from the file server to the master.
@@ -192,18 +138,8 @@ pub fn sync_fileserver(
 /// $ salt-run saltutil.sync_grains
 /// ```
 #[function]
-pub fn sync_grains(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "grains", Some(&saltenv), only, without)
+pub fn sync_grains(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "grains")
 }
 
 /// Copy the users' own modules from the file server to the master.
@@ -212,18 +148,8 @@ pub fn sync_grains(
 /// $ salt-run saltutil.sync_modules
 /// ```
 #[function]
-pub fn sync_modules(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "modules", Some(&saltenv), only, without)
+pub fn sync_modules(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "modules")
 }
 
 /// Copy the users' own output from the file server to the master.
@@ -232,18 +158,8 @@ pub fn sync_modules(
 /// $ salt-run saltutil.sync_output
 /// ```
 #[function]
-pub fn sync_output(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "output", Some(&saltenv), only, without)
+pub fn sync_output(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "output")
 }
 
 /// Copy the users' own pillar from the file server to the master.
@@ -252,18 +168,8 @@ pub fn sync_output(
 /// $ salt-run saltutil.sync_pillar
 /// ```
 #[function]
-pub fn sync_pillar(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "pillar", Some(&saltenv), only, without)
+pub fn sync_pillar(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "pillar")
 }
 
 /// Copy the users' own proxymodules from the file server to the master.
@@ -272,18 +178,8 @@ pub fn sync_pillar(
 /// $ salt-run saltutil.sync_proxymodules
 /// ```
 #[function]
-pub fn sync_proxymodules(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "proxy", Some(&saltenv), only, without)
+pub fn sync_proxymodules(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "proxy")
 }
 
 /// Copy the users' own queues from the file server to the master.
@@ -292,18 +188,8 @@ pub fn sync_proxymodules(
 /// $ salt-run saltutil.sync_queues
 /// ```
 #[function]
-pub fn sync_queues(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "queues", Some(&saltenv), only, without)
+pub fn sync_queues(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "queues")
 }
 
 /// Copy the users' own renderers from the file server to the master.
@@ -312,18 +198,8 @@ pub fn sync_queues(
 /// $ salt-run saltutil.sync_renderers
 /// ```
 #[function]
-pub fn sync_renderers(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "renderers", Some(&saltenv), only, without)
+pub fn sync_renderers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "renderers")
 }
 
 /// Copy the users' own returners from the file server to the master.
@@ -332,18 +208,8 @@ pub fn sync_renderers(
 /// $ salt-run saltutil.sync_returners
 /// ```
 #[function]
-pub fn sync_returners(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "returners", Some(&saltenv), only, without)
+pub fn sync_returners(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "returners")
 }
 
 /// Copy the users' own roster from the file server to the master.
@@ -352,18 +218,8 @@ pub fn sync_returners(
 /// $ salt-run saltutil.sync_roster
 /// ```
 #[function]
-pub fn sync_roster(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "roster", Some(&saltenv), only, without)
+pub fn sync_roster(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "roster")
 }
 
 /// Copy the users' own runners from the file server to the master.
@@ -372,18 +228,8 @@ pub fn sync_roster(
 /// $ salt-run saltutil.sync_runners
 /// ```
 #[function]
-pub fn sync_runners(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "runners", Some(&saltenv), only, without)
+pub fn sync_runners(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "runners")
 }
 
 /// Copy the users' own sdb from the file server to the master.
@@ -392,18 +238,8 @@ pub fn sync_runners(
 /// $ salt-run saltutil.sync_sdb
 /// ```
 #[function]
-pub fn sync_sdb(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "sdb", Some(&saltenv), only, without)
+pub fn sync_sdb(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "sdb")
 }
 
 /// Copy the users' own serializers from the file server to the master.
@@ -412,18 +248,8 @@ pub fn sync_sdb(
 /// $ salt-run saltutil.sync_serializers
 /// ```
 #[function]
-pub fn sync_serializers(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "serializers", Some(&saltenv), only, without)
+pub fn sync_serializers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "serializers")
 }
 
 /// Copy the users' own states from the file server to the master.
@@ -432,18 +258,8 @@ pub fn sync_serializers(
 /// $ salt-run saltutil.sync_states
 /// ```
 #[function]
-pub fn sync_states(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "states", Some(&saltenv), only, without)
+pub fn sync_states(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "states")
 }
 
 /// Copy the users' own thorium from the file server to the master.
@@ -452,18 +268,8 @@ pub fn sync_states(
 /// $ salt-run saltutil.sync_thorium
 /// ```
 #[function]
-pub fn sync_thorium(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "thorium", Some(&saltenv), only, without)
+pub fn sync_thorium(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "thorium")
 }
 
 /// Copy the users' own tops from the file server to the master.
@@ -472,18 +278,8 @@ pub fn sync_thorium(
 /// $ salt-run saltutil.sync_tops
 /// ```
 #[function]
-pub fn sync_tops(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "tops", Some(&saltenv), only, without)
+pub fn sync_tops(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "tops")
 }
 
 /// Copy the users' own utils from the file server to the master.
@@ -492,18 +288,8 @@ pub fn sync_tops(
 /// $ salt-run saltutil.sync_utils
 /// ```
 #[function]
-pub fn sync_utils(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "utils", Some(&saltenv), only, without)
+pub fn sync_utils(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "utils")
 }
 
 /// Copy the users' own wheel from the file server to the master.
@@ -512,18 +298,8 @@ pub fn sync_utils(
 /// $ salt-run saltutil.sync_wheel
 /// ```
 #[function]
-pub fn sync_wheel(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "wheel", Some(&saltenv), only, without)
+pub fn sync_wheel(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "wheel")
 }
 
 /// Copy the users' own wrapper from the file server to the master.
@@ -532,16 +308,6 @@ pub fn sync_wheel(
 /// $ salt-run saltutil.sync_wrapper
 /// ```
 #[function]
-pub fn sync_wrapper(
-    cx: &Cx,
-    /// The environment to look in.
-    #[default(Value::from("base"))]
-    saltenv: Value,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let (only, without) = (extmod_whitelist.as_ref(), extmod_blacklist.as_ref());
-    copy_modules(cx, "wrapper", Some(&saltenv), only, without)
+pub fn sync_wrapper(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.copy(cx, "wrapper")
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use halite_client::{EventItem, Job, Patience, Request};
 use halite_spec::{
-    Call, Cx, Error, Rest, Result, StateRequest, Strings, Template, What, function, module,
+    Call, Cx, Error, Rest, Result, StateRequest, Strings, Template, What, alias, function, module,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries, json};
@@ -20,6 +20,8 @@ module! {
     orchestrate_show_sls, orch_show_sls, pause, set_pause, resume, rm_pause, soft_kill, graph,
     graph_highstate,
 }
+
+alias! { rm_pause = resume, set_pause = pause }
 
 /// Runs what was asked for, from the journal if an earlier master began it.
 fn run(cx: &Cx, request: StateRequest) -> Result<Value> {
@@ -347,24 +349,6 @@ pub fn pause(
     on_run(cx, "state.pause", &jid, state_id, more)
 }
 
-/// Pause an orchestration: another name of `pause`.
-///
-/// ```console
-/// $ salt-run state.set_pause 20171130110407769519
-/// ```
-#[function]
-pub fn set_pause(
-    cx: &Cx,
-    /// The run.
-    jid: String,
-    /// The id of a state.
-    state_id: Option<String>,
-    /// Seconds, after which it goes on by itself.
-    duration: Option<i64>,
-) -> Result<Value> {
-    pause(cx, jid, state_id, duration)
-}
-
 /// Asks minions for a graph, or draws that of the master's own files.
 fn drawn(
     cx: &Cx,
@@ -469,22 +453,6 @@ pub fn graph_highstate(
 /// ```
 #[function]
 pub fn resume(
-    cx: &Cx,
-    /// The run.
-    jid: String,
-    /// The id of a state.
-    state_id: Option<String>,
-) -> Result<Value> {
-    on_run(cx, "state.resume", &jid, state_id, Dict::new())
-}
-
-/// Let a paused orchestration go on: another name of `resume`.
-///
-/// ```console
-/// $ salt-run state.rm_pause 20171130110407769519
-/// ```
-#[function]
-pub fn rm_pause(
     cx: &Cx,
     /// The run.
     jid: String,

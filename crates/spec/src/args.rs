@@ -56,7 +56,16 @@ pub struct Function {
     pub call: fn(&Cx, Call) -> Result<Value>,
 }
 
+impl Function {
+    /// The same function under another name.
+    #[doc(hidden)]
+    pub const fn named(&self, name: &'static str) -> Self {
+        Self { name, doc: self.doc, params: self.params, call: self.call }
+    }
+}
+
 /// One declared argument.
+#[derive(Clone, Copy)]
 pub struct Param {
     pub name: &'static str,
     pub doc: &'static str,
@@ -70,13 +79,44 @@ pub struct Param {
     pub rest: bool,
 }
 
+/// For the macros: a list of arguments some of which other lists declare.
+impl Param {
+    #[doc(hidden)]
+    pub const fn count(mut parts: &[&[Self]]) -> usize {
+        let mut count = 0;
+        while let [part, others @ ..] = parts {
+            count += part.len();
+            parts = others;
+        }
+        count
+    }
+
+    #[doc(hidden)]
+    pub const fn join<const N: usize>(mut parts: &[&[Self]]) -> [Self; N] {
+        let empty = Self { name: "", doc: "", kind: "", default: None, aliases: &[], rest: false };
+        let mut all = [empty; N];
+        let mut at = 0;
+        while let [part, others @ ..] = parts {
+            let mut own: &[Self] = part;
+            while let [param, left @ ..] = own {
+                all[at] = *param;
+                at += 1;
+                own = left;
+            }
+            parts = others;
+        }
+        all
+    }
+}
+
 impl fmt::Debug for Param {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-/// A struct whose fields are the arguments of a state; made by `#[derive(Args)]`.
+/// A struct whose fields are arguments: all those of a state, or those that several functions take
+/// alike (`#[group]`). Made by `#[derive(Args)]`.
 pub trait Args: Sized {
     const DOC: &'static str;
     const PARAMS: &'static [Param];
@@ -126,6 +166,11 @@ impl Binder {
     pub fn required<T: FromArg>(&mut self, name: &str, aliases: &[&str]) -> Result<T> {
         let value = self.take(name, aliases).ok_or_else(|| ArgError::Missing(name.into()))?;
         convert(name, value)
+    }
+
+    /// Binds the arguments of a group.
+    pub fn group<T: Args>(&mut self) -> Result<T> {
+        T::bind(self)
     }
 
     fn take(&self, name: &str, aliases: &[&str]) -> Option<Value> {

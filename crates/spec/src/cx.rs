@@ -151,6 +151,13 @@ pub trait Runtime: Send + Sync {
     /// Returns the pillar compiled anew, without changing the current one.
     fn compile_pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict>;
 
+    /// As [`Runtime::compile_pillar`], with one more external source for this time: its name → its
+    /// arguments.
+    fn compile_pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
+        let _ = ext;
+        self.compile_pillar(cx, overrides, None)
+    }
+
     /// Returns what runs now, as `saltutil.running` shows it.
     fn running(&self) -> Vec<Value>;
 

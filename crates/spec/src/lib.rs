@@ -31,7 +31,9 @@ pub use halite_macros::{Args, function};
 pub use host::{Command, Host, Output, Stat};
 pub use needs::Need;
 pub use request::{Journal, StateRequest, What};
-pub use state::{Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, Watch, run};
+pub use state::{
+    Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, Watch, Watcher, run,
+};
 
 /// Lists the functions of an execution module: `module! { /// Look at files. "file": contains, read }`.
 ///
@@ -49,6 +51,18 @@ macro_rules! module {
             needs: &[$($($need),*)?],
         };
     };
+}
+
+/// Gives functions of this file a second name: `alias! { ls = list_tab }`. The list of the module
+/// names both.
+#[macro_export]
+macro_rules! alias {
+    ($($alias:ident = $function:ident),* $(,)?) => {$(
+        #[doc(hidden)]
+        pub mod $alias {
+            pub static SPEC: $crate::Function = super::$function::SPEC.named(stringify!($alias));
+        }
+    )*};
 }
 
 /// Lists the states of a state module: `states! { /// Manage files. "file": "absent" => Absent }`.

@@ -43,6 +43,33 @@ pub trait State: Args {
     }
 }
 
+/// A state that does nothing by itself and something when a state it watches changes: `cmd.wait`.
+pub trait Watcher: Args {
+    /// Does it, or says what would be done.
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome>;
+}
+
+impl<W: Watcher> State for W {
+    type Seen = ();
+    const WATCHES: bool = true;
+
+    fn observe(&self, _: &Cx) -> Result<()> {
+        Ok(())
+    }
+
+    fn plan(&self, (): &()) -> Result<Plan> {
+        Ok(Plan::nothing(""))
+    }
+
+    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
+        Ok(Applied::as_planned())
+    }
+
+    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+        self.fired(cx, test)
+    }
+}
+
 /// What has to change.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {

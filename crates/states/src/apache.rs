@@ -1,9 +1,10 @@
-//! `apache`: configuration files of the Apache web server, made from data.
+//! `apache`: configuration files of the Apache web server, made from data; and what the states of
+//! the things Debian switches on and off (`apache_conf`, `apache_module`, `apache_site`) share.
 
 use std::path::Path;
 
-use halite_modules::apache;
-use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, host::Write, states};
+use halite_modules::apache::{self, Switch};
+use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, host::Write, states};
 use halite_value::Value;
 
 states! {
@@ -46,3 +47,72 @@ impl State for Configfile {
         Ok(Applied::as_planned())
     }
 }
+
+/// The plan that a thing be on, or off.
+pub(crate) fn switching(noun: &str, name: &str, on: bool, wanted: bool) -> Plan {
+    let word = if wanted { "enabled" } else { "disabled" };
+    if on == wanted {
+        return Plan::nothing(format!("{name} already {word}."));
+    }
+    let (old, new) = if wanted { (Value::Null, name.into()) } else { (name.into(), Value::Null) };
+    let pending = format!("Apache {noun} {name} is set to be {word}.");
+    Plan::change("old", old).and("new", new).pending(pending)
+}
+
+/// Switches a thing on, or off.
+pub(crate) fn switch(
+    cx: &Cx,
+    switch: Switch,
+    noun: &str,
+    name: &str,
+    wanted: bool,
+) -> Result<Applied> {
+    let verb = if wanted { "enable" } else { "disable" };
+    let status = apache::turn(cx, switch, name, wanted)?.get("Status").unwrap_or_default();
+    if status.to_string().contains(&format!("{verb}d")) {
+        return Ok(Applied::as_planned());
+    }
+    Err(Error::failed(format!("Failed to {verb} {name} Apache {noun} ({status})")))
+}
+
+/// Declares the two states of a thing that is switched: its kind, its noun, on and off.
+macro_rules! switched {
+    (
+        $switch:expr, $noun:literal,
+        $(#[$on_doc:meta])* $on:ident,
+        $(#[$off_doc:meta])* $off:ident $(,)?
+    ) => {
+        $crate::apache::switched! { @one $switch, $noun, true, $(#[$on_doc])* $on }
+        $crate::apache::switched! { @one $switch, $noun, false, $(#[$off_doc])* $off }
+    };
+    (@one $switch:expr, $noun:literal, $wanted:literal, $(#[$doc:meta])* $state:ident) => {
+        $(#[$doc])*
+        #[derive(halite_spec::Args)]
+        pub struct $state {
+            /// Its name.
+            name: String,
+        }
+
+        impl halite_spec::State for $state {
+            type Seen = bool;
+
+            fn observe(&self, cx: &halite_spec::Cx) -> halite_spec::Result<bool> {
+                Ok(halite_modules::apache::is_on(cx, $switch, &self.name))
+            }
+
+            fn plan(&self, on: &bool) -> halite_spec::Result<halite_spec::Plan> {
+                Ok($crate::apache::switching($noun, &self.name, *on, $wanted))
+            }
+
+            fn apply(
+                &self,
+                cx: &halite_spec::Cx,
+                _: bool,
+            ) -> halite_spec::Result<halite_spec::Applied> {
+                $crate::apache::switch(cx, $switch, $noun, &self.name, $wanted)
+            }
+        }
+    };
+}
+
+pub(crate) use switched;

@@ -1,8 +1,9 @@
 //! `apache_conf`: pieces of configuration of the Apache web server, on Debian.
 
-use halite_modules::apache::{self, Switch};
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
-use halite_value::Value;
+use halite_modules::apache::Switch;
+use halite_spec::{Need, states};
+
+use crate::apache::switched;
 
 states! {
     /// Pieces of configuration of the Apache web server.
@@ -13,68 +14,10 @@ states! {
     "disabled" => Disabled,
 }
 
-/// Make sure that a piece of configuration is on.
-#[derive(Args)]
-pub struct Enabled {
-    /// Its name.
-    name: String,
-}
-
-impl State for Enabled {
-    type Seen = bool;
-
-    fn observe(&self, cx: &Cx) -> Result<bool> {
-        Ok(apache::is_on(cx, Switch::Conf, &self.name))
-    }
-
-    fn plan(&self, on: &bool) -> Result<Plan> {
-        let name = &self.name;
-        if *on {
-            return Ok(Plan::nothing(format!("{name} already enabled.")));
-        }
-        let pending = format!("Apache conf {name} is set to be enabled.");
-        Ok(Plan::change("old", Value::Null).and("new", name).pending(pending))
-    }
-
-    fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let name = &self.name;
-        let status = apache::turn(cx, Switch::Conf, name, true)?.get("Status").unwrap_or_default();
-        if status.to_string().contains("enabled") {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to enable {name} Apache conf ({status})")))
-    }
-}
-
-/// Make sure that a piece of configuration is off.
-#[derive(Args)]
-pub struct Disabled {
-    /// Its name.
-    name: String,
-}
-
-impl State for Disabled {
-    type Seen = bool;
-
-    fn observe(&self, cx: &Cx) -> Result<bool> {
-        Ok(apache::is_on(cx, Switch::Conf, &self.name))
-    }
-
-    fn plan(&self, on: &bool) -> Result<Plan> {
-        let name = &self.name;
-        if !on {
-            return Ok(Plan::nothing(format!("{name} already disabled.")));
-        }
-        let pending = format!("Apache conf {name} is set to be disabled.");
-        Ok(Plan::change("old", name).and("new", Value::Null).pending(pending))
-    }
-
-    fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let name = &self.name;
-        let status = apache::turn(cx, Switch::Conf, name, false)?.get("Status").unwrap_or_default();
-        if status.to_string().contains("disabled") {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to disable {name} Apache conf ({status})")))
-    }
+switched! {
+    Switch::Conf, "conf",
+    /// Make sure that a piece of configuration is on.
+    Enabled,
+    /// Make sure that a piece of configuration is off.
+    Disabled,
 }

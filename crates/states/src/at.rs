@@ -4,7 +4,9 @@
 //! one with the tag is enough.
 
 use halite_modules::at;
-use halite_spec::{Applied, Args, Cx, Error, Need, Outcome, Plan, Rest, Result, State, states};
+use halite_spec::{
+    Applied, Args, Cx, Error, Need, Outcome, Plan, Rest, Result, State, Watcher, states,
+};
 use halite_value::{Dict, Value};
 
 states! {
@@ -176,24 +178,8 @@ pub struct Watch {
     unique_tag: bool,
 }
 
-impl State for Watch {
-    type Seen = ();
-
-    const WATCHES: bool = true;
-
-    fn observe(&self, _: &Cx) -> Result<()> {
-        Ok(())
-    }
-
-    fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::nothing(""))
-    }
-
-    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
-    }
-
-    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+impl Watcher for Watch {
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         let present = Present {
             name: self.name.clone(),
             timespec: self.timespec.clone(),

@@ -9,8 +9,7 @@ use std::path::Path;
 
 use halite_modules::cmd as module;
 use halite_spec::{
-    Applied, Args, Binder, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, keywords,
-    states,
+    Applied, Args, Call, Cx, Error, Outcome, Plan, Rest, Result, State, Watcher, keywords, states,
 };
 use halite_value::{Dict, Value, entries, json};
 
@@ -234,34 +233,11 @@ impl State for Run {
 }
 
 /// Run a command only when a watched state changes.
+#[derive(Args)]
 pub struct Wait(Run);
 
-impl Args for Wait {
-    const DOC: &'static str = "Run a command only when a watched state changes.";
-    const PARAMS: &'static [Param] = Run::PARAMS;
-
-    fn bind(binder: &mut Binder) -> Result<Self> {
-        Run::bind(binder).map(Self)
-    }
-}
-
-impl State for Wait {
-    type Seen = ();
-    const WATCHES: bool = true;
-
-    fn observe(&self, _: &Cx) -> Result<()> {
-        Ok(())
-    }
-
-    fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::nothing(""))
-    }
-
-    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
-    }
-
-    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+impl Watcher for Wait {
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         self.0.watch(cx, test)
     }
 }
@@ -428,34 +404,11 @@ impl State for Script {
 }
 
 /// Run a script only when a watched state changes.
+#[derive(Args)]
 pub struct WaitScript(Script);
 
-impl Args for WaitScript {
-    const DOC: &'static str = "Run a script only when a watched state changes.";
-    const PARAMS: &'static [Param] = Script::PARAMS;
-
-    fn bind(binder: &mut Binder) -> Result<Self> {
-        Script::bind(binder).map(Self)
-    }
-}
-
-impl State for WaitScript {
-    type Seen = ();
-    const WATCHES: bool = true;
-
-    fn observe(&self, _: &Cx) -> Result<()> {
-        Ok(())
-    }
-
-    fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::nothing(""))
-    }
-
-    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
-    }
-
-    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+impl Watcher for WaitScript {
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         self.0.watch(cx, test)
     }
 }
@@ -530,34 +483,11 @@ impl State for CallFunction {
 }
 
 /// Call a function only when a watched state changes.
+#[derive(Args)]
 pub struct WaitCall(CallFunction);
 
-impl Args for WaitCall {
-    const DOC: &'static str = "Call a function only when a watched state changes.";
-    const PARAMS: &'static [Param] = CallFunction::PARAMS;
-
-    fn bind(binder: &mut Binder) -> Result<Self> {
-        CallFunction::bind(binder).map(Self)
-    }
-}
-
-impl State for WaitCall {
-    type Seen = ();
-    const WATCHES: bool = true;
-
-    fn observe(&self, _: &Cx) -> Result<()> {
-        Ok(())
-    }
-
-    fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::nothing(""))
-    }
-
-    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
-    }
-
-    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+impl Watcher for WaitCall {
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         self.0.watch(cx, test)
     }
 }

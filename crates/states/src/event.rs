@@ -1,7 +1,7 @@
 //! `event`: events for the master, fired in the course of a run.
 
 use halite_modules::event;
-use halite_spec::{Applied, Args, Cx, Outcome, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Outcome, Plan, Rest, Result, State, Watcher, states};
 use halite_value::{Dict, Value};
 
 states! {
@@ -104,24 +104,8 @@ pub struct Wait {
     data: Option<Value>,
 }
 
-impl State for Wait {
-    type Seen = ();
-
-    const WATCHES: bool = true;
-
-    fn observe(&self, _: &Cx) -> Result<()> {
-        Ok(())
-    }
-
-    fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::nothing(""))
-    }
-
-    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
-    }
-
-    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+impl Watcher for Wait {
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         let none = Value::Bool(false);
         let send = Send {
             name: self.name.clone(),

@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, path::Path};
 
-use halite_modules::gpg::{self, Ring};
+use halite_modules::gpg::{self, Ring, Wanted};
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, Strings, states};
 use halite_value::{Dict, Value, entries};
 
@@ -145,9 +145,7 @@ impl Present {
         };
         let import = |content: Option<Value>, path: Option<String>, key: &Dict| {
             let only = Some(Strings(vec![text(key, "fingerprint")]));
-            let (user, home) = (self.user.clone(), self.gnupghome.clone());
-            gpg::import_key(cx, content, path, user, home, self.keyring.clone(), only)
-                .map_err(failed)
+            gpg::import_key(cx, content, path, self.ring(), only).map_err(failed)
         };
         let id = &item.id;
         let mut expired = None;
@@ -181,10 +179,8 @@ impl Present {
             }
             if !done && !self.skip_keyserver {
                 let keys = Some(Strings(vec![id.clone()]));
-                let (user, home) = (self.user.clone(), self.gnupghome.clone());
                 let server = self.keyserver.clone();
-                let ret = gpg::receive_keys(cx, server, keys, user, home, self.keyring.clone())
-                    .map_err(failed)?;
+                let ret = gpg::receive_keys(cx, server, keys, self.ring()).map_err(failed)?;
                 if ret.get("res") != Some(Value::Bool(true)) {
                     let said = ret.get("message").and_then(|list| list.items_of_sequence());
                     let said = said.unwrap_or_default();
@@ -383,12 +379,11 @@ impl State for Present {
             }
             if let Some(level) = self.trust.as_ref().filter(|_| there) {
                 if item.trusts {
-                    let (user, home) = (self.user.clone(), self.gnupghome.clone());
-                    let fingerprint = find(&self.ring().keys(cx, false)?, id)
-                        .map(|key| text(&key, "fingerprint"));
-                    let ring = self.keyring.clone();
-                    let level_given = Some(level.clone());
-                    let ret = gpg::trust_key(cx, None, fingerprint, level_given, user, home, ring)?;
+                    let ring = self.ring();
+                    let fingerprint =
+                        find(&ring.keys(cx, false)?, id).map(|key| text(&key, "fingerprint"));
+                    let wanted = Wanted { keyid: None, fingerprint };
+                    let ret = gpg::trust_key(cx, wanted, Some(level.clone()), ring)?;
                     if ret.get("res") == Some(Value::Bool(true)) {
                         lines.push(format!("Set trust level for {id} to {level}"));
                         match changes.get(id.as_str()) {
@@ -506,8 +501,8 @@ impl State for Absent {
             let fingerprint =
                 find(&self.ring().keys(cx, false)?, id).map(|key| text(&key, "fingerprint"));
             let (user, home) = (self.user.clone(), self.gnupghome.clone());
-            let ring = self.keyring.clone();
-            let ret = gpg::delete_key(cx, None, fingerprint, false, user, home, false, ring)?;
+            let (wanted, ring) = (Wanted { keyid: None, fingerprint }, self.keyring.clone());
+            let ret = gpg::delete_key(cx, wanted, false, user, home, false, ring)?;
             if ret.get("res") == Some(Value::Bool(true)) {
                 lines.push(format!("Deleted {id} from GPG keychain"));
                 deleted.push(id.clone());

@@ -198,12 +198,12 @@ impl State for OptionsPresent {
     }
 }
 
-/// Remove options of an INI file.
+/// A file, and what is meant of it.
 #[derive(Args)]
-pub struct OptionsAbsent {
+pub struct Sections {
     /// The file.
     name: String,
-    /// The options to remove, a list for each section.
+    /// The sections: a list of names, or a dict with options of each.
     sections: Option<Value>,
     /// What stands between an option and its value.
     #[default("=".to_owned())]
@@ -212,17 +212,31 @@ pub struct OptionsAbsent {
     encoding: Option<String>,
 }
 
-impl State for OptionsAbsent {
-    type Seen = Found;
-
-    fn observe(&self, cx: &Cx) -> Result<Found> {
-        let unwanted = sections_of(self.sections.as_ref())?;
+impl Sections {
+    fn look(
+        &self,
+        cx: &Cx,
+        change: impl FnOnce(&mut File, &mut Story) -> Result<()>,
+    ) -> Result<Found> {
         let form = Form {
             separator: self.separator.clone(),
             no_spaces: false,
             encoding: self.encoding.clone(),
         };
-        look(cx, &self.name, form, "No changes detected.", |file, story| {
+        look(cx, &self.name, form, "No changes detected.", change)
+    }
+}
+
+/// Remove options of an INI file.
+#[derive(Args)]
+pub struct OptionsAbsent(Sections);
+
+impl State for OptionsAbsent {
+    type Seen = Found;
+
+    fn observe(&self, cx: &Cx) -> Result<Found> {
+        let unwanted = sections_of(self.0.sections.as_ref())?;
+        self.0.look(cx, |file, story| {
             for (section, options) in &unwanted {
                 let name = section.to_str();
                 let gone = Dict::new();
@@ -256,36 +270,21 @@ impl State for OptionsAbsent {
 
 /// Have sections in an INI file, with the options given for new ones.
 #[derive(Args)]
-pub struct SectionsPresent {
-    /// The file.
-    name: String,
-    /// The sections: a list of names, or a dict with their options.
-    sections: Option<Value>,
-    /// What stands between an option and its value.
-    #[default("=".to_owned())]
-    separator: String,
-    /// The encoding of the file; UTF-8 if none is given.
-    encoding: Option<String>,
-}
+pub struct SectionsPresent(Sections);
 
 impl State for SectionsPresent {
     type Seen = Found;
 
     fn observe(&self, cx: &Cx) -> Result<Found> {
-        let form = Form {
-            separator: self.separator.clone(),
-            no_spaces: false,
-            encoding: self.encoding.clone(),
-        };
-        look(cx, &self.name, form, "No changes detected.", |file, story| {
+        self.0.look(cx, |file, story| {
             let new = Dict::new();
-            for name in names_of(self.sections.as_ref()) {
+            for name in names_of(self.0.sections.as_ref()) {
                 if file.section(&name).is_some() {
                     story.tell(format!("Section unchanged {name}."));
                     continue;
                 }
                 story.tell(format!("Created new section {name}."));
-                let options = self.sections.as_ref().and_then(|all| all.get(name.as_str()));
+                let options = self.0.sections.as_ref().and_then(|all| all.get(name.as_str()));
                 let options = options.filter(|options| options.as_dict().is_some());
                 new.insert(name, options.unwrap_or_else(Value::dict));
             }
@@ -305,29 +304,14 @@ impl State for SectionsPresent {
 
 /// Remove sections of an INI file.
 #[derive(Args)]
-pub struct SectionsAbsent {
-    /// The file.
-    name: String,
-    /// The names of the sections.
-    sections: Option<Value>,
-    /// What stands between an option and its value.
-    #[default("=".to_owned())]
-    separator: String,
-    /// The encoding of the file; UTF-8 if none is given.
-    encoding: Option<String>,
-}
+pub struct SectionsAbsent(Sections);
 
 impl State for SectionsAbsent {
     type Seen = Found;
 
     fn observe(&self, cx: &Cx) -> Result<Found> {
-        let form = Form {
-            separator: self.separator.clone(),
-            no_spaces: false,
-            encoding: self.encoding.clone(),
-        };
-        look(cx, &self.name, form, "No changes detected.", |file, story| {
-            for name in names_of(self.sections.as_ref()) {
+        self.0.look(cx, |file, story| {
+            for name in names_of(self.0.sections.as_ref()) {
                 match file.take_section(&name) {
                     Some(options) => {
                         story.tell(format!("Deleted section {name}."));

@@ -20,7 +20,28 @@ states! {
     "flush" => Flush,
 }
 
-/// What a rule state was given.
+/// A rule, by its parts.
+#[derive(Args)]
+pub struct Rule {
+    /// A name, for people.
+    name: String,
+    /// The table.
+    #[default("filter".to_owned())]
+    table: String,
+    /// `ipv4` or `ipv6`.
+    #[default("ipv4".to_owned())]
+    family: String,
+    /// `chain`, `position`, `save`, and the parts of the rule.
+    kwargs: Rest,
+}
+
+impl Rule {
+    fn wanted(&self) -> Result<Wanted> {
+        Wanted::of(&self.table, &self.family, &self.kwargs.kwargs)
+    }
+}
+
+/// What a rule state was given, read.
 struct Wanted {
     table: String,
     family: String,
@@ -78,29 +99,18 @@ impl Wanted {
 
 /// Make sure that a rule is there; append it if not.
 #[derive(Args)]
-pub struct Append {
-    /// A name, for people.
-    name: String,
-    /// The table.
-    #[default("filter".to_owned())]
-    table: String,
-    /// `ipv4` or `ipv6`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// `chain`, `save`, and the parts of the rule.
-    kwargs: Rest,
-}
+pub struct Append(Rule);
 
 impl State for Append {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Wanted::of(&self.table, &self.family, &self.kwargs.kwargs)?.in_force(cx)
+        self.0.wanted()?.in_force(cx)
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let (name, family) = (&self.name, &self.family);
-        let wanted = Wanted::of(&self.table, family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let command = wanted.shown("A");
         if *there {
             let text = format!("iptables rule for {name} already set ({command}) for {family}");
@@ -112,8 +122,8 @@ impl State for Append {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let (name, family) = (&self.name, &self.family);
-        let wanted = Wanted::of(&self.table, family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let command = wanted.shown("A");
         let (table, chain) = (wanted.table.clone(), wanted.chain.clone());
         let answer =
@@ -130,29 +140,18 @@ impl State for Append {
 
 /// Make sure that a rule is there; insert it at a position if not.
 #[derive(Args)]
-pub struct Insert {
-    /// A name, for people.
-    name: String,
-    /// The table.
-    #[default("filter".to_owned())]
-    table: String,
-    /// `ipv4` or `ipv6`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// `chain`, `position`, `save`, and the parts of the rule.
-    kwargs: Rest,
-}
+pub struct Insert(Rule);
 
 impl State for Insert {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Wanted::of(&self.table, &self.family, &self.kwargs.kwargs)?.in_force(cx)
+        self.0.wanted()?.in_force(cx)
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let (name, family) = (&self.name, &self.family);
-        let wanted = Wanted::of(&self.table, family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let command = wanted.shown("I");
         if *there {
             let text = format!("iptables rule for {name} already set for {family} ({command})");
@@ -164,8 +163,8 @@ impl State for Insert {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let (name, family) = (&self.name, &self.family);
-        let wanted = Wanted::of(&self.table, family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let command = wanted.shown("I");
         let (table, chain) = (wanted.table.clone(), Some(wanted.chain.clone()));
         let rule = Some(wanted.rule.clone());
@@ -182,31 +181,20 @@ impl State for Insert {
 
 /// Make sure that a rule is not there.
 #[derive(Args)]
-pub struct Delete {
-    /// A name, for people.
-    name: String,
-    /// The table.
-    #[default("filter".to_owned())]
-    table: String,
-    /// `ipv4` or `ipv6`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// `chain`, `position`, `save`, and the parts of the rule.
-    kwargs: Rest,
-}
+pub struct Delete(Rule);
 
 impl State for Delete {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        let wanted = Wanted::of(&self.table, &self.family, &self.kwargs.kwargs)?;
+        let wanted = self.0.wanted()?;
         // A position means whichever rule is there.
         if wanted.rule.is_empty() { Ok(wanted.position.is_some()) } else { wanted.in_force(cx) }
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let (name, family) = (&self.name, &self.family);
-        let wanted = Wanted::of(&self.table, family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let command = wanted.shown("D");
         if !there && wanted.position.is_none() {
             let text = format!("iptables rule for {name} already absent for {family} ({command})");
@@ -220,8 +208,8 @@ impl State for Delete {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let (name, family) = (&self.name, &self.family);
-        let wanted = Wanted::of(&self.table, family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let command = wanted.shown("D");
         let rule = wanted.position.is_none().then(|| wanted.rule.clone());
         let (table, chain) = (wanted.table.clone(), Some(wanted.chain.clone()));
@@ -236,9 +224,9 @@ impl State for Delete {
     }
 }
 
-/// Make sure that a chain is there.
+/// A chain, by name.
 #[derive(Args)]
-pub struct ChainPresent {
+pub struct Chain {
     /// The chain.
     name: String,
     /// The table.
@@ -249,20 +237,27 @@ pub struct ChainPresent {
     family: String,
 }
 
-fn has_chain(cx: &Cx, table: &str, chain: &str, family: &str) -> Result<bool> {
-    let answer = iptables::check_chain(cx, table.into(), Some(chain.into()), family.into())?;
-    Ok(answer == Value::Bool(true))
+impl Chain {
+    fn is_there(&self, cx: &Cx) -> Result<bool> {
+        let Self { name, table, family } = self;
+        let answer = iptables::check_chain(cx, table.clone(), Some(name.clone()), family.clone())?;
+        Ok(answer == Value::Bool(true))
+    }
 }
+
+/// Make sure that a chain is there.
+#[derive(Args)]
+pub struct ChainPresent(Chain);
 
 impl State for ChainPresent {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        has_chain(cx, &self.table, &self.name, &self.family)
+        self.0.is_there(cx)
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let (name, table, family) = (&self.name, &self.table, &self.family);
+        let Chain { name, table, family } = &self.0;
         if *there {
             return Ok(Plan::nothing(format!(
                 "iptables {name} chain is already exist in {table} table for {family}"
@@ -274,7 +269,7 @@ impl State for ChainPresent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let (name, table, family) = (&self.name, &self.table, &self.family);
+        let Chain { name, table, family } = &self.0;
         match iptables::new_chain(cx, table.clone(), Some(name.clone()), family.clone())? {
             Value::Bool(true) => Ok(Applied::as_planned()),
             text => Err(Error::failed(format!(
@@ -287,26 +282,17 @@ impl State for ChainPresent {
 
 /// Make sure that a chain is not there.
 #[derive(Args)]
-pub struct ChainAbsent {
-    /// The chain.
-    name: String,
-    /// The table.
-    #[default("filter".to_owned())]
-    table: String,
-    /// `ipv4` or `ipv6`.
-    #[default("ipv4".to_owned())]
-    family: String,
-}
+pub struct ChainAbsent(Chain);
 
 impl State for ChainAbsent {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        has_chain(cx, &self.table, &self.name, &self.family)
+        self.0.is_there(cx)
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let (name, table, family) = (&self.name, &self.table, &self.family);
+        let Chain { name, table, family } = &self.0;
         if !there {
             return Ok(Plan::nothing(format!(
                 "iptables {name} chain is already absent in {table} table for {family}"
@@ -318,7 +304,7 @@ impl State for ChainAbsent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let (name, table, family) = (&self.name, &self.table, &self.family);
+        let Chain { name, table, family } = &self.0;
         let text = iptables::flush(cx, table.clone(), name.clone(), family.clone())?;
         if !text.is_empty() {
             return Err(Error::failed(format!(

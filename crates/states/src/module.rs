@@ -6,7 +6,7 @@
 //! What a function will change nobody knows: `test=True` only says that it would be called.
 
 use halite_spec::{
-    Applied, Args, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, states,
+    Applied, Args, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, Watcher, states,
 };
 use halite_value::{Dict, Key, Value};
 
@@ -305,23 +305,8 @@ impl State for Run {
     }
 }
 
-impl State for Wait {
-    type Seen = ();
-    const WATCHES: bool = true;
-
-    fn observe(&self, _: &Cx) -> Result<()> {
-        Ok(())
-    }
-
-    fn plan(&self, (): &()) -> Result<Plan> {
-        Ok(Plan::nothing(""))
-    }
-
-    fn apply(&self, _: &Cx, (): ()) -> Result<Applied> {
-        Ok(Applied::as_planned())
-    }
-
-    fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
+impl Watcher for Wait {
+    fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         run(cx, self.name.as_ref(), &self.args.kwargs, test)
     }
 }

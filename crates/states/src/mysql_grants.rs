@@ -20,11 +20,9 @@ fn needed(value: Option<&String>, name: &str) -> Result<String> {
     value.cloned().ok_or_else(|| Error::failed(format!("The argument '{name}' is required")))
 }
 
-/// Make sure that a user has rights.
+/// Which rights, and whose. Salt lets all of them be absent, and fails then.
 #[derive(Args)]
-pub struct Present {
-    /// A name for the state.
-    name: String,
+pub struct Rights {
     /// The rights, with commas: `SELECT,INSERT` or `ALL PRIVILEGES`.
     grant: Option<String>,
     /// On what: `database.table`, or `database.*`.
@@ -34,12 +32,33 @@ pub struct Present {
     /// The host it comes from.
     #[default("localhost".into())]
     host: String,
-    /// The user may pass them on.
+    /// The right to pass them on, too.
     #[default(false)]
     grant_option: bool,
     /// Quote the names of `database`.
     #[default(true)]
     escape: bool,
+}
+
+impl Rights {
+    fn given(&self) -> Result<Grant> {
+        Ok(Grant {
+            privileges: needed(self.grant.as_ref(), "grant")?,
+            on: needed(self.database.as_ref(), "database")?,
+            account: Account { user: needed(self.user.as_ref(), "user")?, host: self.host.clone() },
+            grant_option: self.grant_option,
+            escape: self.escape,
+        })
+    }
+}
+
+/// Make sure that a user has rights.
+#[derive(Args)]
+pub struct Present {
+    /// A name for the state.
+    name: String,
+    #[group]
+    rights: Rights,
     /// Take the rights away first, so that no others are left.
     #[default(false)]
     revoke_first: bool,
@@ -50,29 +69,16 @@ pub struct Present {
     connection: Rest,
 }
 
-impl Present {
-    fn wanted(&self) -> Result<Grant> {
-        Ok(Grant {
-            privileges: needed(self.grant.as_ref(), "grant")?,
-            on: needed(self.database.as_ref(), "database")?,
-            account: Account { user: needed(self.user.as_ref(), "user")?, host: self.host.clone() },
-            grant_option: self.grant_option,
-            escape: self.escape,
-            ssl_option: self.ssl_option.clone(),
-        })
-    }
-}
-
 impl State for Present {
     type Seen = Vec<String>;
 
     fn observe(&self, cx: &Cx) -> Result<Vec<String>> {
-        let grants = Conn::of(cx, &self.connection).grants(cx, &self.wanted()?.account)??;
+        let grants = Conn::of(cx, &self.connection).grants(cx, &self.rights.given()?.account)??;
         Ok(grants.unwrap_or_default())
     }
 
     fn plan(&self, held: &Vec<String>) -> Result<Plan> {
-        let (name, wanted) = (&self.name, self.wanted()?);
+        let (name, wanted) = (&self.name, self.rights.given()?);
         // Nobody is there: the server says so when asked to grant.
         let there = if self.revoke_first { wanted.is_among(held) } else { wanted.is_held(held) };
         if !held.is_empty() && there {
@@ -84,13 +90,13 @@ impl State for Present {
     }
 
     fn apply(&self, cx: &Cx, _: Vec<String>) -> Result<Applied> {
-        let (conn, wanted) = (Conn::of(cx, &self.connection), self.wanted()?);
+        let (conn, wanted) = (Conn::of(cx, &self.connection), self.rights.given()?);
         let Account { user, host } = &wanted.account;
         let failed = format!(
             "Failed to execute: \"GRANT {} ON {} TO {user}@{host}\"",
             wanted.privileges, wanted.on
         );
-        if wanted.statement().is_err() {
+        if wanted.statement(&self.ssl_option).is_err() {
             return Err(Error::failed(failed));
         }
         if self.revoke_first {
@@ -98,7 +104,7 @@ impl State for Present {
             // There may be nothing to revoke.
             let _ = conn.revoke(cx, &all)?;
         }
-        match conn.grant(cx, &wanted)? {
+        match conn.grant(cx, &wanted, &self.ssl_option)? {
             Ok(()) => Ok(Applied::as_planned()),
             Err(refused) => Err(Error::failed(format!("{failed} ({})", refused.message()))),
         }
@@ -110,43 +116,17 @@ impl State for Present {
 pub struct Absent {
     /// A name for the state.
     name: String,
-    /// The rights, with commas.
-    grant: Option<String>,
-    /// On what: `database.table`, or `database.*`.
-    database: Option<String>,
-    /// The user.
-    user: Option<String>,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
-    /// Take the right to pass them on, too.
-    #[default(false)]
-    grant_option: bool,
-    /// Quote the names of `database`.
-    #[default(true)]
-    escape: bool,
+    #[group]
+    rights: Rights,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
     connection: Rest,
-}
-
-impl Absent {
-    fn unwanted(&self) -> Result<Grant> {
-        Ok(Grant {
-            privileges: needed(self.grant.as_ref(), "grant")?,
-            on: needed(self.database.as_ref(), "database")?,
-            account: Account { user: needed(self.user.as_ref(), "user")?, host: self.host.clone() },
-            grant_option: self.grant_option,
-            escape: self.escape,
-            ssl_option: Value::Null,
-        })
-    }
 }
 
 impl State for Absent {
     type Seen = Vec<String>;
 
     fn observe(&self, cx: &Cx) -> Result<Vec<String>> {
-        let unwanted = self.unwanted()?;
+        let unwanted = self.rights.given()?;
         let grants = Conn::of(cx, &self.connection).grants(cx, &unwanted.account)?;
         let grants = grants.map_err(|refused| {
             Error::failed(format!(
@@ -159,7 +139,7 @@ impl State for Absent {
     }
 
     fn plan(&self, held: &Vec<String>) -> Result<Plan> {
-        let (name, unwanted) = (&self.name, self.unwanted()?);
+        let (name, unwanted) = (&self.name, self.rights.given()?);
         if !unwanted.is_among(held) {
             return Ok(Plan::nothing(format!(
                 "Grant {} is not present, so it cannot be revoked",
@@ -172,7 +152,7 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: Vec<String>) -> Result<Applied> {
-        let unwanted = self.unwanted()?;
+        let unwanted = self.rights.given()?;
         match Conn::of(cx, &self.connection).revoke(cx, &unwanted)? {
             Ok(()) => Ok(Applied::as_planned()),
             Err(refused) => Err(Error::failed(format!(

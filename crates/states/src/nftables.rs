@@ -33,7 +33,25 @@ fn text_of(kwargs: &Dict, name: &str) -> Option<String> {
     kwargs.get(name).filter(Value::truthy).map(|value| value.to_string())
 }
 
-/// What a rule state was given.
+/// A rule, by its parts.
+#[derive(Args)]
+pub struct Rule {
+    /// Any name.
+    name: String,
+    /// `ipv4`, `ipv6` or `inet`.
+    #[default("ipv4".to_owned())]
+    family: String,
+    /// `table`, `chain`, `position`, `save`, and the parts of the rule.
+    kwargs: Rest,
+}
+
+impl Rule {
+    fn wanted(&self) -> Result<Wanted> {
+        Wanted::of(&self.family, &self.kwargs.kwargs)
+    }
+}
+
+/// What a rule state was given, read.
 struct Wanted {
     table: String,
     chain: String,
@@ -71,26 +89,18 @@ impl Wanted {
 
 /// Make sure that a rule is in force; at the end of its chain if it is new.
 #[derive(Args)]
-pub struct Append {
-    /// Any name.
-    name: String,
-    /// `ipv4`, `ipv6` or `inet`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// `table`, `chain`, `save`, and the parts of the rule.
-    kwargs: Rest,
-}
+pub struct Append(Rule);
 
 impl State for Append {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Wanted::of(&self.family, &self.kwargs.kwargs)?.in_force(cx, &self.family)
+        self.0.wanted()?.in_force(cx, &self.0.family)
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let Self { name, family, .. } = self;
-        let rule = Wanted::of(family, &self.kwargs.kwargs)?.rule;
+        let Rule { name, family, .. } = &self.0;
+        let rule = self.0.wanted()?.rule;
         if *there {
             let text = format!("nftables rule for {name} already set ({rule}) for {family}");
             return Ok(Plan::nothing(text));
@@ -101,8 +111,8 @@ impl State for Append {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let Self { name, family, .. } = self;
-        let wanted = Wanted::of(family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let (table, chain) = (wanted.table.clone(), Some(wanted.chain.clone()));
         let rule = Some(wanted.rule.clone());
         let answer = nftables::append(cx, table, chain, rule, family.clone())?;
@@ -120,26 +130,18 @@ impl State for Append {
 
 /// Make sure that a rule is in force; at a position of its chain if it is new.
 #[derive(Args)]
-pub struct Insert {
-    /// Any name.
-    name: String,
-    /// `ipv4`, `ipv6` or `inet`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// `table`, `chain`, `save`, `position`, and the parts of the rule.
-    kwargs: Rest,
-}
+pub struct Insert(Rule);
 
 impl State for Insert {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Wanted::of(&self.family, &self.kwargs.kwargs)?.in_force(cx, &self.family)
+        self.0.wanted()?.in_force(cx, &self.0.family)
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let Self { name, family, .. } = self;
-        let rule = Wanted::of(family, &self.kwargs.kwargs)?.rule;
+        let Rule { name, family, .. } = &self.0;
+        let rule = self.0.wanted()?.rule;
         if *there {
             let text = format!("nftables rule for {name} already set for {family} ({rule})");
             return Ok(Plan::nothing(text));
@@ -150,8 +152,8 @@ impl State for Insert {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let Self { name, family, .. } = self;
-        let wanted = Wanted::of(family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let (table, chain) = (wanted.table.clone(), Some(wanted.chain.clone()));
         let rule = Some(wanted.rule.clone());
         let answer =
@@ -170,26 +172,18 @@ impl State for Insert {
 
 /// Make sure that a rule is not in force.
 #[derive(Args)]
-pub struct Delete {
-    /// Any name.
-    name: String,
-    /// `ipv4`, `ipv6` or `inet`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// `table`, `chain`, `save`, and the parts of the rule.
-    kwargs: Rest,
-}
+pub struct Delete(Rule);
 
 impl State for Delete {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Wanted::of(&self.family, &self.kwargs.kwargs)?.in_force(cx, &self.family)
+        self.0.wanted()?.in_force(cx, &self.0.family)
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let Self { name, family, .. } = self;
-        let rule = Wanted::of(family, &self.kwargs.kwargs)?.rule;
+        let Rule { name, family, .. } = &self.0;
+        let rule = self.0.wanted()?.rule;
         if !there {
             let text = format!("nftables rule for {name} already absent for {family} ({rule})");
             return Ok(Plan::nothing(text));
@@ -200,8 +194,8 @@ impl State for Delete {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let Self { name, family, .. } = self;
-        let wanted = Wanted::of(family, &self.kwargs.kwargs)?;
+        let Rule { name, family, .. } = &self.0;
+        let wanted = self.0.wanted()?;
         let (table, chain) = (wanted.table.clone(), Some(wanted.chain.clone()));
         let rule = Some(wanted.rule.clone());
         let answer = nftables::delete(cx, table, chain, None, rule, family.clone())?;

@@ -479,12 +479,8 @@ pub struct Uptodate {
     /// A name for the state.
     #[expect(dead_code, reason = "an id only")]
     name: String,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group]
+    place: pip::Place,
     /// Accepted, as Salt does.
     #[default(false)]
     use_vt: bool,
@@ -494,12 +490,7 @@ impl State for Uptodate {
     type Seen = Dict;
 
     fn observe(&self, cx: &Cx) -> Result<Dict> {
-        let env = Env {
-            bin_env: self.bin_env.clone(),
-            user: self.user.clone(),
-            cwd: self.cwd.clone(),
-            env_vars: Dict::new(),
-        };
+        let env = self.place.clone().env(Dict::new());
         pip::upgrades(cx, &env).map_err(|error| Error::failed(error.to_string()))
     }
 
@@ -511,13 +502,7 @@ impl State for Uptodate {
     }
 
     fn apply(&self, cx: &Cx, _: Dict) -> Result<Applied> {
-        let ret = pip::upgrade(
-            cx,
-            self.bin_env.clone(),
-            self.user.clone(),
-            self.cwd.clone(),
-            self.use_vt,
-        )?;
+        let ret = pip::upgrade(cx, self.place.clone(), self.use_vt)?;
         let done = ret.get("changes").is_some_and(|changes| changes.truthy());
         if done {
             return Ok(Applied::changes(ret));

@@ -1,10 +1,10 @@
 //! `postgres_database`: databases of a PostgreSQL server.
 
-use halite_modules::postgres::{Conn, Database};
+use halite_modules::postgres::Database;
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
-use halite_value::{Dict, Value};
+use halite_value::Dict;
 
-use crate::postgres_user::connection;
+use crate::postgres::{Client, removal};
 
 states! {
     /// Databases of a PostgreSQL server.
@@ -34,37 +34,15 @@ pub struct Present {
     owner_recurse: bool,
     /// The database it is copied from.
     template: Option<String>,
-    /// The user of this machine that runs the client.
-    user: Option<String>,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
-    /// The role to connect as.
-    db_user: Option<String>,
-}
-
-impl Present {
-    fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
-    }
+    #[group]
+    client: Client,
 }
 
 impl State for Present {
     type Seen = Option<Dict>;
 
     fn observe(&self, cx: &Cx) -> Result<Option<Dict>> {
-        let all = self.conn(cx).databases(cx)?;
+        let all = self.client.conn(cx).databases(cx)?;
         let found = all.and_then(|all| all.get(self.name.as_str()));
         Ok(found.and_then(|found| found.as_dict().cloned()))
     }
@@ -101,7 +79,7 @@ impl State for Present {
 
     fn apply(&self, cx: &Cx, seen: Option<Dict>) -> Result<Applied> {
         let name = &self.name;
-        let conn = self.conn(cx);
+        let conn = self.client.conn(cx);
         if seen.is_none() {
             let how = Database {
                 tablespace: self.tablespace.clone(),
@@ -129,54 +107,24 @@ impl State for Present {
 pub struct Absent {
     /// Its name.
     name: String,
-    /// The user of this machine that runs the client.
-    user: Option<String>,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
-    /// The role to connect as.
-    db_user: Option<String>,
-}
-
-impl Absent {
-    fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
-    }
+    #[group]
+    client: Client,
 }
 
 impl State for Absent {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        Ok(self.conn(cx).databases(cx)?.is_some_and(|all| all.contains(self.name.as_str())))
+        Ok(self.client.conn(cx).databases(cx)?.is_some_and(|all| all.contains(self.name.as_str())))
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let name = &self.name;
-        if !there {
-            return Ok(Plan::nothing(format!(
-                "Database {name} is not present, so it cannot be removed"
-            )));
-        }
-        Ok(Plan::change(name.as_str(), "Absent")
-            .pending(format!("Database {name} is set to be removed"))
-            .done(format!("Database {name} has been removed")))
+        Ok(removal("Database", &self.name, *there))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let name = &self.name;
-        if self.conn(cx).drop_database(cx, name)? {
+        if self.client.conn(cx).drop_database(cx, name)? {
             return Ok(Applied::as_planned());
         }
         Err(Error::failed(format!("Database {name} failed to be removed")))

@@ -2,9 +2,8 @@
 
 use halite_modules::postgres::Conn;
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
-use halite_value::Value;
 
-use crate::postgres_user::connection;
+use crate::postgres::{Account, removal};
 
 states! {
     /// Extensions of a PostgreSQL database.
@@ -34,25 +33,13 @@ pub struct Present {
     user: Option<String>,
     /// The database to connect to.
     maintenance_db: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
+    #[group]
+    account: Account,
 }
 
 impl Present {
     fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
+        self.account.conn(cx, self.user.as_ref(), self.maintenance_db.as_ref())
     }
 }
 
@@ -109,25 +96,13 @@ pub struct Absent {
     user: Option<String>,
     /// The database to connect to.
     maintenance_db: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
+    #[group]
+    account: Account,
 }
 
 impl Absent {
     fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
+        self.account.conn(cx, self.user.as_ref(), self.maintenance_db.as_ref())
     }
 }
 
@@ -139,15 +114,7 @@ impl State for Absent {
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let name = &self.name;
-        if !there {
-            return Ok(Plan::nothing(format!(
-                "Extension {name} is not present, so it cannot be removed"
-            )));
-        }
-        Ok(Plan::change(name.as_str(), "Absent")
-            .pending(format!("Extension {name} is set to be removed"))
-            .done(format!("Extension {name} has been removed")))
+        Ok(removal("Extension", &self.name, *there))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {

@@ -4,7 +4,7 @@ use halite_modules::postgres::{Conn, Rights};
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Value;
 
-use crate::postgres_user::connection;
+use crate::postgres::Server;
 
 states! {
     /// Who may do what in a PostgreSQL database.
@@ -37,25 +37,13 @@ pub struct Present {
     maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
-    /// The role to connect as.
-    db_user: Option<String>,
+    #[group]
+    server: Server,
 }
 
 impl Present {
     fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
+        self.server.conn(cx, self.user.as_ref(), self.maintenance_db.as_ref())
     }
 }
 
@@ -118,25 +106,13 @@ pub struct Absent {
     maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
-    /// The role to connect as.
-    db_user: Option<String>,
+    #[group]
+    server: Server,
 }
 
 impl Absent {
     fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
+        self.server.conn(cx, self.user.as_ref(), self.maintenance_db.as_ref())
     }
 }
 

@@ -2,9 +2,8 @@
 
 use halite_modules::postgres::Conn;
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
-use halite_value::Value;
 
-use crate::postgres_user::connection;
+use crate::postgres::Account;
 
 states! {
     /// Schemas of a PostgreSQL database.
@@ -25,25 +24,13 @@ pub struct Present {
     owner: Option<String>,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
+    #[group]
+    account: Account,
 }
 
 impl Present {
     fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            Some(&self.dbname),
-        )
+        self.account.conn(cx, self.user.as_ref(), Some(&self.dbname))
     }
 }
 
@@ -82,25 +69,13 @@ pub struct Absent {
     name: String,
     /// The user of this machine that runs the client.
     user: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
+    #[group]
+    account: Account,
 }
 
 impl Absent {
     fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            Some(&self.dbname),
-        )
+        self.account.conn(cx, self.user.as_ref(), Some(&self.dbname))
     }
 }
 

@@ -4,7 +4,7 @@ use halite_modules::postgres::{AlterTablespace, Conn, identifier};
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
-use crate::postgres_user::connection;
+use crate::postgres::{Account, Client, removal};
 
 states! {
     /// Tablespaces of a PostgreSQL server.
@@ -27,30 +27,8 @@ pub struct Present {
     options: Dict,
     /// The role it belongs to.
     owner: Option<String>,
-    /// The user of this machine that runs the client.
-    user: Option<String>,
-    /// The database to connect to.
-    maintenance_db: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
-    /// The role to connect as.
-    db_user: Option<String>,
-}
-
-impl Present {
-    fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
-    }
+    #[group]
+    client: Client,
 }
 
 impl Present {
@@ -68,7 +46,7 @@ impl State for Present {
     type Seen = Option<Dict>;
 
     fn observe(&self, cx: &Cx) -> Result<Option<Dict>> {
-        let all = self.conn(cx).tablespaces(cx)?;
+        let all = self.client.conn(cx).tablespaces(cx)?;
         let found = all.and_then(|all| all.get(self.name.as_str()));
         Ok(found.and_then(|found| found.as_dict().cloned()))
     }
@@ -108,7 +86,7 @@ impl State for Present {
 
     fn apply(&self, cx: &Cx, seen: Option<Dict>) -> Result<Applied> {
         let name = &self.name;
-        let conn = self.conn(cx);
+        let conn = self.client.conn(cx);
         let owner = self.owner.as_deref();
         let Some(seen) = seen else {
             if conn.create_tablespace(cx, name, &self.directory, &self.options, owner)? {
@@ -138,25 +116,13 @@ pub struct Absent {
     user: Option<String>,
     /// The database to connect to.
     maintenance_db: Option<String>,
-    /// The role to connect as.
-    db_user: Option<String>,
-    /// Its password.
-    db_password: Option<String>,
-    /// The server.
-    db_host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    db_port: Value,
+    #[group]
+    account: Account,
 }
 
 impl Absent {
     fn conn(&self, cx: &Cx) -> Conn {
-        connection(
-            cx,
-            [&self.user, &self.db_user, &self.db_password, &self.db_host],
-            &self.db_port,
-            self.maintenance_db.as_deref(),
-        )
+        self.account.conn(cx, self.user.as_ref(), self.maintenance_db.as_ref())
     }
 }
 
@@ -168,15 +134,7 @@ impl State for Absent {
     }
 
     fn plan(&self, there: &bool) -> Result<Plan> {
-        let name = &self.name;
-        if !there {
-            return Ok(Plan::nothing(format!(
-                "Tablespace {name} is not present, so it cannot be removed"
-            )));
-        }
-        Ok(Plan::change(name.as_str(), "Absent")
-            .pending(format!("Tablespace {name} is set to be removed"))
-            .done(format!("Tablespace {name} has been removed")))
+        Ok(removal("Tablespace", &self.name, *there))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {

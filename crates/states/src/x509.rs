@@ -69,22 +69,27 @@ fn managed(name: &str, content: Option<&str>, given: &Dict, mode: Option<&str>) 
 }
 
 /// A file that holds something made, and the arguments for it.
-struct Target<'a> {
+pub(crate) struct Target<'a> {
     /// What it holds: `certificate`.
-    what: &'static str,
-    name: &'a str,
-    given: &'a Dict,
-    mode: Option<&'a str>,
+    pub(crate) what: &'static str,
+    pub(crate) name: &'a str,
+    pub(crate) given: &'a Dict,
+    pub(crate) mode: Option<&'a str>,
 }
 
 impl Target<'_> {
-    fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.given.get(name).is_none_or(|flag| flag.truthy())
     }
 
     /// Sees to the file, with this content or whatever it has; the return tells of it as a part
     /// of the state, as Salt's does.
-    fn part(&self, cx: &Cx, content: Option<&str>, test: bool) -> Result<(Outcome, Dict)> {
+    pub(crate) fn part(
+        &self,
+        cx: &Cx,
+        content: Option<&str>,
+        test: bool,
+    ) -> Result<(Outcome, Dict)> {
         let file = managed(self.name, content, self.given, self.mode)?;
         let outcome = match halite_spec::run(&file, cx, test) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
@@ -108,12 +113,12 @@ impl Target<'_> {
     }
 
     /// Decides by what differs.
-    fn seen(&self, changes: Dict, new: bool) -> Seen {
+    pub(crate) fn seen(&self, changes: Dict, new: bool) -> Seen {
         if changes.is_empty() { Seen::Right } else { Seen::Make { changes, new } }
     }
 
     /// What is in the file, or what is to be done since it cannot be kept.
-    fn content(&self, cx: &Cx) -> Result<std::result::Result<Vec<u8>, Seen>> {
+    pub(crate) fn content(&self, cx: &Cx) -> Result<std::result::Result<Vec<u8>, Seen>> {
         let path = Path::new(self.name);
         if !path.is_absolute() || cx.host.is_dir(path)? {
             return Err(Error::failed(
@@ -128,7 +133,7 @@ impl Target<'_> {
         Ok(own.ok_or_else(|| if self.flag("create") { created() } else { Seen::Right }))
     }
 
-    fn plan(&self, seen: &Seen) -> Plan {
+    pub(crate) fn plan(&self, seen: &Seen) -> Plan {
         match seen {
             // The file's owner and mode are seen to in any case.
             Seen::Right => Plan::unknown().pending(self.is_right()).done(self.is_right()),
@@ -142,7 +147,7 @@ impl Target<'_> {
     }
 
     /// The return of a test.
-    fn rehearsed(&self, cx: &Cx, seen: &Seen) -> Result<Option<Outcome>> {
+    pub(crate) fn rehearsed(&self, cx: &Cx, seen: &Seen) -> Result<Option<Outcome>> {
         let Plan { changes, pending, .. } = self.plan(seen);
         let (file, extra) = self.part(cx, None, true)?;
         let result = if changes.is_empty() { Some(true) } else { None };
@@ -156,7 +161,7 @@ impl Target<'_> {
     }
 
     /// Sees to a file whose content is right.
-    fn keep(&self, cx: &Cx) -> Result<Applied> {
+    pub(crate) fn keep(&self, cx: &Cx) -> Result<Applied> {
         let (file, extra) = self.part(cx, None, false)?;
         let result = file.result.filter(|result| !result);
         let comment = match result {
@@ -167,7 +172,7 @@ impl Target<'_> {
     }
 
     /// Writes what was made.
-    fn write(&self, cx: &Cx, made: &[u8], encoding: Encoding) -> Result<Applied> {
+    pub(crate) fn write(&self, cx: &Cx, made: &[u8], encoding: Encoding) -> Result<Applied> {
         let path = Path::new(self.name);
         let text = encoding.is_text().then(|| String::from_utf8_lossy(made).into_owned());
         if text.is_none() && !self.flag("follow_symlinks") && cx.host.is_link(path)? {
@@ -198,7 +203,7 @@ pub enum Seen {
 
 impl Seen {
     /// Tells whether nothing but these changes.
-    fn only(&self, names: &[&str]) -> bool {
+    pub(crate) fn only(&self, names: &[&str]) -> bool {
         match self {
             Self::Right => false,
             Self::Make { changes, .. } => {

@@ -138,6 +138,11 @@ impl Dict {
         let _ = self.0.places.set(places);
     }
 
+    /// Returns the places of all keys, as written; for a key written twice the last one counts.
+    pub fn places(&self) -> &[(Key, Place)] {
+        self.0.places.get().map_or(&[], Vec::as_slice)
+    }
+
     /// Returns where the key stood in its source.
     pub fn place_of<Q: ?Sized + Equivalent<Key>>(&self, key: &Q) -> Option<&Place> {
         // The last one wins, as its value did. A scan: asked only when an error is reported.

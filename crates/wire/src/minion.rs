@@ -13,6 +13,8 @@ pub enum MinionRequest {
         pillarenv: Option<SmolStr>,
         overrides: Dict,
         extra: Dict,
+        /// An external source for this time only.
+        ext: Option<Dict>,
         clean_cache: bool,
     },
     MasterOpts {
@@ -121,6 +123,7 @@ impl MinionRequest {
                 pillarenv: fields.optional("pillarenv").map(|env| env.to_str()),
                 overrides: fields.dict_or_empty("pillar_override")?,
                 extra: fields.dict_or_empty("extra_minion_data")?,
+                ext: Some(fields.dict_or_empty("ext")?).filter(|ext| !ext.is_empty()),
                 clean_cache: fields.flag("clean_cache"),
             },
             "_master_opts" => Self::MasterOpts { env_only: fields.flag("env_only") },

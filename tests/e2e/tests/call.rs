@@ -86,5 +86,10 @@ fn a_state_works_under_a_umask_of_its_own() {
     assert_eq!((mode("up"), mode("up/down")), (0o750, 0o750));
     assert_eq!(mode("ran"), 0o660);
     assert_eq!(mode("usual") & 0o600, 0o600);
+    let bad = at("bad");
+    let ran =
+        machine.call(&["state.single", "file.touch", &bad, "umask=999", "--out=json"]).code(1);
+    let said: String = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(said, r#"{ "local": [ "Invalid umask: 999" ] }"#, "without a file, a list");
     assert!(!machine.path("bad").exists());
 }

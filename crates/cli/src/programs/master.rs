@@ -155,9 +155,7 @@ impl MasterPillar {
 impl PillarSource for MasterPillar {
     fn compile(&self, request: &PillarRequest) -> Dict {
         // What was given on the command line is for once.
-        let key = request
-            .overrides
-            .is_empty()
+        let key = (request.overrides.is_empty() && request.ext.is_none())
             .then(|| format!("{}\0{:?}\0{:?}", request.id, request.saltenv, request.pillarenv));
         let grains = Value::from(&request.grains);
         // Files are looked at without the lock: others ask meanwhile.
@@ -178,6 +176,7 @@ impl PillarSource for MasterPillar {
             pillarenv: request.pillarenv.as_ref().map(ToString::to_string),
             pillar_override: request.overrides.clone(),
             extra_minion_data: request.extra.clone(),
+            ext: request.ext.clone(),
             ..Request::default()
         };
         let mut compiler = Compiler::new(Arc::clone(&cx.host), renderer);

@@ -43,83 +43,119 @@ enum For {
 }
 use For::{All, Master, Minion};
 
-type Step = fn(&mut Opts, &Given<'_>) -> Result<(), Error>;
+enum Step {
+    Sets(fn(&mut Opts, &Given<'_>)),
+    /// Sets too, perhaps, but may find that there is nothing to start with.
+    Checks(fn(&mut Opts, &Given<'_>) -> Result<(), Error>),
+}
+use Step::{Checks, Sets};
 
 const STEPS: &[(&str, For, Step)] = &[
     // Names that options had once.
-    ("cluster_port", Master, |opts, given| done(rename_cluster_port(opts, given.found))),
-    ("environment", All, |opts, given| done(rename_environment(opts, given.daemon()))),
-    ("fileserver_backend", All, |opts, _| done(rename_backends(opts))),
+    ("cluster_port", Master, Sets(|opts, given| rename_cluster_port(opts, given.found))),
+    ("environment", All, Sets(|opts, given| rename_environment(opts, given.daemon()))),
+    ("fileserver_backend", All, Sets(|opts, _| rename_backends(opts))),
     // Who we are.
-    ("__cli", All, |opts, given| done(opts.set("__cli", given.request.program))),
-    ("__fs_update", Master, |opts, _| done(opts.set("__fs_update", true))),
-    ("__role", All, |opts, given| done(opts.set("__role", given.daemon()))),
-    ("id", Master, |opts, given| set_master_id(opts, given.machine)),
-    ("id", Minion, |opts, given| set_minion_id(opts, given.request, given.machine)),
+    ("__cli", All, Sets(|opts, given| opts.set("__cli", given.request.program))),
+    ("__fs_update", Master, Sets(|opts, _| opts.set("__fs_update", true))),
+    ("__role", All, Sets(|opts, given| opts.set("__role", given.daemon()))),
+    ("id", Master, Checks(|opts, given| set_master_id(opts, given.machine))),
+    ("id", Minion, Checks(|opts, given| set_minion_id(opts, given.request, given.machine))),
     // Folders.
-    ("append_minionid_config_dirs", Minion, |opts, _| done(append_id_to_dirs(opts))),
-    ("sock_dir", All, |opts, _| done(shorten_sock_dir(opts))),
-    ("token_dir", Master, |opts, _| done(below_cachedir(opts, "token_dir", "tokens"))),
-    ("syndic_dir", Master, |opts, _| done(below_cachedir(opts, "syndic_dir", "syndics"))),
-    ("extension_modules", All, |opts, _| done(set_module_dirs(opts))),
-    ("root_dir", All, |opts, given| done(below_root(opts, given))),
-    ("__cachedir", Minion, |opts, _| {
-        done(set_if_absent(opts, "__cachedir", |own| own.str("cachedir").into()))
-    }),
+    ("append_minionid_config_dirs", Minion, Sets(|opts, _| append_id_to_dirs(opts))),
+    ("sock_dir", All, Sets(|opts, _| shorten_sock_dir(opts))),
+    ("token_dir", Master, Sets(|opts, _| below_cachedir(opts, "token_dir", "tokens"))),
+    ("syndic_dir", Master, Sets(|opts, _| below_cachedir(opts, "syndic_dir", "syndics"))),
+    ("extension_modules", All, Sets(|opts, _| set_module_dirs(opts))),
+    ("root_dir", All, Sets(|opts, given| below_root(opts, given))),
+    (
+        "__cachedir",
+        Minion,
+        Sets(|opts, _| set_if_absent(opts, "__cachedir", |own| own.str("cachedir").into())),
+    ),
     // Files and pillar.
-    ("file_roots", All, |opts, given| {
-        done(roots::normalize(opts, "file_roots", "file_roots", "/srv/salt", given.machine))
-    }),
+    (
+        "file_roots",
+        All,
+        Sets(|opts, given| {
+            roots::normalize(opts, "file_roots", "file_roots", "/srv/salt", given.machine);
+        }),
+    ),
     // Salt falls back to the *file* roots here, and says so.
-    ("pillar_roots", Master, |opts, given| {
-        done(roots::normalize(opts, "pillar_roots", "file_roots", "/srv/salt", given.machine))
-    }),
-    ("pillar_roots", Minion, |opts, given| {
-        done(roots::normalize(opts, "pillar_roots", "pillar_roots", "/srv/pillar", given.machine))
-    }),
-    ("file_ignore_glob", Master, |opts, _| done(wrap_in_list(opts, "file_ignore_glob"))),
-    ("file_ignore_regex", Master, |opts, _| done(wrap_in_list(opts, "file_ignore_regex"))),
-    ("hash_type", All, |opts, _| done(lower_hash_type(opts))),
+    (
+        "pillar_roots",
+        Master,
+        Sets(|opts, given| {
+            roots::normalize(opts, "pillar_roots", "file_roots", "/srv/salt", given.machine);
+        }),
+    ),
+    (
+        "pillar_roots",
+        Minion,
+        Sets(|opts, given| {
+            roots::normalize(opts, "pillar_roots", "pillar_roots", "/srv/pillar", given.machine);
+        }),
+    ),
+    ("file_ignore_glob", Master, Sets(|opts, _| wrap_in_list(opts, "file_ignore_glob"))),
+    ("file_ignore_regex", Master, Sets(|opts, _| wrap_in_list(opts, "file_ignore_regex"))),
+    ("hash_type", All, Sets(|opts, _| lower_hash_type(opts))),
     // Who is let in, and how.
-    ("open_mode", All, |opts, _| done(demand_true(opts, &["open_mode"]))),
-    ("auto_accept", Master, |opts, _| done(demand_true(opts, &["auto_accept"]))),
-    ("keep_acl_in_token", Master, |opts, _| done(keep_acl_for_rest(opts))),
-    ("ssl", All, |opts, _| set_ssl(opts)),
-    ("discovery", All, |opts, given| set_discovery(opts, given.request.role.is_minion())),
-    ("publish_signing_algorithm", Master, |opts, _| {
-        demand_algorithm(opts, "publish_signing_algorithm", " publish signging", &SIGNING)
-    }),
-    ("cluster_encryption_algorithm", Master, |opts, _| {
-        demand_algorithm(opts, "cluster_encryption_algorithm", "cluster encryption", &ENCRYPTION)
-    }),
-    ("encryption_algorithm", Minion, |opts, _| {
-        demand_algorithm(opts, "encryption_algorithm", "encryption", &ENCRYPTION)
-    }),
-    ("signing_algorithm", Minion, |opts, _| {
-        demand_algorithm(opts, "signing_algorithm", "signging", &SIGNING)
-    }),
-    ("cluster_id", Master, |opts, _| done(check_cluster(opts))),
+    ("open_mode", All, Sets(|opts, _| demand_true(opts, &["open_mode"]))),
+    ("auto_accept", Master, Sets(|opts, _| demand_true(opts, &["auto_accept"]))),
+    ("keep_acl_in_token", Master, Sets(|opts, _| keep_acl_for_rest(opts))),
+    ("ssl", All, Checks(|opts, _| set_ssl(opts))),
+    ("discovery", All, Checks(|opts, given| set_discovery(opts, given.request.role.is_minion()))),
+    (
+        "publish_signing_algorithm",
+        Master,
+        Checks(|opts, _| {
+            demand_algorithm(opts, "publish_signing_algorithm", " publish signging", &SIGNING)
+        }),
+    ),
+    (
+        "cluster_encryption_algorithm",
+        Master,
+        Checks(|opts, _| {
+            demand_algorithm(
+                opts,
+                "cluster_encryption_algorithm",
+                "cluster encryption",
+                &ENCRYPTION,
+            )
+        }),
+    ),
+    (
+        "encryption_algorithm",
+        Minion,
+        Checks(|opts, _| demand_algorithm(opts, "encryption_algorithm", "encryption", &ENCRYPTION)),
+    ),
+    (
+        "signing_algorithm",
+        Minion,
+        Checks(|opts, _| demand_algorithm(opts, "signing_algorithm", "signging", &SIGNING)),
+    ),
+    ("cluster_id", Master, Sets(|opts, _| check_cluster(opts))),
     // Processes.
-    ("ipc_write_buffer", All, |opts, given| done(set_ipc_buffer(opts, given.found, given.machine))),
-    ("worker_threads", Master, |opts, _| done(raise_worker_threads(opts))),
-    ("worker_pools", Master, |opts, _| set_worker_pools(opts)),
+    ("ipc_write_buffer", All, Sets(|opts, given| set_ipc_buffer(opts, given.found, given.machine))),
+    ("worker_threads", Master, Sets(|opts, _| raise_worker_threads(opts))),
+    ("worker_pools", Master, Checks(|opts, _| set_worker_pools(opts))),
     // The rest.
-    ("beacons", Minion, |opts, _| done(set_if_absent(opts, "beacons", |_| Value::dict()))),
-    ("return", All, |opts, _| done(join_returners(opts))),
-    ("ssh_minion_opts", Master, |opts, _| done(clean_ssh_minion_opts(opts))),
+    ("beacons", Minion, Sets(|opts, _| set_if_absent(opts, "beacons", |_| Value::dict()))),
+    ("return", All, Sets(|opts, _| join_returners(opts))),
+    ("ssh_minion_opts", Master, Sets(|opts, _| clean_ssh_minion_opts(opts))),
 ];
 
 /// Takes the steps of a daemon.
 pub(super) fn take(opts: &mut Opts, given: &Given<'_>) -> Result<(), Error> {
     let own = if given.request.role.is_minion() { Minion } else { Master };
     let mut steps = STEPS.iter().filter(|(_, who, _)| [All, own].contains(who));
-    steps.try_for_each(|(_, _, step)| step(opts, given))
-}
-
-/// A step that cannot fail.
-#[expect(clippy::unnecessary_wraps, reason = "the type of a step")]
-fn done((): ()) -> Result<(), Error> {
-    Ok(())
+    steps.try_for_each(|(_, _, step)| match step {
+        Sets(step) => {
+            step(opts, given);
+            Ok(())
+        }
+        Checks(step) => step(opts, given),
+    })
 }
 
 fn set_if_absent(opts: &Opts, name: &str, value: fn(&Opts) -> Value) {

@@ -6,7 +6,7 @@ use super::{
     Graph,
     edges::{Net, StepId},
 };
-use crate::{Problem, gather::Places, keywords::Requisite, low::text};
+use crate::{Problem, keywords::Requisite, low::text, places::Places};
 
 /// An edge on a ring: `behind` looks at `first`.
 struct Link {

@@ -27,9 +27,9 @@ use self::{
 };
 use crate::{
     Low, Problem, States,
-    gather::Places,
     keywords::Requisite,
     low::{Settings, tag, text},
+    places::Places,
 };
 
 /// States aggregated into one call at most.

@@ -8,9 +8,9 @@ use halite_value::{List, Place, Value};
 use super::{Chunk, edges::Wish, names::Names};
 use crate::{
     Low, Problem, States,
-    gather::Places,
     keywords::{REQUISITES, Requisite},
     low::text,
+    places::Places,
 };
 
 /// What reading a requisite needs to know.

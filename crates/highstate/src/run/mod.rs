@@ -36,10 +36,10 @@ use self::{
 };
 use crate::{
     Graph, Low, States,
-    gather::Places,
     graph::{Pass, StepId},
     keywords::{REQUISITE_WORDS, Requisite},
     low::{tag, text},
+    places::Places,
 };
 
 /// How to run.
@@ -492,6 +492,11 @@ fn instead(low: &Low, function: &str) -> Low {
     other.insert("sfun", low.get("fun"));
     other.insert("fun", function);
     other
+}
+
+/// `umask:` of a chunk; what YAML took for a number was meant in octal all the same.
+pub fn umask(low: &Low) -> Option<u32> {
+    u32::from_str_radix(&low.get("umask")?.to_str(), 8).ok()
 }
 
 fn is_parallel(low: &Low) -> bool {

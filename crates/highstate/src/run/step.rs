@@ -19,7 +19,7 @@ use super::{
     retry::{Attempts, Retry},
     returns::{self, is_set},
 };
-use crate::{Low, Params, States, gather::Places, graph::Pass, guards, keywords, low::text, slots};
+use crate::{Low, Params, States, graph::Pass, guards, keywords, low::text, places::Places, slots};
 
 /// What every call of a run needs. Shared by all: a copy for each would make the run's cost
 /// quadratic.
@@ -157,7 +157,7 @@ impl<'c> Deed<'c> {
             Outcome::new(Some(true), Dict::new(), "Not called, mocked")
         } else {
             let call = slots::fill(&self.cx, self.arguments())?;
-            let masked = self.umask().and_then(|mask| self.cx.host.with_umask(mask));
+            let masked = super::umask(self.low).and_then(|mask| self.cx.host.with_umask(mask));
             let masked = masked.map(|host| Cx { host, ..self.cx.clone() });
             let (states, cx) = (&self.caller.states, masked.as_ref().unwrap_or(&self.cx));
             if self.watches {
@@ -167,11 +167,6 @@ impl<'c> Deed<'c> {
             }
         };
         Ok(outcome.to_value(&self.name()))
-    }
-
-    /// `umask:` of the chunk; what YAML took for a number was meant in octal all the same.
-    pub(super) fn umask(&self) -> Option<u32> {
-        u32::from_str_radix(&self.low.get("umask")?.to_str(), 8).ok()
     }
 
     /// Tells whether a beacon is asked for instead of the state itself.

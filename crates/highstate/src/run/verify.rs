@@ -4,7 +4,7 @@
 use halite_value::{Value, suggest};
 
 use super::step::Deed;
-use crate::{high, keywords, low::text};
+use crate::{keywords, low::text};
 
 impl Deed<'_> {
     /// Returns what keeps the chunk from being run, line by line.
@@ -41,20 +41,22 @@ impl Deed<'_> {
 
     fn bad_umask(&self) -> Option<String> {
         let written = self.low.get("umask")?;
-        self.umask().is_none().then(|| format!("Invalid umask: {written}"))
+        super::umask(self.low).is_none().then(|| format!("Invalid umask: {written}"))
     }
 
     fn no_such_state(&self) -> Vec<String> {
         let (state, states, cx) = (&self.state, &self.caller.states, &self.caller.cx);
         let reason = states.missing_reason(cx, state);
+        // What is known but cannot run here was not misspelt, nor was a beacon, which is asked for
+        // by the name of the state.
+        let is_known = reason.is_some() || self.is_beacon();
         let reason = reason.unwrap_or_else(|| format!("'{state}' is not available."));
         let mut lines = vec![
             format!("State '{state}' was not found in SLS '{}'", text(self.low, "__sls__")),
             format!("Reason: {reason}"),
         ];
         lines.extend(self.place());
-        // A beacon is asked for by the state; there is nothing to have misspelt.
-        let names = if self.is_beacon() { Vec::new() } else { states.names(cx) };
+        let names = if is_known { Vec::new() } else { states.names(cx) };
         let near = suggest::nearest(state, names.iter().map(String::as_str));
         lines.extend(near.map(|near| format!("   = help: did you mean `{near}`?")));
         lines
@@ -93,7 +95,7 @@ impl Deed<'_> {
         let (place, state) = (self.place_of(word), &self.state);
         let own = suggest::nearest(word, self.params.names.iter().map(String::as_str))
             .filter(|_| !self.params.open);
-        match (own, high::suggest_keyword(word)) {
+        match (own, keywords::suggest_keyword(word)) {
             (Some(near), _) => format!(
                 "{place}unknown argument `{word}` for state `{state}`; did you mean `{near}`?"
             ),
@@ -144,7 +146,7 @@ fn nearest_source<'f>(path: &str, files: &'f [String]) -> Option<&'f str> {
 
 /// Tells whether a word looks like a requisite that was misspelt.
 fn is_nearly_requisite(word: &str) -> bool {
-    high::suggest_keyword(word).is_some_and(|near| {
+    keywords::suggest_keyword(word).is_some_and(|near| {
         keywords::REQUISITE_WORDS.contains(&near) || keywords::REQUISITE_IN_WORDS.contains(&near)
     })
 }

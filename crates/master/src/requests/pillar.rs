@@ -26,6 +26,8 @@ pub struct PillarRequest {
     /// What the caller adds (`pillar=` of a state run).
     pub overrides: Dict,
     pub extra: Dict,
+    /// An external source for this time only, if the master allows it.
+    pub ext: Option<Dict>,
     pub clean_cache: bool,
 }
 
@@ -50,7 +52,7 @@ pub(crate) async fn answer(
     opened: Opened,
     request: MinionRequest,
 ) -> Result<Vec<u8>, Error> {
-    let MinionRequest::Pillar { grains, saltenv, pillarenv, overrides, extra, clean_cache } =
+    let MinionRequest::Pillar { grains, saltenv, pillarenv, overrides, extra, ext, clean_cache } =
         request
     else {
         return opened.seal(&Value::dict());
@@ -62,7 +64,8 @@ pub(crate) async fn answer(
         return opened.seal(&Value::dict());
     };
     grains.insert("id", &id);
-    let wanted = PillarRequest { id, grains, saltenv, pillarenv, overrides, extra, clean_cache };
+    let wanted =
+        PillarRequest { id, grains, saltenv, pillarenv, overrides, extra, ext, clean_cache };
     let permit = master.rendering.acquire().await;
     let owner = master.clone();
     let reply = blocking(move || {

@@ -121,6 +121,12 @@ impl Sources for FromMaster {
             (Err(error), _) => Err(of_ask(error)),
         }
     }
+
+    fn pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
+        let load = question(cx, overrides, None);
+        load.insert("ext", ext);
+        self.master.wait(self.fetch(&load), &|| cx.host.cancelled()).map_err(of_ask)
+    }
 }
 
 fn cache_file(cx: &Cx) -> Option<PathBuf> {

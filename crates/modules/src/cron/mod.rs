@@ -7,7 +7,7 @@ mod tab;
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Need, Output, Result, function, module};
+use halite_spec::{Command, Cx, Error, Need, Output, Result, alias, function, module};
 use halite_value::{Dict, Value, dict, entries};
 
 pub use self::tab::{Filter, Job, Status, Tab, When};
@@ -20,6 +20,8 @@ module! {
     ]: raw_cron, list_tab, ls, get_entry, set_special, set_job, rm_special, rm_job, rm,
     set_env, rm_env, write_cron_file, write_cron_file_verbose,
 }
+
+alias! { ls = list_tab, rm = rm_job }
 
 /// `crontab` for a user: the option `-u` is root's alone.
 fn crontab(cx: &Cx, user: &str) -> Result<Command> {
@@ -136,20 +138,6 @@ pub fn list_tab(
         "pre" => Value::list(tab.pre), "crons" => Value::list(tab.crons.iter().map(described)),
         "special" => Value::list(tab.special.iter().map(described)), "env" => Value::list(env),
     })
-}
-
-/// As `cron.list_tab`.
-///
-/// ```console
-/// $ salt '*' cron.ls root
-/// ```
-#[function]
-pub fn ls(
-    cx: &Cx,
-    /// The user.
-    user: String,
-) -> Result<Dict> {
-    list_tab(cx, user)
 }
 
 /// Return one job of a crontab; False if there is none.
@@ -321,35 +309,6 @@ pub fn rm_job(
 ) -> Result<String> {
     let fields = Filter::Fields([minute, hour, daymonth, month, dayweek]);
     take(cx, &user, &cmd, identifier.as_deref(), &fields)
-}
-
-/// As `cron.rm_job`.
-///
-/// ```console
-/// $ salt '*' cron.rm root /usr/local/weekly
-/// ```
-#[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
-pub fn rm(
-    cx: &Cx,
-    /// The user.
-    user: String,
-    /// The command.
-    cmd: String,
-    /// Only with this minute.
-    minute: Option<String>,
-    /// Only with this hour.
-    hour: Option<String>,
-    /// Only with this day of the month.
-    daymonth: Option<String>,
-    /// Only with this month.
-    month: Option<String>,
-    /// Only with this day of the week.
-    dayweek: Option<String>,
-    /// What it is found by.
-    identifier: Option<String>,
-) -> Result<String> {
-    rm_job(cx, user, cmd, minute, hour, daymonth, month, dayweek, identifier)
 }
 
 /// Set a variable in a crontab.

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Cx, Error, Result, Stat, function, host::Write};
+use halite_spec::{Cx, Error, Result, Stat, alias, function, host::Write};
 use halite_value::{Dict, Key, Value, dict, entries};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::paths::{expand_user, split};
+
+alias! { list_backup = list_backups, remove_backup = delete_backup }
 
 fn root(cx: &Cx) -> PathBuf {
     Path::new(cx.opt_str("cachedir").unwrap_or_default().as_str()).join("file_backup")
@@ -122,22 +124,6 @@ pub fn list_backups(
     listed(cx, &expand_user(cx, &path), limit.as_ref())
 }
 
-/// List the copies kept of a file, the newest first: another name of `file.list_backups`.
-///
-/// ```console
-/// $ salt '*' file.list_backup /foo/bar/baz.txt
-/// ```
-#[function]
-pub fn list_backup(
-    cx: &Cx,
-    /// The file.
-    path: String,
-    /// No more than this many.
-    limit: Option<Value>,
-) -> Result<Dict> {
-    list_backups(cx, path, limit)
-}
-
 /// List the copies kept of every file of a folder.
 ///
 /// ```console
@@ -247,22 +233,6 @@ pub fn delete_backup(
             "result" => false, "comment" => format!("Unable to remove {location}: {error}"),
         },
     })
-}
-
-/// Delete a copy of a file: another name of `file.delete_backup`.
-///
-/// ```console
-/// $ salt '*' file.remove_backup /foo/bar/baz.txt 0
-/// ```
-#[function]
-pub fn remove_backup(
-    cx: &Cx,
-    /// The file.
-    path: String,
-    /// The number `file.list_backups` shows.
-    backup_id: Value,
-) -> Result<Dict> {
-    delete_backup(cx, path, backup_id)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use halite_spec::{
-    Command, Cx, Error, FromArg, Rest, Result, Stat, ToDefault, function,
+    Args, Command, Cx, Error, FromArg, Rest, Result, Stat, ToDefault, function,
     host::{self, Kind as FileKind},
 };
 use halite_value::{Dict, Value, dict, entries};
@@ -574,13 +574,19 @@ pub fn stats(
     Ok(ret)
 }
 
-fn stat_part(
-    cx: &Cx,
-    path: &str,
-    follow: bool,
-    part: impl FnOnce(&Stat) -> Value,
-) -> Result<Value> {
-    stat_of(cx, Path::new(&expand_user(cx, path)), follow).map(|stat| part(&stat))
+/// What to look at.
+#[derive(Args)]
+pub struct Looked {
+    /// The path.
+    path: String,
+    /// Look at what a link points to.
+    #[default(true)]
+    follow_symlinks: bool,
+}
+
+fn stat_part(cx: &Cx, looked: &Looked, part: impl FnOnce(&Stat) -> Value) -> Result<Value> {
+    let path = expand_user(cx, &looked.path);
+    stat_of(cx, Path::new(&path), looked.follow_symlinks).map(|stat| part(&stat))
 }
 
 /// Return the id of the group a file belongs to.
@@ -589,15 +595,8 @@ fn stat_part(
 /// $ salt '*' file.get_gid /etc/passwd
 /// ```
 #[function]
-pub fn get_gid(
-    cx: &Cx,
-    /// The path.
-    path: String,
-    /// Look at what a link points to.
-    #[default(true)]
-    follow_symlinks: bool,
-) -> Result<Value> {
-    stat_part(cx, &path, follow_symlinks, |stat| stat.gid.into())
+pub fn get_gid(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
+    stat_part(cx, &looked, |stat| stat.gid.into())
 }
 
 /// Return the group a file belongs to.
@@ -606,15 +605,8 @@ pub fn get_gid(
 /// $ salt '*' file.get_group /etc/passwd
 /// ```
 #[function]
-pub fn get_group(
-    cx: &Cx,
-    /// The path.
-    path: String,
-    /// Look at what a link points to.
-    #[default(true)]
-    follow_symlinks: bool,
-) -> Result<Value> {
-    stat_part(cx, &path, follow_symlinks, |stat| group_name(cx, stat.gid))
+pub fn get_group(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
+    stat_part(cx, &looked, |stat| group_name(cx, stat.gid))
 }
 
 /// Return the id of the user a file belongs to.
@@ -623,15 +615,8 @@ pub fn get_group(
 /// $ salt '*' file.get_uid /etc/passwd
 /// ```
 #[function]
-pub fn get_uid(
-    cx: &Cx,
-    /// The path.
-    path: String,
-    /// Look at what a link points to.
-    #[default(true)]
-    follow_symlinks: bool,
-) -> Result<Value> {
-    stat_part(cx, &path, follow_symlinks, |stat| stat.uid.into())
+pub fn get_uid(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
+    stat_part(cx, &looked, |stat| stat.uid.into())
 }
 
 /// Return the user a file belongs to.
@@ -640,15 +625,8 @@ pub fn get_uid(
 /// $ salt '*' file.get_user /etc/passwd
 /// ```
 #[function]
-pub fn get_user(
-    cx: &Cx,
-    /// The path.
-    path: String,
-    /// Look at what a link points to.
-    #[default(true)]
-    follow_symlinks: bool,
-) -> Result<Value> {
-    stat_part(cx, &path, follow_symlinks, |stat| user_name(cx, stat.uid))
+pub fn get_user(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
+    stat_part(cx, &looked, |stat| user_name(cx, stat.uid))
 }
 
 /// Return the mode of a file, with four digits.
@@ -657,15 +635,8 @@ pub fn get_user(
 /// $ salt '*' file.get_mode /etc/passwd
 /// ```
 #[function]
-pub fn get_mode(
-    cx: &Cx,
-    /// The path.
-    path: String,
-    /// Look at what a link points to.
-    #[default(true)]
-    follow_symlinks: bool,
-) -> Result<Value> {
-    stat_part(cx, &path, follow_symlinks, |stat| stat.mode_text().into())
+pub fn get_mode(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
+    stat_part(cx, &looked, |stat| stat.mode_text().into())
 }
 
 /// Set the mode of a file and return it.
@@ -693,7 +664,7 @@ pub fn set_mode(
         .filter(|bits| *bits <= 0o7777)
         .map(|bits| cx.host.set_mode(Path::new(&path), bits));
     match set {
-        Some(Ok(())) => get_mode(cx, path, true),
+        Some(Ok(())) => get_mode(cx, Looked { path, follow_symlinks: true }),
         _ => Ok(format!("Invalid Mode {digits}").into()),
     }
 }

@@ -1,9 +1,21 @@
 //! Configuration of git: of a repository, or of a user.
 
-use halite_spec::{Cx, Error, Rest, Result, function};
+use halite_spec::{Args, Cx, Error, Rest, Result, alias, function};
 use halite_value::{Dict, Value};
 
-use super::{Git, here, words};
+use super::{Git, Plain, Who, here, words};
+
+alias! { config_get_regex = config_get_regexp }
+
+/// Which configuration is meant, and who asks.
+#[derive(Args, Clone, Debug)]
+#[arg(defaults)]
+pub struct Place {
+    /// The working copy.
+    pub cwd: Option<String>,
+    #[group]
+    pub plain: Plain,
+}
 
 /// Where configuration is read and written.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +25,8 @@ pub struct Config {
 }
 
 impl Config {
-    fn of(cx: &Cx, cwd: Option<String>, user: Option<String>, global: bool) -> Result<Self> {
+    fn of(cx: &Cx, place: Place, global: bool) -> Result<Self> {
+        let Place { cwd, plain: Plain { who: Who { user, .. }, .. } } = place;
         let cwd = match cwd {
             Some(cwd) => Some(here(cx, &cwd, user.as_ref())?),
             None if global => None,
@@ -111,22 +124,11 @@ pub fn config_get(
     cx: &Cx,
     /// The key.
     key: String,
-    /// The working copy.
-    cwd: Option<String>,
-    /// Whose configuration.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] place: Place,
     /// `global`, `all`.
     kwargs: Rest,
 ) -> Result<Value> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     Ok(match config.get(cx, &key)? {
         None => Value::Null,
         Some(values) if flag(&kwargs, "all") => Value::list(values),
@@ -140,71 +142,19 @@ pub fn config_get(
 /// $ salt myminion git.config_get_regexp '^user\..+' cwd=/path/to/repo
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn config_get_regexp(
     cx: &Cx,
     /// The expression.
     key: String,
     /// An expression for values.
     value_regex: Option<String>,
-    /// The working copy.
-    cwd: Option<String>,
-    /// Whose configuration.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] place: Place,
     /// `global`.
     kwargs: Rest,
 ) -> Result<Dict> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     let found = config.matching(cx, &key, value_regex.as_deref())?;
     Ok(found.into_iter().map(|(key, values)| (key, Value::list(values))).collect())
-}
-
-/// As `git.config_get_regexp`.
-///
-/// ```console
-/// $ salt myminion git.config_get_regex '^user\..+' cwd=/path/to/repo
-/// ```
-#[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
-pub fn config_get_regex(
-    cx: &Cx,
-    /// The expression.
-    key: String,
-    /// An expression for values.
-    value_regex: Option<String>,
-    /// The working copy.
-    cwd: Option<String>,
-    /// Whose configuration.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
-    /// `global`.
-    kwargs: Rest,
-) -> Result<Dict> {
-    config_get_regexp(
-        cx,
-        key,
-        value_regex,
-        cwd,
-        user,
-        password,
-        ignore_retcode,
-        output_encoding,
-        kwargs,
-    )
 }
 
 /// Set a configured value.
@@ -214,7 +164,6 @@ pub fn config_get_regex(
 /// $ salt myminion git.config_set user.email foo@bar.com global=True
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn config_set(
     cx: &Cx,
     /// The key.
@@ -223,22 +172,11 @@ pub fn config_set(
     value: Option<String>,
     /// Several values.
     multivar: Option<halite_spec::Strings>,
-    /// The working copy.
-    cwd: Option<String>,
-    /// Whose configuration.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] place: Place,
     /// `global`, `add`.
     kwargs: Rest,
 ) -> Result<Value> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     let (values, add) = match (value, multivar) {
         (Some(_), Some(_)) => {
             return Err(Error::invalid("Only one of 'value' and 'multivar' is permitted"));
@@ -256,29 +194,17 @@ pub fn config_set(
 /// $ salt myminion git.config_unset mysection.mykey cwd=/path/to/repo
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn config_unset(
     cx: &Cx,
     /// The key.
     key: String,
     /// Only values that fit.
     value_regex: Option<String>,
-    /// The working copy.
-    cwd: Option<String>,
-    /// Whose configuration.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] place: Place,
     /// `global`, `all`.
     kwargs: Rest,
 ) -> Result<bool> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let config = Config::of(cx, cwd, user, flag(&kwargs, "global"))?;
+    let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     config.unset(cx, &key, value_regex.as_deref(), flag(&kwargs, "all"))?;
     Ok(true)
 }

@@ -4,7 +4,11 @@
 //! Their last arguments are always the same, so they are written once, in [`git!`]. Configuration,
 //! remotes and linked working copies have a file each.
 
+mod args;
+mod config;
+mod remote;
 mod run;
+mod worktree;
 
 use std::path::PathBuf;
 
@@ -52,122 +56,8 @@ fn here(cx: &Cx, cwd: &str, user: Option<&String>) -> Result<PathBuf> {
     Err(Error::invalid(format!("{} is not an absolute path", path.display())))
 }
 
-/// Declares functions by what is their own; the arguments all of them share are here.
-macro_rules! git {
-    ($(
-        $(#[$doc:meta])*
-        $kind:ident $name:ident($($(#[$attr:meta])* $param:ident: $type:ty),*) -> $ret:ty
-            = |$cx:ident, $git:ident, $opts:ident| $body:expr;
-    )*) => {$(
-        git! { @$kind [$(#[$doc])*] $name [$($(#[$attr])* $param: $type),*] $ret, $cx, $git, $opts, $body }
-    )*};
-    (@plain [$(#[$doc:meta])*] $name:ident [$($(#[$attr:meta])* $param:ident: $type:ty),*] $ret:ty,
-     $cx:ident, $git:ident, $opts:ident, $body:expr) => {
-        $(#[$doc])*
-        #[function]
-        pub fn $name(
-            $cx: &Cx,
-            /// The working copy.
-            cwd: String,
-            $($(#[$attr])* $param: $type,)*
-            /// Who runs git.
-            user: Option<String>,
-            /// For Windows.
-            password: Option<String>,
-            /// Do not log a failure as an error.
-            #[default(false)]
-            ignore_retcode: bool,
-            /// The encoding of the output; UTF-8 is assumed.
-            output_encoding: Option<String>,
-        ) -> Result<$ret> {
-            let _ = (password, ignore_retcode, output_encoding);
-            let $git = Git { cwd: Some(here($cx, &cwd, user.as_ref())?), user, ..Git::default() };
-            let $opts = Vec::<String>::new();
-            let _ = &$opts;
-            $body
-        }
-    };
-    (@opts [$(#[$doc:meta])*] $name:ident [$($(#[$attr:meta])* $param:ident: $type:ty),*] $ret:ty,
-     $cx:ident, $git:ident, $opts:ident, $body:expr) => {
-        $(#[$doc])*
-        #[function]
-        #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
-        pub fn $name(
-            $cx: &Cx,
-            /// The working copy.
-            cwd: String,
-            $($(#[$attr])* $param: $type,)*
-            /// Further options of the command.
-            #[default(Value::from(""))]
-            opts: Value,
-            /// Options of git itself, before the command.
-            #[default(Value::from(""))]
-            git_opts: Value,
-            /// Who runs git.
-            user: Option<String>,
-            /// For Windows.
-            password: Option<String>,
-            /// Do not log a failure as an error.
-            #[default(false)]
-            ignore_retcode: bool,
-            /// The encoding of the output; UTF-8 is assumed.
-            output_encoding: Option<String>,
-        ) -> Result<$ret> {
-            let _ = (password, ignore_retcode, output_encoding);
-            let $git = Git { before: options(&git_opts)?, cwd: Some(here($cx, &cwd, user.as_ref())?), user, ..Git::default() };
-            let $opts = options(&opts)?;
-            $body
-        }
-    };
-    (@net [$(#[$doc:meta])*] $name:ident [$($(#[$attr:meta])* $param:ident: $type:ty),*] $ret:ty,
-     $cx:ident, $git:ident, $opts:ident, $body:expr) => {
-        $(#[$doc])*
-        #[function]
-        #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
-        pub fn $name(
-            $cx: &Cx,
-            /// The working copy.
-            cwd: String,
-            $($(#[$attr])* $param: $type,)*
-            /// Further options of the command.
-            #[default(Value::from(""))]
-            opts: Value,
-            /// Options of git itself, before the command.
-            #[default(Value::from(""))]
-            git_opts: Value,
-            /// Who runs git.
-            user: Option<String>,
-            /// For Windows.
-            password: Option<String>,
-            /// Private keys for ssh.
-            #[default(Vec::new())]
-            #[shown(halite_value::Value::Null)]
-            identity: Vec<String>,
-            /// Do not log a failure as an error.
-            #[default(false)]
-            ignore_retcode: bool,
-            /// The environment `salt://` keys come from.
-            #[default("base".to_owned())]
-            saltenv: String,
-            /// The encoding of the output; UTF-8 is assumed.
-            output_encoding: Option<String>,
-        ) -> Result<$ret> {
-            let _ = (password, ignore_retcode, output_encoding);
-            let cwd = Some(here($cx, &cwd, user.as_ref())?);
-            let before = options(&git_opts)?;
-            let $git = Git { cwd, user, identity, saltenv: Some(saltenv), before };
-            let $opts = options(&opts)?;
-            $body
-        }
-    };
-}
-
-// After the macro, which the last one uses.
-mod config;
-mod remote;
-mod worktree;
-
 pub use self::{
+    args::{Abroad, Https, Local, Login, Options, Output, Plain, Who},
     config::{Config, config_get, config_get_regex, config_get_regexp, config_set, config_unset},
     remote::{
         ls_remote, refs_of, remote_get, remote_refs, remote_set, remotes, remotes_of, set_remote,
@@ -185,344 +75,481 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
 }
 
-git! {
-    /// Add a file to what is committed next.
-    ///
-    /// ```console
-    /// $ salt myminion git.add /path/to/repo foo/bar.py
-    /// ```
-    opts add(
-        /// The file.
-        filename: String
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["add", "--verbose"]);
-        line.extend(opts.into_iter().filter(|word| word != "-v" && word != "--verbose"));
-        line.extend(words(&["--", &filename]));
-        git.run(cx, line)
-    };
+/// Add a file to what is committed next.
+///
+/// ```console
+/// $ salt myminion git.add /path/to/repo foo/bar.py
+/// ```
+#[function]
+pub fn add(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The file.
+    filename: String,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["add", "--verbose"]);
+    line.extend(opts.into_iter().filter(|word| word != "-v" && word != "--verbose"));
+    line.extend(words(&["--", &filename]));
+    git.run(cx, line)
+}
 
-    /// List, make or remove branches.
-    ///
-    /// ```console
-    /// $ salt myminion git.branch /path/to/repo mybranch opts='-d'
-    /// ```
-    opts branch(
-        /// The branch.
-        name: Option<String>
-    ) -> bool = |cx, git, opts| {
-        let mut line = words(&["branch"]);
-        line.extend(opts);
-        line.extend(name);
-        git.run(cx, line)?;
-        Ok(true)
-    };
+/// List, make or remove branches.
+///
+/// ```console
+/// $ salt myminion git.branch /path/to/repo mybranch opts='-d'
+/// ```
+#[function]
+pub fn branch(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The branch.
+    name: Option<String>,
+    #[group] with: Local,
+) -> Result<bool> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["branch"]);
+    line.extend(opts);
+    line.extend(name);
+    git.run(cx, line)?;
+    Ok(true)
+}
 
-    /// Check a revision out.
-    ///
-    /// ```console
-    /// $ salt myminion git.checkout /path/to/repo somebranch user=jeff
-    /// ```
-    opts checkout(
-        /// The revision.
-        rev: Option<String>,
-        /// Throw local changes away.
-        #[default(false)]
-        force: bool
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["checkout"]);
-        if force {
-            line.push("--force".into());
-        }
-        let branches = opts.iter().any(|word| word == "-b" || word == "-B");
-        line.extend(opts.into_iter().filter(|word| word != "-f" && word != "--force"));
-        match rev.filter(|rev| !rev.is_empty()) {
-            Some(rev) => line.push(rev),
-            None if branches => {}
-            None => {
-                return Err(Error::invalid(
-                    "'rev' argument is required unless -b or -B in opts",
-                ));
-            }
-        }
-        git.run_merged(cx, line)
-    };
-
-    /// Return the name of the branch checked out.
-    ///
-    /// ```console
-    /// $ salt myminion git.current_branch /path/to/repo
-    /// ```
-    plain current_branch() -> String = |cx, git, _opts| {
-        git.ask(cx, ["rev-parse", "--abbrev-ref", "HEAD"])
-    };
-
-    /// Describe a revision by the nearest tag.
-    ///
-    /// ```console
-    /// $ salt myminion git.describe /path/to/repo develop
-    /// ```
-    plain describe(
-        /// The revision.
-        #[default("HEAD".to_owned())]
-        rev: String
-    ) -> String = |cx, git, _opts| git.ask(cx, words(&["describe", "--always", &rev]));
-
+/// Check a revision out.
+///
+/// ```console
+/// $ salt myminion git.checkout /path/to/repo somebranch user=jeff
+/// ```
+#[function]
+pub fn checkout(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The revision.
+    rev: Option<String>,
     /// Throw local changes away.
-    ///
-    /// ```console
-    /// $ salt myminion git.discard_local_changes /path/to/repo
-    /// ```
-    plain discard_local_changes(
-        /// Below this path.
-        #[default(".".to_owned())]
-        path: String
-    ) -> String = |cx, git, _opts| git.run(cx, words(&["checkout", "--", &path]));
-
-    /// Fetch from a remote repository.
-    ///
-    /// ```console
-    /// $ salt myminion git.fetch /path/to/repo upstream identity=/root/.ssh/id_rsa
-    /// ```
-    net fetch(
-        /// The remote.
-        remote: Option<String>,
-        /// Also what is not a fast-forward.
-        #[default(false)]
-        force: bool,
-        /// What to fetch.
-        refspecs: Option<Vec<String>>
-    ) -> Dict = |cx, git, opts| {
-        let refspecs: Vec<String> = refspecs
-            .unwrap_or_default()
-            .iter()
-            .flat_map(|spec| spec.split(','))
-            .map(str::to_owned)
-            .collect();
-        fetched(cx, &git, remote.as_deref(), force, &opts, &refspecs)
-    };
-
-    /// Return the names of branches.
-    ///
-    /// ```console
-    /// $ salt myminion git.list_branches /path/to/repo remote=True
-    /// ```
-    plain list_branches(
-        /// Those of remotes.
-        #[default(false)]
-        remote: bool
-    ) -> Vec<String> = |cx, git, _opts| {
-        let place = if remote { "refs/remotes/" } else { "refs/heads/" };
-        let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
-        Ok(lines(&text))
-    };
-
-    /// Return the names of tags.
-    ///
-    /// ```console
-    /// $ salt myminion git.list_tags /path/to/repo
-    /// ```
-    plain list_tags() -> Vec<String> = |cx, git, _opts| {
-        let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", "refs/tags/"])?;
-        Ok(lines(&text))
-    };
-
-    /// Merge a revision.
-    ///
-    /// ```console
-    /// $ salt myminion git.merge /path/to/repo @{upstream}
-    /// ```
-    opts merge(
-        /// The revision.
-        rev: Option<String>
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["merge"]);
-        line.extend(opts);
-        line.extend(rev.filter(|rev| !rev.is_empty()));
-        git.run(cx, line)
-    };
-
-    /// Fetch and merge.
-    ///
-    /// ```console
-    /// $ salt myminion git.pull /path/to/repo opts='--rebase origin master'
-    /// ```
-    net pull() -> String = |cx, git, opts| {
-        git.run(cx, words(&["pull"]).into_iter().chain(opts))
-    };
-
-    /// Push to a remote repository.
-    ///
-    /// ```console
-    /// $ salt myminion git.push /path/to/repo upstream issue21
-    /// ```
-    net push(
-        /// The remote.
-        remote: Option<String>,
-        /// What to push.
-        r#ref: Option<String>
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["push"]);
-        line.extend(opts);
-        line.extend(remote);
-        line.extend(r#ref);
-        git.run(cx, line)
-    };
-
-    /// Rebase onto a revision.
-    ///
-    /// ```console
-    /// $ salt myminion git.rebase /path/to/repo 'origin master'
-    /// ```
-    opts rebase(
-        /// The revision.
-        #[default("master".to_owned())]
-        rev: String
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["rebase"]);
-        line.extend(opts);
-        line.extend(shlex::split(&rev).map_err(Error::invalid)?);
-        git.run(cx, line)
-    };
-
-    /// Reset the working copy.
-    ///
-    /// ```console
-    /// $ salt myminion git.reset /path/to/repo opts='--hard origin/master'
-    /// ```
-    opts reset() -> String = |cx, git, opts| {
-        git.run(cx, words(&["reset"]).into_iter().chain(opts))
-    };
-
-    /// Return what a revision means.
-    ///
-    /// ```console
-    /// $ salt myminion git.rev_parse /path/to/repo HEAD
-    /// ```
-    opts rev_parse(
-        /// The revision.
-        rev: Option<String>
-    ) -> String = |cx, git, opts| {
-        git.ask(cx, words(&["rev-parse"]).into_iter().chain(opts).chain(rev))
-    };
-
-    /// Return the full name of a revision.
-    ///
-    /// ```console
-    /// $ salt myminion git.revision /path/to/repo mybranch
-    /// ```
-    plain revision(
-        /// The revision.
-        #[default("HEAD".to_owned())]
-        rev: String,
-        /// Only its first digits.
-        #[default(false)]
-        short: bool
-    ) -> String = |cx, git, _opts| {
-        let short = short.then(|| "--short".to_owned());
-        git.ask(cx, words(&["rev-parse"]).into_iter().chain(short).chain([rev]))
-    };
-
-    /// Remove a file.
-    ///
-    /// ```console
-    /// $ salt myminion git.rm /path/to/repo foo/baz opts='-r'
-    /// ```
-    opts rm(
-        /// The file.
-        filename: String
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["rm"]);
-        line.extend(opts);
-        line.extend(words(&["--", &filename]));
-        git.run(cx, line)
-    };
-
-    /// Put local changes aside.
-    ///
-    /// ```console
-    /// $ salt myminion git.stash /path/to/repo pop
-    /// ```
-    opts stash(
-        /// What to do.
-        #[default("save".to_owned())]
-        action: String
-    ) -> String = |cx, git, opts| {
-        git.run(cx, words(&["stash", &action]).into_iter().chain(opts))
-    };
-
-    /// Return the changed files, by kind of change.
-    ///
-    /// ```console
-    /// $ salt myminion git.status /path/to/repo
-    /// ```
-    plain status() -> Dict = |cx, git, _opts| {
-        let text = git.ask(cx, ["status", "-z", "--porcelain"])?;
-        let found = Dict::new();
-        for item in text.split('\0').filter(|item| item.len() > 3) {
-            let (state, name) = item.split_at(3);
-            let word = match state.trim() {
-                "M" => "modified",
-                "A" => "new",
-                "D" => "deleted",
-                "??" => "untracked",
-                other => other,
-            };
-            let list = found.get_or_insert_with(word, || Value::list(Vec::<Value>::new()));
-            if let Value::List(list) = list {
-                list.push(name);
-            }
+    #[default(false)]
+    force: bool,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["checkout"]);
+    if force {
+        line.push("--force".into());
+    }
+    let branches = opts.iter().any(|word| word == "-b" || word == "-B");
+    line.extend(opts.into_iter().filter(|word| word != "-f" && word != "--force"));
+    match rev.filter(|rev| !rev.is_empty()) {
+        Some(rev) => line.push(rev),
+        None if branches => {}
+        None => {
+            return Err(Error::invalid("'rev' argument is required unless -b or -B in opts"));
         }
-        Ok(found)
-    };
+    }
+    git.run_merged(cx, line)
+}
 
-    /// Run a command on submodules.
-    ///
-    /// ```console
-    /// $ salt myminion git.submodule /path/to/repo update opts='--init --recursive'
-    /// ```
-    net submodule(
-        /// What to do.
-        command: String
-    ) -> String = |cx, git, opts| {
-        git.run(cx, words(&["submodule", &command]).into_iter().chain(opts))
-    };
+/// Return the name of the branch checked out.
+///
+/// ```console
+/// $ salt myminion git.current_branch /path/to/repo
+/// ```
+#[function]
+pub fn current_branch(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    #[group] with: Plain,
+) -> Result<String> {
+    let git = with.who.at(cx, &cwd)?;
+    git.ask(cx, ["rev-parse", "--abbrev-ref", "HEAD"])
+}
 
-    /// Read or set a symbolic reference.
-    ///
-    /// ```console
-    /// $ salt myminion git.symbolic_ref /path/to/repo HEAD
-    /// ```
-    opts symbolic_ref(
-        /// The reference.
-        r#ref: String,
-        /// What it shall mean.
-        value: Option<String>
-    ) -> String = |cx, git, opts| {
-        let looks = value.is_none() && !opts.iter().any(|word| word == "-d" || word == "--delete");
-        let line = words(&["symbolic-ref"]).into_iter().chain(opts).chain([r#ref]).chain(value);
-        if looks { git.ask(cx, line) } else { git.run(cx, line) }
-    };
+/// Describe a revision by the nearest tag.
+///
+/// ```console
+/// $ salt myminion git.describe /path/to/repo develop
+/// ```
+#[function]
+pub fn describe(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The revision.
+    #[default("HEAD".to_owned())]
+    rev: String,
+    #[group] with: Plain,
+) -> Result<String> {
+    let git = with.who.at(cx, &cwd)?;
+    git.ask(cx, words(&["describe", "--always", &rev]))
+}
 
-    /// Make or remove a tag.
-    ///
-    /// ```console
-    /// $ salt myminion git.tag /path/to/repo v1.2 message='Version 1.2'
-    /// ```
-    opts tag(
-        /// The tag.
-        name: String,
-        /// What to tag.
-        #[default("HEAD".to_owned())]
-        r#ref: String,
-        /// A message.
-        message: Option<String>
-    ) -> String = |cx, git, opts| {
-        let deletes = opts.iter().any(|word| word == "-d" || word == "--delete");
-        let message = message.map(|text| words(&["-m", &text])).unwrap_or_default();
-        let target = (!deletes).then_some(r#ref);
-        let line = words(&["tag"]).into_iter().chain(opts).chain(message).chain([name]);
-        git.run(cx, line.chain(target))
-    };
+/// Throw local changes away.
+///
+/// ```console
+/// $ salt myminion git.discard_local_changes /path/to/repo
+/// ```
+#[function]
+pub fn discard_local_changes(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// Below this path.
+    #[default(".".to_owned())]
+    path: String,
+    #[group] with: Plain,
+) -> Result<String> {
+    let git = with.who.at(cx, &cwd)?;
+    git.run(cx, words(&["checkout", "--", &path]))
+}
+
+/// Fetch from a remote repository.
+///
+/// ```console
+/// $ salt myminion git.fetch /path/to/repo upstream identity=/root/.ssh/id_rsa
+/// ```
+#[function]
+pub fn fetch(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The remote.
+    remote: Option<String>,
+    /// Also what is not a fast-forward.
+    #[default(false)]
+    force: bool,
+    /// What to fetch.
+    refspecs: Option<Vec<String>>,
+    #[group] with: Abroad,
+) -> Result<Dict> {
+    let (git, opts) = with.at(cx, &cwd)?;
+    let refspecs: Vec<String> = refspecs
+        .unwrap_or_default()
+        .iter()
+        .flat_map(|spec| spec.split(','))
+        .map(str::to_owned)
+        .collect();
+    fetched(cx, &git, remote.as_deref(), force, &opts, &refspecs)
+}
+
+/// Return the names of branches.
+///
+/// ```console
+/// $ salt myminion git.list_branches /path/to/repo remote=True
+/// ```
+#[function]
+pub fn list_branches(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// Those of remotes.
+    #[default(false)]
+    remote: bool,
+    #[group] with: Plain,
+) -> Result<Vec<String>> {
+    let git = with.who.at(cx, &cwd)?;
+    let place = if remote { "refs/remotes/" } else { "refs/heads/" };
+    let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", place])?;
+    Ok(lines(&text))
+}
+
+/// Return the names of tags.
+///
+/// ```console
+/// $ salt myminion git.list_tags /path/to/repo
+/// ```
+#[function]
+pub fn list_tags(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    #[group] with: Plain,
+) -> Result<Vec<String>> {
+    let git = with.who.at(cx, &cwd)?;
+    let text = git.ask(cx, ["for-each-ref", "--format", "%(refname:short)", "refs/tags/"])?;
+    Ok(lines(&text))
+}
+
+/// Merge a revision.
+///
+/// ```console
+/// $ salt myminion git.merge /path/to/repo @{upstream}
+/// ```
+#[function]
+pub fn merge(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The revision.
+    rev: Option<String>,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["merge"]);
+    line.extend(opts);
+    line.extend(rev.filter(|rev| !rev.is_empty()));
+    git.run(cx, line)
+}
+
+/// Fetch and merge.
+///
+/// ```console
+/// $ salt myminion git.pull /path/to/repo opts='--rebase origin master'
+/// ```
+#[function]
+pub fn pull(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    #[group] with: Abroad,
+) -> Result<String> {
+    let (git, opts) = with.at(cx, &cwd)?;
+    git.run(cx, words(&["pull"]).into_iter().chain(opts))
+}
+
+/// Push to a remote repository.
+///
+/// ```console
+/// $ salt myminion git.push /path/to/repo upstream issue21
+/// ```
+#[function]
+pub fn push(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The remote.
+    remote: Option<String>,
+    /// What to push.
+    r#ref: Option<String>,
+    #[group] with: Abroad,
+) -> Result<String> {
+    let (git, opts) = with.at(cx, &cwd)?;
+    let mut line = words(&["push"]);
+    line.extend(opts);
+    line.extend(remote);
+    line.extend(r#ref);
+    git.run(cx, line)
+}
+
+/// Rebase onto a revision.
+///
+/// ```console
+/// $ salt myminion git.rebase /path/to/repo 'origin master'
+/// ```
+#[function]
+pub fn rebase(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The revision.
+    #[default("master".to_owned())]
+    rev: String,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["rebase"]);
+    line.extend(opts);
+    line.extend(shlex::split(&rev).map_err(Error::invalid)?);
+    git.run(cx, line)
+}
+
+/// Reset the working copy.
+///
+/// ```console
+/// $ salt myminion git.reset /path/to/repo opts='--hard origin/master'
+/// ```
+#[function]
+pub fn reset(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    git.run(cx, words(&["reset"]).into_iter().chain(opts))
+}
+
+/// Return what a revision means.
+///
+/// ```console
+/// $ salt myminion git.rev_parse /path/to/repo HEAD
+/// ```
+#[function]
+pub fn rev_parse(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The revision.
+    rev: Option<String>,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    git.ask(cx, words(&["rev-parse"]).into_iter().chain(opts).chain(rev))
+}
+
+/// Return the full name of a revision.
+///
+/// ```console
+/// $ salt myminion git.revision /path/to/repo mybranch
+/// ```
+#[function]
+pub fn revision(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The revision.
+    #[default("HEAD".to_owned())]
+    rev: String,
+    /// Only its first digits.
+    #[default(false)]
+    short: bool,
+    #[group] with: Plain,
+) -> Result<String> {
+    let git = with.who.at(cx, &cwd)?;
+    let short = short.then(|| "--short".to_owned());
+    git.ask(cx, words(&["rev-parse"]).into_iter().chain(short).chain([rev]))
+}
+
+/// Remove a file.
+///
+/// ```console
+/// $ salt myminion git.rm /path/to/repo foo/baz opts='-r'
+/// ```
+#[function]
+pub fn rm(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The file.
+    filename: String,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["rm"]);
+    line.extend(opts);
+    line.extend(words(&["--", &filename]));
+    git.run(cx, line)
+}
+
+/// Put local changes aside.
+///
+/// ```console
+/// $ salt myminion git.stash /path/to/repo pop
+/// ```
+#[function]
+pub fn stash(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// What to do.
+    #[default("save".to_owned())]
+    action: String,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    git.run(cx, words(&["stash", &action]).into_iter().chain(opts))
+}
+
+/// Return the changed files, by kind of change.
+///
+/// ```console
+/// $ salt myminion git.status /path/to/repo
+/// ```
+#[function]
+pub fn status(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    #[group] with: Plain,
+) -> Result<Dict> {
+    let git = with.who.at(cx, &cwd)?;
+    let text = git.ask(cx, ["status", "-z", "--porcelain"])?;
+    let found = Dict::new();
+    for item in text.split('\0').filter(|item| item.len() > 3) {
+        let (state, name) = item.split_at(3);
+        let word = match state.trim() {
+            "M" => "modified",
+            "A" => "new",
+            "D" => "deleted",
+            "??" => "untracked",
+            other => other,
+        };
+        let list = found.get_or_insert_with(word, || Value::list(Vec::<Value>::new()));
+        if let Value::List(list) = list {
+            list.push(name);
+        }
+    }
+    Ok(found)
+}
+
+/// Run a command on submodules.
+///
+/// ```console
+/// $ salt myminion git.submodule /path/to/repo update opts='--init --recursive'
+/// ```
+#[function]
+pub fn submodule(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// What to do.
+    command: String,
+    #[group] with: Abroad,
+) -> Result<String> {
+    let (git, opts) = with.at(cx, &cwd)?;
+    git.run(cx, words(&["submodule", &command]).into_iter().chain(opts))
+}
+
+/// Read or set a symbolic reference.
+///
+/// ```console
+/// $ salt myminion git.symbolic_ref /path/to/repo HEAD
+/// ```
+#[function]
+pub fn symbolic_ref(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The reference.
+    r#ref: String,
+    /// What it shall mean.
+    value: Option<String>,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let looks = value.is_none() && !opts.iter().any(|word| word == "-d" || word == "--delete");
+    let line = words(&["symbolic-ref"]).into_iter().chain(opts).chain([r#ref]).chain(value);
+    if looks { git.ask(cx, line) } else { git.run(cx, line) }
+}
+
+/// Make or remove a tag.
+///
+/// ```console
+/// $ salt myminion git.tag /path/to/repo v1.2 message='Version 1.2'
+/// ```
+#[function]
+pub fn tag(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// The tag.
+    name: String,
+    /// What to tag.
+    #[default("HEAD".to_owned())]
+    r#ref: String,
+    /// A message.
+    message: Option<String>,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let deletes = opts.iter().any(|word| word == "-d" || word == "--delete");
+    let message = message.map(|text| words(&["-m", &text])).unwrap_or_default();
+    let target = (!deletes).then_some(r#ref);
+    let line = words(&["tag"]).into_iter().chain(opts).chain(message).chain([name]);
+    git.run(cx, line.chain(target))
 }
 
 /// Fetches; tells what came, as `git.fetch` returns it.
@@ -593,7 +620,6 @@ fn updates(text: &str) -> Dict {
 /// $ salt myminion git.archive /path/to/repo /path/to/archive.tar prefix=foo/
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn archive(
     cx: &Cx,
     /// The working copy.
@@ -608,21 +634,16 @@ pub fn archive(
     /// Options of git itself.
     #[default(Value::from(""))]
     git_opts: Value,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] with: Plain,
     /// `format`.
     kwargs: Rest,
 ) -> Result<bool> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let cwd = here(cx, &cwd, user.as_ref())?;
-    let folder = cwd.file_name().map(|name| format!("{}/", name.to_string_lossy()));
+    let git = Git { before: options(&git_opts)?, ..with.who.at(cx, &cwd)? };
+    let folder = git
+        .cwd
+        .as_ref()
+        .and_then(|cwd| cwd.file_name())
+        .map(|name| format!("{}/", name.to_string_lossy()));
     let prefix = prefix.or(folder).unwrap_or_default();
     let mut line = words(&["archive"]);
     if !prefix.is_empty() {
@@ -632,7 +653,7 @@ pub fn archive(
         line.extend(words(&["--format", &format.to_str()]));
     }
     line.extend(words(&["--output", &output, &rev]));
-    Git { before: options(&git_opts)?, cwd: Some(cwd), user, ..Git::default() }.run(cx, line)?;
+    git.run(cx, line)?;
     Ok(true)
 }
 
@@ -642,7 +663,6 @@ pub fn archive(
 /// $ salt myminion git.clone /path/to/repo_parent_dir git://github.com/saltstack/salt.git
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn clone(
     cx: &Cx,
     /// Where to; with `name`, the folder above.
@@ -651,24 +671,8 @@ pub fn clone(
     url: Option<String>,
     /// The name of the working copy below `cwd`.
     name: Option<String>,
-    /// Further options.
-    #[default(Value::from(""))]
-    opts: Value,
-    /// Options of git itself.
-    #[default(Value::from(""))]
-    git_opts: Value,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Private keys for ssh.
-    #[default(Vec::new())]
-    #[shown(halite_value::Value::Null)]
-    identity: Vec<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
+    #[group] options: Options,
+    #[group] login: Login,
     /// Do not log a failure as an error.
     #[default(false)]
     ignore_retcode: bool,
@@ -678,13 +682,14 @@ pub fn clone(
     /// The encoding of the output.
     output_encoding: Option<String>,
 ) -> Result<bool> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let cwd = here(cx, &cwd, user.as_ref())?;
+    let _ = (ignore_retcode, output_encoding);
+    let (git, opts) = options.at(cx, Some(&cwd))?;
+    let cwd = git.cwd.clone().unwrap_or_default();
     let url = url.filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Error::invalid("Missing 'url' argument"))?;
-    let url = with_auth(&url, https_user.as_deref(), https_pass.as_deref())?;
+    let url = login.https.url(&url)?;
     let mut line = words(&["clone"]);
-    line.extend(options(&opts)?);
+    line.extend(opts);
     line.extend(words(&["--", &url]));
     let from = match name {
         Some(name) => {
@@ -697,8 +702,8 @@ pub fn clone(
             PathBuf::from("/tmp")
         }
     };
-    let before = options(&git_opts)?;
-    Git { cwd: Some(from), user, identity, saltenv: Some(saltenv), before }.run(cx, line)?;
+    Git { cwd: Some(from), identity: login.identity, saltenv: Some(saltenv), ..git }
+        .run(cx, line)?;
     Ok(true)
 }
 
@@ -708,7 +713,6 @@ pub fn clone(
 /// $ salt myminion git.init /path/to/bare/repo.git bare=True
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn init(
     cx: &Cx,
     /// Where.
@@ -722,24 +726,10 @@ pub fn init(
     separate_git_dir: Option<String>,
     /// Who may write to it.
     shared: Option<Value>,
-    /// Further options.
-    #[default(Value::from(""))]
-    opts: Value,
-    /// Options of git itself.
-    #[default(Value::from(""))]
-    git_opts: Value,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] with: Local,
 ) -> Result<String> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let cwd = here(cx, &cwd, user.as_ref())?;
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let cwd = git.cwd.clone().unwrap_or_default();
     let mut line = words(&["init"]);
     if bare {
         line.push("--bare".into());
@@ -752,11 +742,10 @@ pub fn init(
         Some(Value::Int(mode)) => line.push(format!("--shared=0{mode}")),
         Some(word) => line.push(format!("--shared={word}")),
     }
-    line.extend(options(&opts)?);
+    line.extend(opts);
     line.push("--".into());
     line.push(cwd.to_string_lossy().into_owned());
-    let before = options(&git_opts)?;
-    Git { cwd: Some("/tmp".into()), user, before, ..Git::default() }.run(cx, line)
+    Git { cwd: Some("/tmp".into()), ..git }.run(cx, line)
 }
 
 /// Return the common ancestor of revisions, or tell whether one is another's ancestor.
@@ -765,7 +754,6 @@ pub fn init(
 /// $ salt myminion git.merge_base /path/to/repo HEAD upstream/mybranch
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn merge_base(
     cx: &Cx,
     /// The working copy.
@@ -783,31 +771,11 @@ pub fn merge_base(
     independent: bool,
     /// The point a branch left another at.
     fork_point: Option<String>,
-    /// Further options.
-    #[default(Value::from(""))]
-    opts: Value,
-    /// Options of git itself.
-    #[default(Value::from(""))]
-    git_opts: Value,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] with: Local,
 ) -> Result<Value> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let git = Git {
-        before: options(&git_opts)?,
-        cwd: Some(here(cx, &cwd, user.as_ref())?),
-        user,
-        ..Git::default()
-    };
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
     let mut line = words(&["merge-base"]);
-    line.extend(options(&opts)?);
+    line.extend(opts);
     for (wanted, word) in
         [(octopus, "--octopus"), (is_ancestor, "--is-ancestor"), (independent, "--independent")]
     {
@@ -852,36 +820,21 @@ pub fn version(
 /// $ salt myminion git.commit /path/to/repo 'The commit message'
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn commit(
     cx: &Cx,
     /// The working copy.
     cwd: String,
     /// The message.
     message: String,
-    /// Further options.
-    #[default(Value::from(""))]
-    opts: Value,
-    /// Options of git itself.
-    #[default(Value::from(""))]
-    git_opts: Value,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
+    #[group] options: Options,
     /// Only this file.
     filename: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] output: Output,
 ) -> Result<String> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let before = options(&git_opts)?;
-    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, before, ..Git::default() };
+    let _ = output;
+    let (git, opts) = options.at(cx, Some(&cwd))?;
     let mut line = words(&["commit", "-m", &message]);
-    line.extend(options(&opts)?);
+    line.extend(opts);
     if let Some(file) = filename {
         line.extend(["--".to_owned(), file]);
     }
@@ -894,7 +847,6 @@ pub fn commit(
 /// $ salt myminion git.diff /path/to/repo branch1 branch2
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn diff(
     cx: &Cx,
     /// The working copy.
@@ -903,16 +855,7 @@ pub fn diff(
     item1: Option<String>,
     /// Another one.
     item2: Option<String>,
-    /// Further options.
-    #[default(Value::from(""))]
-    opts: Value,
-    /// Options of git itself.
-    #[default(Value::from(""))]
-    git_opts: Value,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
+    #[group] options: Options,
     /// Compare two paths that need not be in a working copy.
     #[default(false)]
     no_index: bool,
@@ -924,9 +867,8 @@ pub fn diff(
     /// The encoding of the output.
     output_encoding: Option<String>,
 ) -> Result<String> {
-    let _ = (password, output_encoding);
-    let before = options(&git_opts)?;
-    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, before, ..Git::default() };
+    let _ = output_encoding;
+    let (git, opts) = options.at(cx, Some(&cwd))?;
     let paths = paths.unwrap_or_default();
     if no_index && cached {
         return Err(Error::failed("The 'no_index' and 'cached' options cannot be used together"));
@@ -937,7 +879,7 @@ pub fn diff(
         ));
     }
     let mut line = words(&["diff"]);
-    line.extend(options(&opts)?);
+    line.extend(opts);
     for (wanted, word) in [(no_index, "--no-index"), (cached, "--cached")] {
         line.extend(wanted.then(|| word.to_owned()));
     }

@@ -3,7 +3,7 @@
 use halite_spec::{Cx, Error, Rest, Result, function};
 use halite_value::{Dict, Value, dict};
 
-use super::{Git, here, options, redacted, with_auth, words};
+use super::{Git, Https, Login, Options, Output, Who, redacted, with_auth, words};
 
 /// Reads lines of name and hash.
 fn refs(text: &str) -> Vec<(String, String)> {
@@ -26,7 +26,6 @@ pub fn refs_of(cx: &Cx, git: &Git, url: &str) -> Result<Vec<(String, String)>> {
 /// $ salt myminion git.ls_remote remote=https://mydomain.tld/repo.git opts='--tags'
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn ls_remote(
     cx: &Cx,
     /// The working copy.
@@ -36,42 +35,20 @@ pub fn ls_remote(
     remote: String,
     /// Only references of this name.
     r#ref: Option<String>,
-    /// Further options.
-    #[default(Value::from(""))]
-    opts: Value,
-    /// Options of git itself.
-    #[default(Value::from(""))]
-    git_opts: Value,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Private keys for ssh.
-    #[default(Vec::new())]
-    #[shown(halite_value::Value::Null)]
-    identity: Vec<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] with: Options,
+    #[group] login: Login,
+    #[group] output: Output,
     /// The environment `salt://` keys come from.
     #[default("base".to_owned())]
     saltenv: String,
 ) -> Result<Dict> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let cwd = cwd.map(|cwd| here(cx, &cwd, user.as_ref())).transpose()?;
-    let remote = with_auth(&remote, https_user.as_deref(), https_pass.as_deref())?;
+    let _ = output;
+    let (git, opts) = with.at(cx, cwd.as_deref())?;
     let mut line = words(&["ls-remote"]);
-    line.extend(options(&opts)?);
-    line.push(remote);
+    line.extend(opts);
+    line.push(login.https.url(&remote)?);
     line.extend(r#ref);
-    let before = options(&git_opts)?;
-    let git = Git { cwd, user, identity, saltenv: Some(saltenv), before };
+    let git = Git { identity: login.identity, saltenv: Some(saltenv), ..git };
     Ok(refs(&git.ask(cx, line)?).into_iter().collect())
 }
 
@@ -108,21 +85,14 @@ pub fn remotes(
     cx: &Cx,
     /// The working copy.
     cwd: String,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
+    #[group] who: Who,
     /// Hide passwords.
     #[default(true)]
     redact_auth: bool,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] output: Output,
 ) -> Result<Dict> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
+    let _ = output;
+    let git = who.at(cx, &cwd)?;
     let found = remotes_of(cx, &git)?;
     Ok(found
         .iter()
@@ -136,7 +106,6 @@ pub fn remotes(
 /// $ salt myminion git.remote_get /path/to/repo upstream
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn remote_get(
     cx: &Cx,
     /// The working copy.
@@ -144,21 +113,13 @@ pub fn remote_get(
     /// The remote.
     #[default("origin".to_owned())]
     remote: String,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
+    #[group] who: Who,
     /// Hide passwords.
     #[default(true)]
     redact_auth: bool,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] output: Output,
 ) -> Result<Value> {
-    let all =
-        remotes(cx, cwd.clone(), user, password, redact_auth, ignore_retcode, output_encoding)?;
+    let all = remotes(cx, cwd.clone(), who, redact_auth, output)?;
     all.get(remote.as_str()).ok_or_else(|| {
         Error::failed(format!("Remote '{remote}' not present in git checkout located at {cwd}"))
     })
@@ -170,7 +131,6 @@ pub fn remote_get(
 /// $ salt myminion git.remote_refs https://github.com/saltstack/salt.git filter=develop
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn remote_refs(
     cx: &Cx,
     /// The URL.
@@ -181,31 +141,17 @@ pub fn remote_refs(
     /// Only tags.
     #[default(false)]
     tags: bool,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// Private keys for ssh.
-    #[default(Vec::new())]
-    #[shown(halite_value::Value::Null)]
-    identity: Vec<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] who: Who,
+    #[group] login: Login,
+    #[group] output: Output,
     /// The environment `salt://` keys come from.
     #[default("base".to_owned())]
     saltenv: String,
     /// `filter`.
     kwargs: Rest,
 ) -> Result<Dict> {
-    let _ = (password, ignore_retcode, output_encoding);
-    let url = with_auth(&url, https_user.as_deref(), https_pass.as_deref())?;
+    let _ = output;
+    let url = login.https.url(&url)?;
     let mut line = words(&["ls-remote"]);
     if heads {
         line.push("--heads".into());
@@ -215,7 +161,8 @@ pub fn remote_refs(
     }
     line.push(url);
     line.extend(kwargs.kwargs.get("filter").map(|filter| filter.to_string()));
-    let git = Git { user, identity, saltenv: Some(saltenv), ..Git::default() };
+    let git =
+        Git { user: who.user, identity: login.identity, saltenv: Some(saltenv), ..Git::default() };
     Ok(refs(&git.ask(cx, line)?).into_iter().collect())
 }
 
@@ -237,7 +184,6 @@ pub fn set_remote(cx: &Cx, git: &Git, remote: &str, url: &str, push: Option<&str
 /// $ salt myminion git.remote_set /path/to/repo git@github.com:user/repo.git
 /// ```
 #[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
 pub fn remote_set(
     cx: &Cx,
     /// The working copy.
@@ -247,32 +193,20 @@ pub fn remote_set(
     /// The remote.
     #[default("origin".to_owned())]
     remote: String,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
+    #[group] who: Who,
+    #[group] https: Https,
     /// Another URL to push to.
     push_url: Option<String>,
     /// Its user.
     push_https_user: Option<String>,
     /// Its password.
     push_https_pass: Option<String>,
-    /// Do not log a failure as an error.
-    #[default(false)]
-    ignore_retcode: bool,
-    /// The encoding of the output.
-    output_encoding: Option<String>,
+    #[group] output: Output,
 ) -> Result<Value> {
-    let url = with_auth(&url, https_user.as_deref(), https_pass.as_deref())?;
+    let url = https.url(&url)?;
     let push = push_url
         .map(|push| with_auth(&push, push_https_user.as_deref(), push_https_pass.as_deref()))
         .transpose()?;
-    let git =
-        Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user: user.clone(), ..Git::default() };
-    set_remote(cx, &git, &remote, &url, push.as_deref())?;
-    remote_get(cx, cwd, remote, user, password, true, ignore_retcode, output_encoding)
+    set_remote(cx, &who.clone().at(cx, &cwd)?, &remote, &url, push.as_deref())?;
+    remote_get(cx, cwd, remote, who, true, output)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use halite_spec::{Cx, Error, Result, function};
 use halite_value::{Dict, Value};
 
-use super::{Git, here, options, words};
+use super::{Git, Local, Plain, Who, here, words};
 
 /// Tell whether a folder is the top of a linked working copy.
 ///
@@ -17,16 +17,13 @@ pub fn is_worktree(
     cx: &Cx,
     /// The folder.
     cwd: String,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
+    #[group] who: Who,
     /// The encoding of the output.
     output_encoding: Option<String>,
 ) -> Result<bool> {
-    let _ = (password, output_encoding);
-    let cwd = here(cx, &cwd, user.as_ref())?;
-    let git = Git { cwd: Some(cwd.clone()), user, ..Git::default() };
+    let _ = output_encoding;
+    let git = who.at(cx, &cwd)?;
+    let cwd = git.cwd.clone().unwrap_or_default();
     if !cx.host.is_dir(&cwd)? {
         return Ok(false);
     }
@@ -72,17 +69,14 @@ pub fn list_worktrees(
     /// Only those whose folder is gone.
     #[default(false)]
     stale: bool,
-    /// Who runs git.
-    user: Option<String>,
-    /// For Windows.
-    password: Option<String>,
+    #[group] who: Who,
     /// The encoding of the output.
     output_encoding: Option<String>,
     /// `all`: those whose folder is gone, too.
     kwargs: halite_spec::Rest,
 ) -> Result<Dict> {
-    let _ = (password, output_encoding);
-    let git = Git { cwd: Some(here(cx, &cwd, user.as_ref())?), user, ..Git::default() };
+    let _ = output_encoding;
+    let git = who.at(cx, &cwd)?;
     let all = kwargs.kwargs.get("all").is_some_and(|all| all.truthy());
     if all && stale {
         return Err(Error::failed("'all' and 'stale' cannot both be set to True"));
@@ -91,95 +85,109 @@ pub fn list_worktrees(
     Ok(found.filter(|(_, own)| all || own.get("stale") == Some(stale.into())).collect())
 }
 
-git! {
-    /// Make another working copy of a repository.
-    ///
-    /// ```console
-    /// $ salt myminion git.worktree_add /path/to/repo/main ../hotfix ref=origin/main
-    /// ```
-    opts worktree_add(
-        /// Its folder.
-        worktree_path: String,
-        /// What to check out.
-        r#ref: Option<String>,
-        /// Its branch; by default named after the folder.
-        branch: Option<String>,
-        /// Set the branch back if it exists.
-        #[default(false)]
-        reset_branch: bool,
-        /// Even if the branch is checked out elsewhere.
-        #[default(false)]
-        force: bool,
-        /// Without a branch.
-        #[default(false)]
-        detach: bool
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["worktree", "add"]);
-        if detach {
-            if branch.is_some() {
-                return Err(Error::failed("Only one of 'branch' and 'detach' is allowed"));
-            }
-            line.push("--detach".to_owned());
-        } else {
-            let folder = worktree_path.trim_end_matches('/').rsplit('/').next();
-            let branch = branch.or_else(|| folder.map(str::to_owned)).unwrap_or_default();
-            line.extend([if reset_branch { "-B" } else { "-b" }.to_owned(), branch]);
+/// Make another working copy of a repository.
+///
+/// ```console
+/// $ salt myminion git.worktree_add /path/to/repo/main ../hotfix ref=origin/main
+/// ```
+#[function]
+pub fn worktree_add(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// Its folder.
+    worktree_path: String,
+    /// What to check out.
+    r#ref: Option<String>,
+    /// Its branch; by default named after the folder.
+    branch: Option<String>,
+    /// Set the branch back if it exists.
+    #[default(false)]
+    reset_branch: bool,
+    /// Even if the branch is checked out elsewhere.
+    #[default(false)]
+    force: bool,
+    /// Without a branch.
+    #[default(false)]
+    detach: bool,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["worktree", "add"]);
+    if detach {
+        if branch.is_some() {
+            return Err(Error::failed("Only one of 'branch' and 'detach' is allowed"));
         }
-        line.extend(force.then(|| "--force".to_owned()));
-        line.extend(opts);
-        line.push(worktree_path);
-        line.extend(r#ref);
-        git.run_merged(cx, line)
-    };
+        line.push("--detach".to_owned());
+    } else {
+        let folder = worktree_path.trim_end_matches('/').rsplit('/').next();
+        let branch = branch.or_else(|| folder.map(str::to_owned)).unwrap_or_default();
+        line.extend([if reset_branch { "-B" } else { "-b" }.to_owned(), branch]);
+    }
+    line.extend(force.then(|| "--force".to_owned()));
+    line.extend(opts);
+    line.push(worktree_path);
+    line.extend(r#ref);
+    git.run_merged(cx, line)
+}
 
-    /// Forget the working copies whose folders are gone.
-    ///
-    /// ```console
-    /// $ salt myminion git.worktree_prune /path/to/repo dry_run=True
-    /// ```
-    opts worktree_prune(
-        /// Only tell.
-        #[default(false)]
-        dry_run: bool,
-        /// Tell what goes.
-        #[default(true)]
-        verbose: bool,
-        /// Only those older than this.
-        expire: Option<String>
-    ) -> String = |cx, git, opts| {
-        let mut line = words(&["worktree", "prune"]);
-        line.extend(dry_run.then(|| "--dry-run".to_owned()));
-        line.extend(verbose.then(|| "--verbose".to_owned()));
-        if let Some(expire) = expire {
-            line.extend(["--expire".to_owned(), expire]);
-        }
-        line.extend(opts);
-        git.run_merged(cx, line)
-    };
+/// Forget the working copies whose folders are gone.
+///
+/// ```console
+/// $ salt myminion git.worktree_prune /path/to/repo dry_run=True
+/// ```
+#[function]
+pub fn worktree_prune(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// Only tell.
+    #[default(false)]
+    dry_run: bool,
+    /// Tell what goes.
+    #[default(true)]
+    verbose: bool,
+    /// Only those older than this.
+    expire: Option<String>,
+    #[group] with: Local,
+) -> Result<String> {
+    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let mut line = words(&["worktree", "prune"]);
+    line.extend(dry_run.then(|| "--dry-run".to_owned()));
+    line.extend(verbose.then(|| "--verbose".to_owned()));
+    if let Some(expire) = expire {
+        line.extend(["--expire".to_owned(), expire]);
+    }
+    line.extend(opts);
+    git.run_merged(cx, line)
+}
 
-    /// Show what a merge would do.
-    ///
-    /// ```console
-    /// $ salt myminion git.merge_tree /path/to/repo HEAD upstream/dev
-    /// ```
-    plain merge_tree(
-        /// A revision.
-        ref1: String,
-        /// Another one.
-        ref2: String,
-        /// Their common ancestor; found if not given.
-        base: Option<String>
-    ) -> String = |cx, git, _opts| {
-        let base = match base {
-            Some(base) => base,
-            None => git.ask(cx, ["merge-base", &ref1, &ref2]).map_err(|_| {
-                Error::failed(format!(
-                    "Unable to determine merge base for {ref1} and {ref2}"
-                ))
-            })?,
-        };
-        git.ask(cx, ["merge-tree", &base, &ref1, &ref2])
+/// Show what a merge would do.
+///
+/// ```console
+/// $ salt myminion git.merge_tree /path/to/repo HEAD upstream/dev
+/// ```
+#[function]
+pub fn merge_tree(
+    cx: &Cx,
+    /// The working copy.
+    cwd: String,
+    /// A revision.
+    ref1: String,
+    /// Another one.
+    ref2: String,
+    /// Their common ancestor; found if not given.
+    base: Option<String>,
+    #[group] with: Plain,
+) -> Result<String> {
+    let git = with.who.at(cx, &cwd)?;
+    let base = match base {
+        Some(base) => base,
+        None => git.ask(cx, ["merge-base", &ref1, &ref2]).map_err(|_| {
+            Error::failed(format!("Unable to determine merge base for {ref1} and {ref2}"))
+        })?,
     };
+    git.ask(cx, ["merge-tree", &base, &ref1, &ref2])
 }
 
 /// Remove the folder of a working copy that is not the main one.

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use halite_spec::{
-    Command, Cx, Error, Need, Result, Strings, function,
+    Args, Command, Cx, Error, Need, Result, Strings, function,
     host::{Output, Write},
     module,
 };
@@ -34,19 +34,17 @@ module! {
 const NO_INPUT: &str = "filename or text must be passed.";
 
 /// Whose keys, and where they are.
-#[derive(Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Ring {
+    /// Whose keys; those of the user we run as if not given, Salt's own for `salt`.
     pub user: Option<String>,
+    /// The folder of GnuPG.
     pub gnupghome: Option<String>,
-    /// One file of keys instead of all.
+    /// Only this file of keys.
     pub keyring: Option<String>,
 }
 
 impl Ring {
-    fn new(user: Option<String>, home: Option<String>, keyring: Option<String>) -> Self {
-        Self { user, gnupghome: home, keyring }
-    }
-
     /// The folder of GnuPG: the one given, Salt's own for the user `salt`, or the user's.
     fn home(&self, cx: &Cx) -> Result<String> {
         if let Some(home) = &self.gnupghome {
@@ -151,9 +149,12 @@ impl Ring {
 }
 
 /// A key by its fingerprint or its id.
-struct Wanted {
-    keyid: Option<String>,
-    fingerprint: Option<String>,
+#[derive(Args)]
+pub struct Wanted {
+    /// The key, by its id.
+    pub keyid: Option<String>,
+    /// The key, by its fingerprint.
+    pub fingerprint: Option<String>,
 }
 
 impl Wanted {
@@ -236,16 +237,8 @@ fn given(cx: &Cx, text: Option<&Value>, filename: Option<&String>) -> Result<Vec
 /// $ salt web1 gpg.list_keys user=deploy
 /// ```
 #[function]
-pub fn list_keys(
-    cx: &Cx,
-    /// Whose keys; those of the user we run as if not given, Salt's own for `salt`.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
-) -> Result<List> {
-    Ok(listed(Ring::new(user, gnupghome, keyring).keys(cx, false)?))
+pub fn list_keys(cx: &Cx, #[group] ring: Ring) -> Result<List> {
+    Ok(listed(ring.keys(cx, false)?))
 }
 
 fn listed(keys: Vec<Dict>) -> List {
@@ -258,16 +251,8 @@ fn listed(keys: Vec<Dict>) -> List {
 /// $ salt web1 gpg.list_secret_keys user=deploy
 /// ```
 #[function]
-pub fn list_secret_keys(
-    cx: &Cx,
-    /// Whose keys.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
-) -> Result<List> {
-    Ok(listed(Ring::new(user, gnupghome, keyring).keys(cx, true)?))
+pub fn list_secret_keys(cx: &Cx, #[group] ring: Ring) -> Result<List> {
+    Ok(listed(ring.keys(cx, true)?))
 }
 
 fn one_key(cx: &Cx, ring: &Ring, wanted: &Wanted, secret: bool) -> Result<Value> {
@@ -280,21 +265,8 @@ fn one_key(cx: &Cx, ring: &Ring, wanted: &Wanted, secret: bool) -> Result<Value>
 /// $ salt web1 gpg.get_key keyid=3FAD9F1E
 /// ```
 #[function]
-pub fn get_key(
-    cx: &Cx,
-    /// Its id.
-    keyid: Option<String>,
-    /// Its fingerprint.
-    fingerprint: Option<String>,
-    /// Whose keys.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
-) -> Result<Value> {
-    let ring = Ring::new(user, gnupghome, keyring);
-    one_key(cx, &ring, &Wanted { keyid, fingerprint }, false)
+pub fn get_key(cx: &Cx, #[group] wanted: Wanted, #[group] ring: Ring) -> Result<Value> {
+    one_key(cx, &ring, &wanted, false)
 }
 
 /// Return one secret key; False if there is none.
@@ -303,21 +275,8 @@ pub fn get_key(
 /// $ salt web1 gpg.get_secret_key keyid=3FAD9F1E
 /// ```
 #[function]
-pub fn get_secret_key(
-    cx: &Cx,
-    /// Its id.
-    keyid: Option<String>,
-    /// Its fingerprint.
-    fingerprint: Option<String>,
-    /// Whose keys.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
-) -> Result<Value> {
-    let ring = Ring::new(user, gnupghome, keyring);
-    one_key(cx, &ring, &Wanted { keyid, fingerprint }, true)
+pub fn get_secret_key(cx: &Cx, #[group] wanted: Wanted, #[group] ring: Ring) -> Result<Value> {
+    one_key(cx, &ring, &wanted, true)
 }
 
 /// Make a key pair.
@@ -351,14 +310,8 @@ pub fn create_key(
     /// Protect it with `gpg_passphrase` of the pillar.
     #[default(false)]
     use_passphrase: bool,
-    /// Whose keys.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
+    #[group] ring: Ring,
 ) -> Result<Dict> {
-    let ring = Ring::new(user, gnupghome, keyring);
     let secret = passphrase(cx, use_passphrase)?;
     let email = name_email.unwrap_or_else(|| format!("salt@{}", cx.id()));
     let mut lines = vec![
@@ -408,10 +361,7 @@ pub fn create_key(
 #[function]
 pub fn delete_key(
     cx: &Cx,
-    /// Its id.
-    keyid: Option<String>,
-    /// Its fingerprint.
-    fingerprint: Option<String>,
+    #[group] wanted: Wanted,
     /// Remove the secret key too.
     #[default(false)]
     delete_secret: bool,
@@ -426,14 +376,13 @@ pub fn delete_key(
     keyring: Option<String>,
 ) -> Result<Dict> {
     let refused = |text: &str| Ok(entries! { "res" => false, "message" => text });
-    let wanted = Wanted { keyid, fingerprint };
     if wanted.keyid.is_some() && wanted.fingerprint.is_some() {
         return refused("Only specify one argument, fingerprint or keyid");
     }
     if wanted.is_none() {
         return refused("Required argument, fingerprint or keyid");
     }
-    let ring = Ring::new(user, gnupghome, keyring);
+    let ring = Ring { user, gnupghome, keyring };
     let Some(key) = ring.key(cx, &wanted, false)? else {
         return refused("Key not available in keychain.");
     };
@@ -481,12 +430,7 @@ pub fn import_key(
     text: Option<Value>,
     /// The file that holds them.
     filename: Option<String>,
-    /// Whose keys.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
+    #[group] ring: Ring,
     /// Only those that GnuPG finds by these: fingerprints, ids, addresses.
     select: Option<Strings>,
 ) -> Result<Dict> {
@@ -495,7 +439,6 @@ pub fn import_key(
     {
         return Err(Error::invalid("filename does not exist."));
     }
-    let ring = Ring::new(user, gnupghome, keyring);
     let content = given(cx, text.as_ref(), filename.as_ref())?;
     let content = match &select {
         Some(names) => only(cx, &content, &names.0)?,
@@ -570,7 +513,7 @@ pub fn export_key(
     /// Only this file of keys.
     keyring: Option<String>,
 ) -> Result<Value> {
-    let ring = Ring::new(user, gnupghome, keyring);
+    let ring = Ring { user, gnupghome, keyring };
     let phrase = passphrase(cx, use_passphrase)?;
     let what = if secret { "--export-secret-keys" } else { "--export" };
     let mut words = with_passphrase(&["--armor", what, "--"], phrase.as_ref());
@@ -621,7 +564,7 @@ pub fn read_key(
         return Err(Error::invalid("Exactly one of either path or text is required."));
     }
     let content = given(cx, text.as_ref(), path.as_ref())?;
-    let ring = Ring::new(user, gnupghome, None);
+    let ring = Ring { user, gnupghome, keyring: None };
     let words = ["--with-colons", "--fixed-list-mode", "--import-options", "show-only", "--import"];
     let output = ring.ask(cx, &words, Some(&content))?;
     let now = cx.host.now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -651,20 +594,11 @@ pub fn read_key(
 #[function]
 pub fn trust_key(
     cx: &Cx,
-    /// Its id.
-    keyid: Option<String>,
-    /// Its fingerprint.
-    fingerprint: Option<String>,
+    #[group] wanted: Wanted,
     /// `expired`, `unknown`, `not_trusted`, `marginally`, `fully` or `ultimately`.
     trust_level: Option<String>,
-    /// Whose keys.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
+    #[group] ring: Ring,
 ) -> Result<Dict> {
-    let wanted = Wanted { keyid, fingerprint };
     if wanted.keyid.is_some() == wanted.fingerprint.is_some() {
         return Err(Error::invalid("Exactly one of keyid or fingerprint is required"));
     }
@@ -673,7 +607,6 @@ pub fn trust_key(
         let names: Vec<&str> = LEVELS.iter().map(|(name, ..)| *name).collect();
         return Err(Error::invalid(format!("ERROR: Valid trust levels - {}", names.join(","))));
     };
-    let ring = Ring::new(user, gnupghome, keyring);
     let Some(key) = ring.key(cx, &wanted, false)? else {
         let name = wanted.fingerprint.or(wanted.keyid).unwrap_or_default();
         let message = format!("Key {name} not in GPG keychain");
@@ -730,7 +663,7 @@ pub fn sign(
     /// Only this file of keys.
     keyring: Option<String>,
 ) -> Result<Value> {
-    let ring = Ring::new(user, gnupghome, keyring);
+    let ring = Ring { user, gnupghome, keyring };
     let content = given(cx, text.as_ref(), filename.as_ref())?;
     let secret = passphrase(cx, use_passphrase)?;
     let mut words = with_passphrase(&["--armor"], secret.as_ref());
@@ -778,7 +711,7 @@ pub fn verify(
         let message = format!("Invalid trustmodel defined: {model}. Use one of: {models}");
         return Ok(entries! { "res" => false, "message" => message });
     }
-    let ring = Ring::new(user, gnupghome, keyring);
+    let ring = Ring { user, gnupghome, keyring };
     let mut words = Vec::new();
     if let Some(model) = &trustmodel {
         words.extend(["--trust-model", model.as_str()]);
@@ -879,7 +812,7 @@ pub fn encrypt(
     /// Only this file of keys.
     keyring: Option<String>,
 ) -> Result<Value> {
-    let ring = Ring::new(user, gnupghome, keyring);
+    let ring = Ring { user, gnupghome, keyring };
     let content = given(cx, text.as_ref(), filename.as_ref())?;
     let secret = passphrase(cx, use_passphrase)?;
     let mut words = with_passphrase(&["--armor"], secret.as_ref());
@@ -930,7 +863,7 @@ pub fn decrypt(
     /// Only this file of keys.
     keyring: Option<String>,
 ) -> Result<Value> {
-    let ring = Ring::new(user, gnupghome, keyring);
+    let ring = Ring { user, gnupghome, keyring };
     let content = given(cx, text.as_ref(), filename.as_ref())?;
     let secret = passphrase(cx, use_passphrase)?;
     let words = with_passphrase(&["--decrypt"], secret.as_ref());
@@ -952,14 +885,8 @@ pub fn receive_keys(
     keyserver: Option<String>,
     /// Their ids.
     keys: Option<Strings>,
-    /// Whose keys.
-    user: Option<String>,
-    /// The folder of GnuPG.
-    gnupghome: Option<String>,
-    /// Only this file of keys.
-    keyring: Option<String>,
+    #[group] ring: Ring,
 ) -> Result<Dict> {
-    let ring = Ring::new(user, gnupghome, keyring);
     let server = keyserver.unwrap_or_else(|| KEYSERVER.to_owned());
     let keys = keys.unwrap_or_default().0;
     let mut words = vec!["--keyserver", server.as_str(), "--recv-keys", "--"];
@@ -1002,7 +929,7 @@ pub fn search_keys(
     /// The folder of GnuPG.
     gnupghome: Option<String>,
 ) -> Result<List> {
-    let ring = Ring::new(user, gnupghome, None);
+    let ring = Ring { user, gnupghome, keyring: None };
     let server = keyserver.unwrap_or_else(|| KEYSERVER.to_owned());
     let words = ["--with-colons", "--keyserver", server.as_str(), "--search-keys", "--", &text];
     let output = ring.ask(cx, &words, None)?;

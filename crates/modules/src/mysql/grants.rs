@@ -3,7 +3,7 @@
 //! The server tells a user's rights as statements (`SHOW GRANTS`); those are taken apart here and
 //! compared piece by piece, as order, quotes and case carry no meaning.
 
-use halite_spec::{Cx, Error, Rest, Result, function};
+use halite_spec::{Args, Cx, Error, Rest, Result, function};
 use halite_value::{Dict, Value, entries};
 
 use super::{
@@ -56,17 +56,22 @@ pub struct Privilege {
 }
 
 /// What shall be granted.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Grant {
+    /// The rights, with commas.
+    #[arg(name = "grant")]
     pub privileges: String,
-    /// `database.table`, either of them `*`.
+    /// On what: `database.table`, or `database.*`.
+    #[arg(name = "database")]
     pub on: String,
+    #[group]
     pub account: Account,
+    /// The user may pass them on.
+    #[default(false)]
     pub grant_option: bool,
-    /// Quote the names; otherwise they are taken as they are.
+    /// Quote the names of `database`.
+    #[default(true)]
     pub escape: bool,
-    /// `[{SSL: True}, {CIPHER: x}]`
-    pub ssl_option: Value,
 }
 
 /// Splits at a letter outside quotes and brackets.
@@ -205,8 +210,8 @@ impl Grant {
         }
     }
 
-    pub fn statement(&self) -> Result<String> {
-        let require = ssl(&self.ssl_option)?;
+    pub fn statement(&self, ssl_option: &Value) -> Result<String> {
+        let require = ssl(ssl_option)?;
         let option = if self.grant_option { " WITH GRANT OPTION" } else { "" };
         let (named, object) = (self.named()?, self.object());
         Ok(format!("GRANT {named} ON {object} TO {}{require}{option}", self.account))
@@ -307,8 +312,8 @@ impl Conn {
         })
     }
 
-    pub fn grant(&self, cx: &Cx, grant: &Grant) -> Result<Answer<()>> {
-        self.change(cx, &grant.statement()?)
+    pub fn grant(&self, cx: &Cx, grant: &Grant, ssl_option: &Value) -> Result<Answer<()>> {
+        self.change(cx, &grant.statement(ssl_option)?)
     }
 
     pub fn revoke(&self, cx: &Cx, grant: &Grant) -> Result<Answer<()>> {
@@ -340,15 +345,11 @@ fn told(line: &str) -> String {
 #[function]
 pub fn user_grants(
     cx: &Cx,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
+    #[group] account: Account,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
     connection: Rest,
 ) -> Result<Value> {
-    Ok(match Conn::of(cx, &connection).grants(cx, &Account { user, host })? {
+    Ok(match Conn::of(cx, &connection).grants(cx, &account)? {
         Ok(Some(grants)) => Value::list(grants),
         _ => false.into(),
     })
@@ -362,32 +363,10 @@ pub fn user_grants(
 #[function]
 pub fn grant_exists(
     cx: &Cx,
-    /// The rights, with commas.
-    grant: String,
-    /// On what: `database.table`, or `database.*`.
-    database: String,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
-    /// Kept for Salt's sake, which does not look at it here.
-    #[default(false)]
-    grant_option: bool,
-    /// Quote the names of `database`.
-    #[default(true)]
-    escape: bool,
+    #[group] grant: Grant,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
     connection: Rest,
 ) -> Result<bool> {
-    let grant = Grant {
-        privileges: grant,
-        on: database,
-        account: Account { user, host },
-        grant_option,
-        escape,
-        ssl_option: Value::Null,
-    };
     let told = Conn::of(cx, &connection).grants(cx, &grant.account)?;
     Ok(told.is_ok_and(|told| told.is_some_and(|told| grant.is_among(&told))))
 }
@@ -400,32 +379,15 @@ pub fn grant_exists(
 #[function]
 pub fn grant_add(
     cx: &Cx,
-    /// The rights, with commas.
-    grant: String,
-    /// On what: `database.table`, or `database.*`.
-    database: String,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
-    /// The user may pass them on.
-    #[default(false)]
-    grant_option: bool,
-    /// Quote the names of `database`.
-    #[default(true)]
-    escape: bool,
+    #[group] grant: Grant,
     /// What the connection has to be: `[{SSL: True}]`, `[{CIPHER: x}, {SUBJECT: y}]`.
     #[default(Value::Bool(false))]
     ssl_option: Value,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
     connection: Rest,
 ) -> Result<bool> {
-    let account = Account { user, host };
-    let grant =
-        Grant { privileges: grant, on: database, account, grant_option, escape, ssl_option };
-    match grant.statement() {
-        Ok(_) => Ok(Conn::of(cx, &connection).grant(cx, &grant)?.is_ok()),
+    match grant.statement(&ssl_option) {
+        Ok(_) => Ok(Conn::of(cx, &connection).grant(cx, &grant, &ssl_option)?.is_ok()),
         Err(error) => {
             tracing::error!("{error}");
             Ok(false)
@@ -441,28 +403,10 @@ pub fn grant_add(
 #[function]
 pub fn grant_revoke(
     cx: &Cx,
-    /// The rights, with commas.
-    grant: String,
-    /// On what: `database.table`, or `database.*`.
-    database: String,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
-    /// Take the right to pass them on, too.
-    #[default(false)]
-    grant_option: bool,
-    /// Quote the names of `database`.
-    #[default(true)]
-    escape: bool,
+    #[group] grant: Grant,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
     connection: Rest,
 ) -> Result<bool> {
-    let account = Account { user, host };
-    let ssl_option = Value::Null;
-    let grant =
-        Grant { privileges: grant, on: database, account, grant_option, escape, ssl_option };
     match grant.revocations() {
         Ok(_) => Ok(Conn::of(cx, &connection).revoke(cx, &grant)?.is_ok()),
         Err(error) => {
@@ -537,7 +481,6 @@ mod tests {
             account: Account { user: "u".into(), host: "%".into() },
             grant_option: false,
             escape: true,
-            ssl_option: Value::Null,
         }
     }
 
@@ -575,15 +518,16 @@ mod tests {
 
     #[test]
     fn statements() {
-        let shown = |privileges: &str, on: &str| grant(privileges, on).statement().unwrap();
+        let shown =
+            |privileges: &str, on: &str| grant(privileges, on).statement(&Value::Null).unwrap();
         assert_eq!(shown("all", "t_1.*"), "GRANT ALL PRIVILEGES ON `t\\_1`.* TO 'u'@'%'");
         assert_eq!(
             shown("select (id,n)", "a.b_c"),
             "GRANT SELECT (`id`, `n`) ON `a`.`b_c` TO 'u'@'%'"
         );
         assert_eq!(shown("Process", "*.*"), "GRANT PROCESS ON *.* TO 'u'@'%'");
-        assert!(grant("SELECT; DROP", "a.*").statement().is_err());
-        assert!(grant("", "a.*").statement().is_err());
+        assert!(grant("SELECT; DROP", "a.*").statement(&Value::Null).is_err());
+        assert!(grant("", "a.*").statement(&Value::Null).is_err());
         let option = |text: &str| halite_value::json::from_str(text).unwrap();
         assert_eq!(ssl(&option(r#"[{"SSL": true}]"#)).unwrap(), " REQUIRE SSL");
         assert_eq!(

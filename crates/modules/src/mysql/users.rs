@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use halite_spec::{Cx, Rest, Result, function};
+use halite_spec::{Args, Cx, Rest, Result, function};
 use halite_value::{Dict, Value};
 use sha1::{Digest, Sha1};
 
@@ -15,9 +15,12 @@ use super::{
 };
 
 /// `'frank'@'localhost'`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct Account {
+    /// The user.
     pub user: String,
+    /// The host it comes from.
+    #[default("localhost".into())]
     pub host: String,
 }
 
@@ -228,11 +231,7 @@ pub fn user_list(
 #[function]
 pub fn user_exists(
     cx: &Cx,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
+    #[group] account: Account,
     /// Its password.
     password: Option<String>,
     /// Its password, as the server stores it.
@@ -249,7 +248,6 @@ pub fn user_exists(
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
-    let account = Account { user, host };
     let Ok(Some(row)) = conn.user(cx, &account)? else { return Ok(false) };
     let secret =
         Secret::of(password.as_deref(), password_hash.as_deref(), passwordless, unix_socket);
@@ -267,15 +265,11 @@ pub fn user_exists(
 #[function]
 pub fn user_info(
     cx: &Cx,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
+    #[group] account: Account,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
     connection: Rest,
 ) -> Result<Value> {
-    Ok(match Conn::of(cx, &connection).user(cx, &Account { user, host })? {
+    Ok(match Conn::of(cx, &connection).user(cx, &account)? {
         Ok(row) => row.map_or(Value::Null, Value::from),
         Err(_) => false.into(),
     })
@@ -293,11 +287,7 @@ const NO_WAY_IN: &str =
 #[function]
 pub fn user_create(
     cx: &Cx,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
+    #[group] account: Account,
     /// Its password.
     password: Option<String>,
     /// Its password, as the server stores it.
@@ -318,7 +308,6 @@ pub fn user_create(
 ) -> Result<bool> {
     let _ = password_column;
     let conn = Conn::of(cx, &connection);
-    let account = Account { user, host };
     match conn.user(cx, &account)? {
         Ok(None) => {}
         Ok(Some(_)) => {
@@ -344,11 +333,7 @@ pub fn user_create(
 #[function]
 pub fn user_chpass(
     cx: &Cx,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
+    #[group] account: Account,
     /// Its new password.
     password: Option<String>,
     /// Its new password, as the server stores it.
@@ -366,7 +351,6 @@ pub fn user_chpass(
 ) -> Result<bool> {
     let _ = password_column;
     let conn = Conn::of(cx, &connection);
-    let account = Account { user, host };
     let secret = Secret::of(
         password.as_deref(),
         password_hash.as_deref(),
@@ -393,16 +377,11 @@ pub fn user_chpass(
 #[function]
 pub fn user_remove(
     cx: &Cx,
-    /// The user.
-    user: String,
-    /// The host it comes from.
-    #[default("localhost".into())]
-    host: String,
+    #[group] account: Account,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
-    let account = Account { user, host };
     let Ok(Some(_)) = conn.user(cx, &account)? else {
         tracing::info!("User {account} does not exist");
         return Ok(false);

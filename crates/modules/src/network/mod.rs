@@ -11,7 +11,7 @@ use std::{
 };
 
 use halite_spec::{
-    Command, Cx, Error, Result, function,
+    Command, Cx, Error, Result, alias, function,
     host::{Address, Interface, Write},
     module,
 };
@@ -31,6 +31,8 @@ module! {
     ip_networks6, ip_neighs, ipneighs, ip_neighs6, ipneighs6, netstat, active_tcp, get_bufsize,
     mod_bufsize,
 }
+
+alias! { hwaddr = hw_addr, ipaddrs = ip_addrs, ipaddrs6 = ip_addrs6 }
 
 fn value_error(message: String) -> Error {
     Error::Raised { class: "ValueError".into(), message, traceback: None }
@@ -206,20 +208,6 @@ pub fn hw_addr(
     }
 }
 
-/// As `network.hw_addr`.
-///
-/// ```console
-/// $ salt '*' network.hwaddr eth0
-/// ```
-#[function]
-pub fn hwaddr(
-    cx: &Cx,
-    /// The interface.
-    iface: String,
-) -> Result<String> {
-    hw_addr(cx, iface)
-}
-
 /// Return the IPv4 addresses of an interface, with masks.
 ///
 /// ```console
@@ -307,27 +295,6 @@ pub fn ip_addrs(
     Ok(texts(found))
 }
 
-/// As `network.ip_addrs`.
-///
-/// ```console
-/// $ salt '*' network.ipaddrs
-/// ```
-#[function]
-pub fn ipaddrs(
-    cx: &Cx,
-    /// Only of this interface.
-    interface: Option<String>,
-    /// Those of the loopback too.
-    #[default(false)]
-    include_loopback: bool,
-    /// Only in this subnet.
-    cidr: Option<String>,
-    /// Only `public` or `private` ones.
-    r#type: Option<String>,
-) -> Result<Vec<String>> {
-    ip_addrs(cx, interface, include_loopback, cidr, r#type)
-}
-
 /// Return the IPv6 addresses of the machine; those of the loopback only if asked.
 ///
 /// ```console
@@ -348,25 +315,6 @@ pub fn ip_addrs6(
     let Some(cidr) = cidr.filter(|cidr| !cidr.is_empty()) else { return Ok(texts(found)) };
     let net = Net::read(&cidr, None)?;
     Ok(texts(found.into_iter().filter(|ip| net.contains(*ip)).collect()))
-}
-
-/// As `network.ip_addrs6`.
-///
-/// ```console
-/// $ salt '*' network.ipaddrs6
-/// ```
-#[function]
-pub fn ipaddrs6(
-    cx: &Cx,
-    /// Only of this interface.
-    interface: Option<String>,
-    /// Those of the loopback too.
-    #[default(false)]
-    include_loopback: bool,
-    /// Only in this subnet.
-    cidr: Option<String>,
-) -> Result<Vec<String>> {
-    ip_addrs6(cx, interface, include_loopback, cidr)
 }
 
 fn nets(cx: &Cx, only: &[String], v4: bool) -> Result<Vec<String>> {

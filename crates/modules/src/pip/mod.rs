@@ -8,7 +8,7 @@ pub mod version;
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_spec::{Args, Cx, Error, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict, entries, json};
 
 use crate::cmd::{self, Options, Ran};
@@ -17,6 +17,25 @@ module! {
     /// Install and look at Python packages.
     "pip": freeze, install, is_installed, list_, list_all_versions, list_freeze_parse,
     list_upgrades, normalize, uninstall, upgrade, upgrade_available, version_,
+}
+
+/// Which pip, run by whom and where.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Place {
+    /// A virtual environment, a `pip` or a `python`.
+    pub bin_env: Option<String>,
+    /// The user pip runs as.
+    pub user: Option<String>,
+    /// The folder pip runs in.
+    pub cwd: Option<String>,
+}
+
+impl Place {
+    /// With variables for it.
+    pub fn env(self, env_vars: Dict) -> Env {
+        let Self { bin_env, user, cwd } = self;
+        Env { bin_env, user, cwd, env_vars }
+    }
 }
 
 /// Whom and where pip runs as.
@@ -181,12 +200,7 @@ pub fn version_(
 #[function]
 pub fn freeze(
     cx: &Cx,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group] place: Place,
     /// Accepted, as Salt does.
     #[default(false)]
     use_vt: bool,
@@ -197,7 +211,7 @@ pub fn freeze(
     rest: Rest,
 ) -> Result<Vec<String>> {
     let _ = (use_vt, rest);
-    frozen(cx, &Env { bin_env, user, cwd, env_vars })
+    frozen(cx, &place.env(env_vars))
 }
 
 fn frozen(cx: &Cx, env: &Env) -> Result<Vec<String>> {
@@ -218,12 +232,7 @@ pub fn list_(
     cx: &Cx,
     /// Only packages whose names begin so.
     prefix: Option<String>,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group] place: Place,
     /// Environment variables for pip.
     #[default(Dict::new())]
     env_vars: Dict,
@@ -231,7 +240,7 @@ pub fn list_(
     rest: Rest,
 ) -> Result<Dict> {
     let _ = rest;
-    let found = installed(cx, &Env { bin_env, user, cwd, env_vars })?;
+    let found = installed(cx, &place.env(env_vars))?;
     Ok(with_prefix(found, prefix.as_deref()))
 }
 
@@ -245,12 +254,7 @@ pub fn list_freeze_parse(
     cx: &Cx,
     /// Only packages whose names begin so.
     prefix: Option<String>,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group] place: Place,
     /// Environment variables for pip.
     #[default(Dict::new())]
     env_vars: Dict,
@@ -258,7 +262,7 @@ pub fn list_freeze_parse(
     rest: Rest,
 ) -> Result<Dict> {
     let _ = rest;
-    let env = Env { bin_env, user, cwd, env_vars };
+    let env = place.env(env_vars);
     let lines = frozen(cx, &env)?;
     let mut found = Vec::new();
     // pip does not list itself.
@@ -289,14 +293,9 @@ pub fn is_installed(
     cx: &Cx,
     /// The package.
     pkgname: String,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group] place: Place,
 ) -> Result<bool> {
-    let found = installed(cx, &Env { bin_env, user, cwd, env_vars: Dict::new() })?;
+    let found = installed(cx, &place.env(Dict::new()))?;
     Ok(found.iter().any(|(name, _)| normal(name) == normal(&pkgname)))
 }
 
@@ -320,16 +319,8 @@ pub fn normalize(
 /// $ salt '*' pip.list_upgrades bin_env=/opt/venv
 /// ```
 #[function]
-pub fn list_upgrades(
-    cx: &Cx,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
-) -> Result<Dict> {
-    upgrades(cx, &Env { bin_env, user, cwd, env_vars: Dict::new() })
+pub fn list_upgrades(cx: &Cx, #[group] place: Place) -> Result<Dict> {
+    upgrades(cx, &place.env(Dict::new()))
 }
 
 /// Name → newest version and its kind in brackets.
@@ -359,14 +350,9 @@ pub fn upgrade_available(
     cx: &Cx,
     /// The package.
     pkg: String,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group] place: Place,
 ) -> Result<bool> {
-    Ok(list_upgrades(cx, bin_env, user, cwd)?.contains(pkg.as_str()))
+    Ok(list_upgrades(cx, place)?.contains(pkg.as_str()))
 }
 
 /// Bring all packages up to date and return what changed.
@@ -377,18 +363,13 @@ pub fn upgrade_available(
 #[function]
 pub fn upgrade(
     cx: &Cx,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group] place: Place,
     /// Accepted, as Salt does.
     #[default(false)]
     use_vt: bool,
 ) -> Result<Dict> {
     let _ = use_vt;
-    let env = Env { bin_env, user, cwd, env_vars: Dict::new() };
+    let env = place.env(Dict::new());
     let old = installed(cx, &env)?;
     let ret = entries! { "changes" => Value::dict(), "result" => true, "comment" => "" };
     let mut errors = Vec::new();
@@ -834,19 +815,14 @@ pub fn uninstall(
     /// Files of requirements.
     #[default(Value::Null)]
     requirements: Value,
-    /// A virtual environment, a `pip` or a `python`.
-    bin_env: Option<String>,
-    /// The user pip runs as.
-    user: Option<String>,
-    /// The folder pip runs in.
-    cwd: Option<String>,
+    #[group] place: Place,
     /// The environment files come from.
     #[default("base".to_owned())]
     saltenv: String,
     /// Options of pip by name: `log`, `proxy`, `timeout`, `extra_args`.
     rest: Rest,
 ) -> Result<Dict> {
-    let env = Env { bin_env, user, cwd, env_vars: Dict::new() };
+    let env = place.env(Dict::new());
     let request =
         Install { env, pkgs, requirements, editable: Value::Null, saltenv, more: rest.kwargs };
     run_uninstall(cx, &request)

@@ -17,7 +17,7 @@ mod zypper;
 
 use std::{collections::BTreeMap, path::Path};
 
-use halite_spec::{Cx, Error, Rest, Result, function, module};
+use halite_spec::{Cx, Error, Rest, Result, alias, function, module};
 use halite_value::{Dict, List, Value, dict, entries};
 
 use crate::{
@@ -40,6 +40,8 @@ module! {
     purge, refresh_db, remove, services_need_restart, set_selections, show, unhold, update,
     upgrade, upgrade_available, verify, version_, version_cmp, which,
 }
+
+alias! { available_version = latest_version, clean_metadata = refresh_db }
 
 /// Systems with rpm that are not of the families RedHat or Suse.
 pub(crate) const RPM_SYSTEMS: [&str; 8] = [
@@ -215,20 +217,6 @@ pub fn latest_version(
     })
 }
 
-/// Return the newest version of packages; another name of `pkg.latest_version`.
-///
-/// ```console
-/// $ salt '*' pkg.available_version bash
-/// ```
-#[function]
-pub fn available_version(
-    cx: &Cx,
-    /// Packages, and options as for `pkg.latest_version`.
-    names: Rest,
-) -> Result<Value> {
-    latest_version(cx, names)
-}
-
 /// Tell whether there is a newer version of a package.
 ///
 /// ```console
@@ -275,20 +263,6 @@ pub fn refresh_db(
         options.kwargs.insert("cache_valid_time", time);
     }
     provider(cx)?.refresh_db(cx, &options.kwargs)
-}
-
-/// Fetch the lists of packages; another name of `pkg.refresh_db`, for yum.
-///
-/// ```console
-/// $ salt '*' pkg.clean_metadata
-/// ```
-#[function]
-pub fn clean_metadata(
-    cx: &Cx,
-    /// Options of the package manager.
-    options: Rest,
-) -> Result<Value> {
-    refresh_db(cx, options)
 }
 
 /// Install packages and return what changed.

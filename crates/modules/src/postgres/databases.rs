@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Rest, Result, function};
+use halite_spec::{Cx, Error, Result, function};
 use halite_value::{Dict, Value, entries};
 
-use super::queries::{Conn, Row, identifier, literal};
+use super::queries::{Account, Conn, Connection, Row, SchemaAccount, Server, identifier, literal};
 use crate::cmd::{self, Options};
 
 fn text(row: &Row, name: &str) -> String {
@@ -347,30 +347,14 @@ const NOT_INSTALLED: &str = "EXTENSION NOT INSTALLED";
 const OTHER_SCHEMA: &str = "EXTENSION MUST BE MOVED";
 const OTHER_VERSION: &str = "EXTENSION MUST BE UPGRADED";
 
-/// The functions about schemas name the arguments of a connection differently.
-pub fn schema_conn(cx: &Cx, database: &str, given: &Dict) -> Conn {
-    let renamed = Dict::new();
-    for (key, value) in given {
-        match key.to_str().as_str() {
-            "user" => renamed.insert("runas", value),
-            name => renamed.insert(name.trim_start_matches("db_"), value),
-        };
-    }
-    Conn::read(cx, &renamed).in_database(database)
-}
-
 /// Return all databases: name → owner, encoding …
 ///
 /// ```console
 /// $ salt '*' postgres.db_list
 /// ```
 #[function]
-pub fn db_list(
-    cx: &Cx,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
-) -> Result<Dict> {
-    Ok(Conn::of(cx, &connection).databases(cx)?.unwrap_or_default())
+pub fn db_list(cx: &Cx, #[group] connection: Connection) -> Result<Dict> {
+    Ok(connection.conn(cx).databases(cx)?.unwrap_or_default())
 }
 
 /// Tell whether there is a database.
@@ -383,10 +367,9 @@ pub fn db_exists(
     cx: &Cx,
     /// The database.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Ok(Conn::of(cx, &connection).databases(cx)?.is_some_and(|all| all.contains(name.as_str())))
+    Ok(connection.conn(cx).databases(cx)?.is_some_and(|all| all.contains(name.as_str())))
 }
 
 /// Create a database.
@@ -399,6 +382,7 @@ pub fn db_create(
     cx: &Cx,
     /// The database.
     name: String,
+    #[group] server: Server,
     /// Where it is kept.
     tablespace: Option<String>,
     /// How letters are stored.
@@ -411,11 +395,11 @@ pub fn db_create(
     owner: Option<String>,
     /// The database it is copied from.
     template: Option<String>,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
 ) -> Result<bool> {
     let how = Database { tablespace, encoding, lc_collate, lc_ctype, owner, template };
-    Conn::of(cx, &connection).create_database(cx, &name, &how)
+    server.conn(cx, runas.as_ref()).create_database(cx, &name, &how)
 }
 
 /// Change owner or tablespace of a database.
@@ -428,6 +412,7 @@ pub fn db_alter(
     cx: &Cx,
     /// The database.
     name: String,
+    #[group] server: Server,
     /// Where it is kept.
     tablespace: Option<String>,
     /// The role it belongs to.
@@ -435,10 +420,10 @@ pub fn db_alter(
     /// Give what is in it to the owner, too.
     #[default(false)]
     owner_recurse: bool,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
 ) -> Result<bool> {
-    Conn::of(cx, &connection).alter_database(
+    server.conn(cx, runas.as_ref()).alter_database(
         cx,
         &name,
         owner.as_deref(),
@@ -457,10 +442,9 @@ pub fn db_remove(
     cx: &Cx,
     /// The database.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Conn::of(cx, &connection).drop_database(cx, &name)
+    connection.conn(cx).drop_database(cx, &name)
 }
 
 /// Give a database and all in it to a role.
@@ -475,10 +459,9 @@ pub fn owner_to(
     dbname: String,
     /// The role.
     ownername: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Account,
 ) -> Result<bool> {
-    Conn::of(cx, &connection).alter_database(cx, &dbname, Some(&ownername), None, true)
+    connection.conn(cx, None).alter_database(cx, &dbname, Some(&ownername), None, true)
 }
 
 /// Return the extensions of a database: name → what is known of it.
@@ -487,12 +470,8 @@ pub fn owner_to(
 /// $ salt '*' postgres.installed_extensions maintenance_db=app
 /// ```
 #[function]
-pub fn installed_extensions(
-    cx: &Cx,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
-) -> Result<Dict> {
-    Ok(Conn::of(cx, &connection).extensions(cx)?.unwrap_or_default())
+pub fn installed_extensions(cx: &Cx, #[group] connection: Connection) -> Result<Dict> {
+    Ok(connection.conn(cx).extensions(cx)?.unwrap_or_default())
 }
 
 /// Return the extensions that could be installed.
@@ -501,12 +480,8 @@ pub fn installed_extensions(
 /// $ salt '*' postgres.available_extensions
 /// ```
 #[function]
-pub fn available_extensions(
-    cx: &Cx,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
-) -> Result<Dict> {
-    Ok(Conn::of(cx, &connection).offered_extensions(cx)?.unwrap_or_default())
+pub fn available_extensions(cx: &Cx, #[group] connection: Connection) -> Result<Dict> {
+    Ok(connection.conn(cx).offered_extensions(cx)?.unwrap_or_default())
 }
 
 /// Return what is known of an extension of a database; None if it is not there.
@@ -519,10 +494,9 @@ pub fn get_installed_extension(
     cx: &Cx,
     /// The extension.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<Option<Dict>> {
-    Conn::of(cx, &connection).extension(cx, &name)
+    connection.conn(cx).extension(cx, &name)
 }
 
 /// Return what is known of an extension that could be installed; None if there is none.
@@ -535,10 +509,9 @@ pub fn get_available_extension(
     cx: &Cx,
     /// The extension.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<Option<Value>> {
-    Ok(Conn::of(cx, &connection).offered_extensions(cx)?.and_then(|all| all.get(name.as_str())))
+    Ok(connection.conn(cx).offered_extensions(cx)?.and_then(|all| all.get(name.as_str())))
 }
 
 /// Tell whether a database has an extension.
@@ -551,10 +524,9 @@ pub fn is_installed_extension(
     cx: &Cx,
     /// The extension.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Ok(Conn::of(cx, &connection).extension(cx, &name)?.is_some())
+    Ok(connection.conn(cx).extension(cx, &name)?.is_some())
 }
 
 /// Tell whether an extension could be installed.
@@ -567,12 +539,9 @@ pub fn is_available_extension(
     cx: &Cx,
     /// The extension.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Ok(Conn::of(cx, &connection)
-        .offered_extensions(cx)?
-        .is_some_and(|all| all.contains(name.as_str())))
+    Ok(connection.conn(cx).offered_extensions(cx)?.is_some_and(|all| all.contains(name.as_str())))
 }
 
 /// Return what would have to change about an extension.
@@ -589,10 +558,9 @@ pub fn create_metadata(
     ext_version: Option<String>,
     /// The schema wanted.
     schema: Option<String>,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<Value> {
-    let conn = Conn::of(cx, &connection);
+    let conn = connection.conn(cx);
     Ok(Value::list(conn.extension_state(cx, &name, ext_version.as_deref(), schema.as_deref())?))
 }
 
@@ -608,6 +576,7 @@ pub fn create_extension(
     name: String,
     /// It is fine if it is there.
     #[default(false)]
+    #[shown(None::<bool>)]
     if_not_exists: bool,
     /// The schema it goes to.
     schema: Option<String>,
@@ -615,11 +584,10 @@ pub fn create_extension(
     ext_version: Option<String>,
     /// Accepted, as Salt does: no server of today knows it.
     from_version: Option<String>,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
     let _ = from_version;
-    Conn::of(cx, &connection).create_extension(
+    connection.conn(cx).create_extension(
         cx,
         &name,
         if_not_exists,
@@ -640,18 +608,20 @@ pub fn drop_extension(
     name: String,
     /// It is fine if it is not there.
     #[default(false)]
+    #[shown(None::<bool>)]
     if_exists: bool,
     /// Not if something needs it; the usual.
     #[default(false)]
+    #[shown(None::<bool>)]
     restrict: bool,
     /// With all that needs it.
     #[default(false)]
+    #[shown(None::<bool>)]
     cascade: bool,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
     let _ = (if_exists, restrict);
-    Conn::of(cx, &connection).drop_extension(cx, &name, cascade)
+    connection.conn(cx).drop_extension(cx, &name, cascade)
 }
 
 /// Return the languages of a database.
@@ -664,10 +634,9 @@ pub fn language_list(
     cx: &Cx,
     /// The database.
     maintenance_db: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Account,
 ) -> Result<Dict> {
-    Ok(Conn::of(cx, &connection).in_database(&maintenance_db).languages(cx)?.unwrap_or_default())
+    Ok(connection.conn(cx, Some(&maintenance_db)).languages(cx)?.unwrap_or_default())
 }
 
 /// Tell whether a database has a language.
@@ -682,10 +651,9 @@ pub fn language_exists(
     name: String,
     /// The database.
     maintenance_db: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Account,
 ) -> Result<bool> {
-    let conn = Conn::of(cx, &connection).in_database(&maintenance_db);
+    let conn = connection.conn(cx, Some(&maintenance_db));
     Ok(conn.languages(cx)?.is_some_and(|all| all.contains(name.as_str())))
 }
 
@@ -701,10 +669,9 @@ pub fn language_create(
     name: String,
     /// The database.
     maintenance_db: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Account,
 ) -> Result<bool> {
-    let conn = Conn::of(cx, &connection).in_database(&maintenance_db);
+    let conn = connection.conn(cx, Some(&maintenance_db));
     if conn.languages(cx)?.is_some_and(|all| all.contains(name.as_str())) {
         return Ok(false);
     }
@@ -723,10 +690,9 @@ pub fn language_remove(
     name: String,
     /// The database.
     maintenance_db: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Account,
 ) -> Result<bool> {
-    let conn = Conn::of(cx, &connection).in_database(&maintenance_db);
+    let conn = connection.conn(cx, Some(&maintenance_db));
     if !conn.languages(cx)?.is_some_and(|all| all.contains(name.as_str())) {
         return Ok(false);
     }
@@ -739,12 +705,8 @@ pub fn language_remove(
 /// $ salt '*' postgres.tablespace_list
 /// ```
 #[function]
-pub fn tablespace_list(
-    cx: &Cx,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
-) -> Result<Dict> {
-    Ok(Conn::of(cx, &connection).tablespaces(cx)?.unwrap_or_default())
+pub fn tablespace_list(cx: &Cx, #[group] connection: Connection) -> Result<Dict> {
+    Ok(connection.conn(cx).tablespaces(cx)?.unwrap_or_default())
 }
 
 /// Tell whether there is a tablespace.
@@ -757,10 +719,9 @@ pub fn tablespace_exists(
     cx: &Cx,
     /// The tablespace.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Ok(Conn::of(cx, &connection).tablespaces(cx)?.is_some_and(|all| all.contains(name.as_str())))
+    Ok(connection.conn(cx).tablespaces(cx)?.is_some_and(|all| all.contains(name.as_str())))
 }
 
 /// Create a tablespace.
@@ -777,13 +738,13 @@ pub fn tablespace_create(
     location: String,
     /// Its options.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     options: Dict,
     /// The role it belongs to.
     owner: Option<String>,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Conn::of(cx, &connection).create_tablespace(cx, &name, &location, &options, owner.as_deref())
+    connection.conn(cx).create_tablespace(cx, &name, &location, &options, owner.as_deref())
 }
 
 /// Change a tablespace.
@@ -796,20 +757,22 @@ pub fn tablespace_alter(
     cx: &Cx,
     /// The tablespace.
     name: String,
+    #[group] server: Server,
     /// Its new name.
     new_name: Option<String>,
     /// Its new owner.
     new_owner: Option<String>,
     /// Options to set.
     #[default(Dict::new())]
+    #[shown(None::<bool>)]
     set_option: Dict,
     /// An option to reset.
     reset_option: Option<String>,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
 ) -> Result<bool> {
     let how = AlterTablespace { new_name, new_owner, set_option, reset_option };
-    Conn::of(cx, &connection).alter_tablespace(cx, &name, &how)
+    server.conn(cx, runas.as_ref()).alter_tablespace(cx, &name, &how)
 }
 
 /// Remove a tablespace.
@@ -822,10 +785,9 @@ pub fn tablespace_remove(
     cx: &Cx,
     /// The tablespace.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Conn::of(cx, &connection).change(cx, &format!("DROP TABLESPACE {}", identifier(&name)))
+    connection.conn(cx).change(cx, &format!("DROP TABLESPACE {}", identifier(&name)))
 }
 
 /// Return the schemas of a database: name → owner and rights.
@@ -838,10 +800,9 @@ pub fn schema_list(
     cx: &Cx,
     /// The database.
     dbname: String,
-    /// How to connect: `db_user`, `db_password`, `db_host`, `db_port`, and `user` of this machine.
-    connection: Rest,
+    #[group] connection: SchemaAccount,
 ) -> Result<Dict> {
-    Ok(schema_conn(cx, &dbname, &connection.kwargs).schemas(cx)?.unwrap_or_default())
+    Ok(connection.conn(cx, Some(&dbname)).schemas(cx)?.unwrap_or_default())
 }
 
 /// Return owner and rights of a schema; None if there is none.
@@ -856,10 +817,9 @@ pub fn schema_get(
     dbname: String,
     /// The schema.
     name: String,
-    /// How to connect: `db_user`, `db_password`, `db_host`, `db_port`, and `user` of this machine.
-    connection: Rest,
+    #[group] connection: SchemaAccount,
 ) -> Result<Option<Dict>> {
-    schema_conn(cx, &dbname, &connection.kwargs).schema(cx, &name)
+    connection.conn(cx, Some(&dbname)).schema(cx, &name)
 }
 
 /// Tell whether there is a schema.
@@ -874,10 +834,9 @@ pub fn schema_exists(
     dbname: String,
     /// The schema.
     name: String,
-    /// How to connect: `db_user`, `db_password`, `db_host`, `db_port`, and `user` of this machine.
-    connection: Rest,
+    #[group] connection: SchemaAccount,
 ) -> Result<bool> {
-    Ok(schema_conn(cx, &dbname, &connection.kwargs).schema(cx, &name)?.is_some())
+    Ok(connection.conn(cx, Some(&dbname)).schema(cx, &name)?.is_some())
 }
 
 /// Create a schema.
@@ -894,10 +853,9 @@ pub fn schema_create(
     name: String,
     /// The role it belongs to.
     owner: Option<String>,
-    /// How to connect: `db_user`, `db_password`, `db_host`, `db_port`, and `user` of this machine.
-    connection: Rest,
+    #[group] connection: SchemaAccount,
 ) -> Result<bool> {
-    schema_conn(cx, &dbname, &connection.kwargs).create_schema(cx, &name, owner.as_deref())
+    connection.conn(cx, Some(&dbname)).create_schema(cx, &name, owner.as_deref())
 }
 
 /// Remove a schema.
@@ -912,10 +870,9 @@ pub fn schema_remove(
     dbname: String,
     /// The schema.
     name: String,
-    /// How to connect: `db_user`, `db_password`, `db_host`, `db_port`, and `user` of this machine.
-    connection: Rest,
+    #[group] connection: SchemaAccount,
 ) -> Result<bool> {
-    schema_conn(cx, &dbname, &connection.kwargs).drop_schema(cx, &name)
+    connection.conn(cx, Some(&dbname)).drop_schema(cx, &name)
 }
 
 /// Tell whether a folder holds the data of a server.

@@ -11,11 +11,11 @@ mod queries;
 mod rights;
 mod roles;
 
-use halite_spec::{Cx, Need, Rest, Result, function, module};
+use halite_spec::{Cx, Need, Result, function, module};
 use halite_value::{Dict, Value};
 
 pub use databases::*;
-pub use queries::{Conn, Row, identifier, literal};
+pub use queries::{Account, Conn, Connection, Row, SchemaAccount, Server, identifier, literal};
 pub use rights::*;
 pub use roles::*;
 
@@ -44,12 +44,8 @@ fn has_psql(cx: &Cx) -> bool {
 /// $ salt '*' postgres.version
 /// ```
 #[function(name = "version")]
-pub fn version_(
-    cx: &Cx,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
-) -> Result<Option<String>> {
-    Conn::of(cx, &connection).version(cx)
+pub fn version_(cx: &Cx, #[group] connection: Connection) -> Result<Option<String>> {
+    connection.conn(cx).version(cx)
 }
 
 /// Run a query and return its rows as dicts.
@@ -62,37 +58,12 @@ pub fn psql_query(
     cx: &Cx,
     /// The query.
     query: String,
-    /// The role to connect as.
-    user: Option<String>,
-    /// The server.
-    host: Option<String>,
-    /// Its port.
-    #[default(Value::Null)]
-    port: Value,
-    /// The database.
-    maintenance_db: Option<String>,
-    /// The password.
-    password: Option<String>,
-    /// The user of this machine that runs the client.
-    runas: Option<String>,
+    #[group] connection: Connection,
     /// The query changes something.
     #[default(false)]
     write: bool,
 ) -> Result<Value> {
-    let given = Dict::new();
-    for (name, text) in [
-        ("user", user),
-        ("host", host),
-        ("maintenance_db", maintenance_db),
-        ("password", password),
-        ("runas", runas),
-    ] {
-        if let Some(text) = text {
-            given.insert(name, text);
-        }
-    }
-    given.insert("port", port);
-    let conn = Conn::of(cx, &Rest { args: Vec::new(), kwargs: given });
+    let conn = connection.conn(cx);
     let rows = if write { conn.ask_writing(cx, &query)? } else { conn.ask(cx, &query)? };
     let rows = rows.unwrap_or_default().into_iter().map(|row| row.into_iter().collect::<Dict>());
     Ok(Value::list(rows))

@@ -1,6 +1,6 @@
 //! Running `psql`, and reading what it prints.
 
-use halite_spec::{Cx, Error, Rest, Result};
+use halite_spec::{Args, Cx, Error, Result};
 use halite_value::{Dict, Value};
 
 use crate::cmd::{self, Options, Ran};
@@ -14,6 +14,91 @@ pub struct Conn {
     pub database: Option<String>,
     pub password: Option<String>,
     pub runas: Option<String>,
+}
+
+/// A server and a database of it; each argument may come from the configuration instead.
+#[derive(Args)]
+pub struct Server {
+    /// The role to connect as.
+    user: Option<String>,
+    /// The server.
+    host: Option<String>,
+    /// Its port.
+    #[default(Value::Null)]
+    port: Value,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    /// The password of the role.
+    password: Option<String>,
+}
+
+impl Server {
+    pub(super) fn conn(&self, cx: &Cx, runas: Option<&String>) -> Conn {
+        let Self { user, host, port, maintenance_db, password } = self;
+        Conn::with(cx, [user, password, host], port, maintenance_db.as_ref(), runas)
+    }
+}
+
+/// How most functions connect.
+#[derive(Args)]
+pub struct Connection {
+    #[group]
+    server: Server,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
+}
+
+impl Connection {
+    pub(super) fn conn(&self, cx: &Cx) -> Conn {
+        self.server.conn(cx, self.runas.as_ref())
+    }
+}
+
+/// How functions connect that name the database themselves.
+#[derive(Args)]
+pub struct Account {
+    /// The role to connect as.
+    user: Option<String>,
+    /// The server.
+    host: Option<String>,
+    /// Its port.
+    #[default(Value::Null)]
+    port: Value,
+    /// The password of the role.
+    password: Option<String>,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
+}
+
+impl Account {
+    pub(super) fn conn(&self, cx: &Cx, database: Option<&String>) -> Conn {
+        let Self { user, host, port, password, runas } = self;
+        Conn::with(cx, [user, password, host], port, database, runas.as_ref())
+    }
+}
+
+/// How the functions about schemas connect: they name the arguments differently.
+#[derive(Args)]
+pub struct SchemaAccount {
+    /// The user of this machine that runs the client.
+    user: Option<String>,
+    /// The role to connect as.
+    db_user: Option<String>,
+    /// Its password.
+    db_password: Option<String>,
+    /// The server.
+    db_host: Option<String>,
+    /// Its port.
+    #[default(Value::Null)]
+    db_port: Value,
+}
+
+impl SchemaAccount {
+    pub(super) fn conn(&self, cx: &Cx, database: Option<&String>) -> Conn {
+        let Self { user, db_user, db_password, db_host, db_port } = self;
+        let role = [db_user, db_password, db_host];
+        Conn::with(cx, role, db_port, database, user.as_ref())
+    }
 }
 
 /// A row: column and value.
@@ -48,23 +133,25 @@ pub(super) fn psql(cx: &Cx) -> String {
 }
 
 impl Conn {
-    /// Reads the arguments every function takes; what is missing comes from the configuration.
-    pub fn of(cx: &Cx, given: &Rest) -> Self {
-        Self::read(cx, &given.kwargs)
-    }
-
-    pub fn read(cx: &Cx, given: &Dict) -> Self {
-        let text = |name: &str, option_name: &str| {
-            let own = given.get(name).filter(Value::truthy).map(|value| value.to_string());
-            own.or_else(|| option(cx, option_name))
+    /// Takes what was given; what is missing comes from the configuration.
+    pub fn with(
+        cx: &Cx,
+        [user, password, host]: [&Option<String>; 3],
+        port: &Value,
+        database: Option<&String>,
+        runas: Option<&String>,
+    ) -> Self {
+        let or_configured = |given: Option<&String>, name: &str| {
+            given.filter(|text| !text.is_empty()).cloned().or_else(|| option(cx, name))
         };
+        let port = Some(port).filter(|port| port.truthy()).map(|port| port.to_string());
         Self {
-            user: text("user", "postgres.user"),
-            host: text("host", "postgres.host"),
-            port: text("port", "postgres.port"),
-            database: text("maintenance_db", "postgres.maintenance_db"),
-            password: text("password", "postgres.pass"),
-            runas: text("runas", "postgres.runas"),
+            user: or_configured(user.as_ref(), "postgres.user"),
+            host: or_configured(host.as_ref(), "postgres.host"),
+            port: or_configured(port.as_ref(), "postgres.port"),
+            database: or_configured(database, "postgres.maintenance_db"),
+            password: or_configured(password.as_ref(), "postgres.pass"),
+            runas: or_configured(runas, "postgres.runas"),
         }
     }
 

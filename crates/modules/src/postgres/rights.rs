@@ -1,9 +1,9 @@
 //! Rights: who may do what with tables, schemas, databases …
 
-use halite_spec::{Cx, Error, Rest, Result, function};
+use halite_spec::{Args, Cx, Error, Result, function};
 use halite_value::{Dict, Value};
 
-use super::queries::{Conn, array, identifier, literal};
+use super::queries::{Account, Conn, array, identifier, literal};
 use crate::cmd;
 
 /// The letters of an access list, and the rights of each kind of thing.
@@ -320,10 +320,44 @@ pub fn privileges_list(
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<Dict> {
-    Conn::of(cx, &connection).rights(cx, &name, &object_type.to_lowercase(), &prepend)
+    connection.conn(cx, maintenance_db.as_ref()).rights(
+        cx,
+        &name,
+        &object_type.to_lowercase(),
+        &prepend,
+    )
+}
+
+/// Rights of a role to a thing.
+#[derive(Args)]
+pub struct Wanted {
+    /// The role.
+    name: String,
+    /// The thing the rights are about; `ALL` for all of a schema.
+    object_name: String,
+    /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
+    object_type: String,
+    /// The rights, as a list or with commas.
+    #[default(Value::Null)]
+    privileges: Value,
+    /// The role may pass them on.
+    #[default(false)]
+    #[shown(None::<bool>)]
+    grant_option: bool,
+    /// The schema the thing is in.
+    #[default("public".to_owned())]
+    prepend: String,
+}
+
+impl Wanted {
+    fn rights(&self) -> Result<Rights> {
+        let Self { name, object_name, object_type, privileges, grant_option, prepend } = self;
+        Rights::new(name, object_name, object_type, privileges, prepend, *grant_option)
+    }
 }
 
 /// Tell whether a role has rights.
@@ -334,27 +368,13 @@ pub fn privileges_list(
 #[function]
 pub fn has_privileges(
     cx: &Cx,
-    /// The role.
-    name: String,
-    /// The thing the rights are about; `ALL` for all of a schema.
-    object_name: String,
-    /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
-    object_type: String,
-    /// The rights, as a list or with commas.
-    #[default(Value::Null)]
-    privileges: Value,
-    /// The role may pass them on.
-    #[default(false)]
-    grant_option: bool,
-    /// The schema the thing is in.
-    #[default("public".to_owned())]
-    prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] wanted: Wanted,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<bool> {
-    let wanted =
-        Rights::new(&name, &object_name, &object_type, &privileges, &prepend, grant_option)?;
-    Conn::of(cx, &connection).has_rights(cx, &wanted)
+    let rights = wanted.rights()?;
+    connection.conn(cx, maintenance_db.as_ref()).has_rights(cx, &rights)
 }
 
 /// Grant rights to a role.
@@ -365,27 +385,13 @@ pub fn has_privileges(
 #[function]
 pub fn privileges_grant(
     cx: &Cx,
-    /// The role.
-    name: String,
-    /// The thing the rights are about; `ALL` for all of a schema.
-    object_name: String,
-    /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
-    object_type: String,
-    /// The rights, as a list or with commas.
-    #[default(Value::Null)]
-    privileges: Value,
-    /// The role may pass them on.
-    #[default(false)]
-    grant_option: bool,
-    /// The schema the thing is in.
-    #[default("public".to_owned())]
-    prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] wanted: Wanted,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<bool> {
-    let wanted =
-        Rights::new(&name, &object_name, &object_type, &privileges, &prepend, grant_option)?;
-    Conn::of(cx, &connection).grant(cx, &wanted)
+    let rights = wanted.rights()?;
+    connection.conn(cx, maintenance_db.as_ref()).grant(cx, &rights)
 }
 
 /// Revoke rights from a role.
@@ -408,11 +414,12 @@ pub fn privileges_revoke(
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    /// The database to connect to.
+    maintenance_db: Option<String>,
+    #[group] connection: Account,
 ) -> Result<bool> {
     let wanted = Rights::new(&name, &object_name, &object_type, &privileges, &prepend, false)?;
-    Conn::of(cx, &connection).revoke(cx, &wanted)
+    connection.conn(cx, maintenance_db.as_ref()).revoke(cx, &wanted)
 }
 
 #[cfg(test)]

@@ -1,27 +1,42 @@
 //! Roles: users and groups of a PostgreSQL server.
 
-use halite_spec::{Cx, Rest, Result, function};
+use halite_spec::{Args, Cx, Result, function};
 use halite_value::{Dict, Value, entries};
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
-use super::queries::{Conn, array, identifier, literal};
+use super::queries::{Conn, Connection, Server, array, identifier, literal};
 use crate::cmd;
 
 /// What a role shall be; `None` leaves it.
-#[derive(Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
+#[arg(defaults)]
 pub struct Role {
+    /// It may create databases.
     pub createdb: Option<bool>,
+    /// It may create roles.
     pub createroles: Option<bool>,
+    /// It has the rights of the groups it is in.
     pub inherit: Option<bool>,
+    /// It may sign in.
     pub login: Option<bool>,
-    pub superuser: Option<bool>,
-    pub replication: Option<bool>,
-    pub encrypted: Value,
-    pub password: Option<String>,
-    pub valid_until: Option<String>,
+    /// How many connections it may have.
     pub connlimit: Option<i64>,
+    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
+    #[default(Value::Null)]
+    pub encrypted: Value,
+    /// It may do everything.
+    pub superuser: Option<bool>,
+    /// It may replicate.
+    pub replication: Option<bool>,
+    /// The password of the role.
+    #[arg(name = "rolepassword")]
+    pub password: Option<String>,
+    /// Until when the password is good.
+    pub valid_until: Option<String>,
+    /// The groups it is in.
+    #[default(Value::Null)]
     pub groups: Value,
 }
 
@@ -266,13 +281,12 @@ impl Conn {
 #[function]
 pub fn user_list(
     cx: &Cx,
+    #[group] connection: Connection,
     /// With the stored passwords.
     #[default(false)]
     return_password: bool,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
 ) -> Result<Dict> {
-    Ok(Conn::of(cx, &connection).roles(cx, return_password)?.unwrap_or_default())
+    Ok(connection.conn(cx).roles(cx, return_password)?.unwrap_or_default())
 }
 
 /// Return what is known of a role; None if there is none.
@@ -285,13 +299,12 @@ pub fn role_get(
     cx: &Cx,
     /// The role.
     name: String,
+    #[group] connection: Connection,
     /// With the stored password.
     #[default(false)]
     return_password: bool,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
 ) -> Result<Option<Dict>> {
-    Conn::of(cx, &connection).role(cx, &name, return_password)
+    connection.conn(cx).role(cx, &name, return_password)
 }
 
 /// Tell whether there is a role.
@@ -304,10 +317,9 @@ pub fn user_exists(
     cx: &Cx,
     /// The role.
     name: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Ok(Conn::of(cx, &connection).role(cx, &name, false)?.is_some())
+    Ok(connection.conn(cx).role(cx, &name, false)?.is_some())
 }
 
 /// Create a user.
@@ -320,47 +332,12 @@ pub fn user_create(
     cx: &Cx,
     /// The role.
     username: String,
-    /// It may create databases.
-    createdb: Option<bool>,
-    /// It may create roles.
-    createroles: Option<bool>,
-    /// It has the rights of the groups it is in.
-    inherit: Option<bool>,
-    /// It may sign in.
-    login: Option<bool>,
-    /// It may do everything.
-    superuser: Option<bool>,
-    /// It may replicate.
-    replication: Option<bool>,
-    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
-    #[default(Value::Null)]
-    encrypted: Value,
-    /// The password of the role.
-    rolepassword: Option<String>,
-    /// Until when the password is good.
-    valid_until: Option<String>,
-    /// How many connections it may have.
-    connlimit: Option<i64>,
-    /// The groups it is in.
-    #[default(Value::Null)]
-    groups: Value,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] server: Server,
+    #[group] role: Role,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
 ) -> Result<bool> {
-    let role = Role {
-        createdb,
-        createroles,
-        inherit,
-        login,
-        superuser,
-        replication,
-        encrypted,
-        password: rolepassword,
-        valid_until,
-        connlimit,
-        groups,
-    };
-    Conn::of(cx, &connection).create_role(cx, &username, &role, false)
+    server.conn(cx, runas.as_ref()).create_role(cx, &username, &role, false)
 }
 
 /// Change a user.
@@ -373,47 +350,12 @@ pub fn user_update(
     cx: &Cx,
     /// The role.
     username: String,
-    /// It may create databases.
-    createdb: Option<bool>,
-    /// It may create roles.
-    createroles: Option<bool>,
-    /// It has the rights of the groups it is in.
-    inherit: Option<bool>,
-    /// It may sign in.
-    login: Option<bool>,
-    /// It may do everything.
-    superuser: Option<bool>,
-    /// It may replicate.
-    replication: Option<bool>,
-    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
-    #[default(Value::Null)]
-    encrypted: Value,
-    /// The password of the role.
-    rolepassword: Option<String>,
-    /// Until when the password is good.
-    valid_until: Option<String>,
-    /// How many connections it may have.
-    connlimit: Option<i64>,
-    /// The groups it is in.
-    #[default(Value::Null)]
-    groups: Value,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] server: Server,
+    #[group] role: Role,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
 ) -> Result<bool> {
-    let role = Role {
-        createdb,
-        createroles,
-        inherit,
-        login,
-        superuser,
-        replication,
-        encrypted,
-        password: rolepassword,
-        valid_until,
-        connlimit,
-        groups,
-    };
-    Conn::of(cx, &connection).alter_role(cx, &username, &role, false)
+    server.conn(cx, runas.as_ref()).alter_role(cx, &username, &role, false)
 }
 
 /// Remove a user.
@@ -426,10 +368,9 @@ pub fn user_remove(
     cx: &Cx,
     /// The role.
     username: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Conn::of(cx, &connection).drop_role(cx, &username)
+    connection.conn(cx).drop_role(cx, &username)
 }
 
 /// Create a group: a role that cannot sign in.
@@ -442,47 +383,12 @@ pub fn group_create(
     cx: &Cx,
     /// The role.
     groupname: String,
-    /// It may create databases.
-    createdb: Option<bool>,
-    /// It may create roles.
-    createroles: Option<bool>,
-    /// It has the rights of the groups it is in.
-    inherit: Option<bool>,
-    /// It may sign in.
-    login: Option<bool>,
-    /// It may do everything.
-    superuser: Option<bool>,
-    /// It may replicate.
-    replication: Option<bool>,
-    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
-    #[default(Value::Null)]
-    encrypted: Value,
-    /// The password of the role.
-    rolepassword: Option<String>,
-    /// Until when the password is good.
-    valid_until: Option<String>,
-    /// How many connections it may have.
-    connlimit: Option<i64>,
-    /// The groups it is in.
-    #[default(Value::Null)]
-    groups: Value,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] server: Server,
+    #[group] role: Role,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
 ) -> Result<bool> {
-    let role = Role {
-        createdb,
-        createroles,
-        inherit,
-        login,
-        superuser,
-        replication,
-        encrypted,
-        password: rolepassword,
-        valid_until,
-        connlimit,
-        groups,
-    };
-    Conn::of(cx, &connection).create_role(cx, &groupname, &role, true)
+    server.conn(cx, runas.as_ref()).create_role(cx, &groupname, &role, true)
 }
 
 /// Change a group.
@@ -495,47 +401,12 @@ pub fn group_update(
     cx: &Cx,
     /// The role.
     groupname: String,
-    /// It may create databases.
-    createdb: Option<bool>,
-    /// It may create roles.
-    createroles: Option<bool>,
-    /// It has the rights of the groups it is in.
-    inherit: Option<bool>,
-    /// It may sign in.
-    login: Option<bool>,
-    /// It may do everything.
-    superuser: Option<bool>,
-    /// It may replicate.
-    replication: Option<bool>,
-    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
-    #[default(Value::Null)]
-    encrypted: Value,
-    /// The password of the role.
-    rolepassword: Option<String>,
-    /// Until when the password is good.
-    valid_until: Option<String>,
-    /// How many connections it may have.
-    connlimit: Option<i64>,
-    /// The groups it is in.
-    #[default(Value::Null)]
-    groups: Value,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] server: Server,
+    #[group] role: Role,
+    /// The user of this machine that runs the client.
+    runas: Option<String>,
 ) -> Result<bool> {
-    let role = Role {
-        createdb,
-        createroles,
-        inherit,
-        login,
-        superuser,
-        replication,
-        encrypted,
-        password: rolepassword,
-        valid_until,
-        connlimit,
-        groups,
-    };
-    Conn::of(cx, &connection).alter_role(cx, &groupname, &role, true)
+    server.conn(cx, runas.as_ref()).alter_role(cx, &groupname, &role, true)
 }
 
 /// Remove a group.
@@ -548,10 +419,9 @@ pub fn group_remove(
     cx: &Cx,
     /// The role.
     groupname: String,
-    /// How to connect: `user`, `host`, `port`, `maintenance_db`, `password`, `runas`.
-    connection: Rest,
+    #[group] connection: Connection,
 ) -> Result<bool> {
-    Conn::of(cx, &connection).drop_role(cx, &groupname)
+    connection.conn(cx).drop_role(cx, &groupname)
 }
 
 #[cfg(test)]

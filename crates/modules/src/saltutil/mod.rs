@@ -10,7 +10,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use halite_spec::{Cx, Error, Refresh, Rest, Result, function, host::Kind, module};
+use halite_spec::{Cx, Error, Refresh, Rest, Result, alias, function, host::Kind, module};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{
     Dict, Value, entries,
@@ -18,10 +18,10 @@ use halite_value::{
 };
 pub(crate) use sync::before_highstate;
 pub use sync::{
-    copy_modules, sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors, sync_grains,
-    sync_log_handlers, sync_matchers, sync_modules, sync_output, sync_outputters, sync_pillar,
-    sync_proxymodules, sync_renderers, sync_resources, sync_returners, sync_sdb, sync_serializers,
-    sync_states, sync_thorium, sync_tops, sync_utils, sync_wrapper,
+    Chosen, copy_modules, sync_all, sync_beacons, sync_clouds, sync_engines, sync_executors,
+    sync_grains, sync_log_handlers, sync_matchers, sync_modules, sync_output, sync_outputters,
+    sync_pillar, sync_proxymodules, sync_renderers, sync_resources, sync_returners, sync_sdb,
+    sync_serializers, sync_states, sync_thorium, sync_tops, sync_utils, sync_wrapper,
 };
 
 use crate::file::tree::walk;
@@ -37,6 +37,8 @@ module! {
     sync_serializers, sync_states, sync_thorium, sync_tops, sync_utils, sync_wrapper, term_all_jobs,
     term_job, update, wheel,
 }
+
+alias! { pillar_refresh = refresh_pillar }
 
 const SIGKILL: i64 = 9;
 const SIGTERM: i64 = 15;
@@ -210,27 +212,6 @@ pub fn refresh_pillar(
 ) -> Result<bool> {
     let _ = (wait, timeout, clean_cache);
     cx.runtime.refresh(cx, Refresh::Pillar)
-}
-
-/// Fetch the pillar anew: another name of `saltutil.refresh_pillar`.
-///
-/// ```console
-/// $ salt '*' saltutil.pillar_refresh
-/// ```
-#[function]
-pub fn pillar_refresh(
-    cx: &Cx,
-    /// Wait until it is there.
-    #[default(false)]
-    wait: bool,
-    /// Seconds to wait.
-    #[default(30)]
-    timeout: i64,
-    /// Have the master compile it afresh.
-    #[default(true)]
-    clean_cache: bool,
-) -> Result<bool> {
-    refresh_pillar(cx, wait, timeout, clean_cache)
 }
 
 /// Collect the grains anew.
@@ -497,10 +478,10 @@ pub fn runner(
     let load = entries! {
         "fun" => name.as_str(), "arg" => listed(arg), "kwarg" => named(kwarg, &rest),
     };
-    let none = format!("'runner.{name}' is not available.");
+    let none = format!("'{name}' is not available.");
     let data = ask_here(cx, "runner", load)?;
     if data.get("return").is_some_and(|ret| ret == *none.as_str()) {
-        return Err(Error::failed(format!("'{name}' is not available.")));
+        return Err(Error::failed(none));
     }
     Ok(if full_return { data } else { data.get("return").unwrap_or_default() })
 }

@@ -9,16 +9,41 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_spec::{Call, Cx, Error, Refresh, Result, StateRequest, What, function, host::Write};
+use halite_spec::{
+    Args, Call, Cx, Error, Refresh, Result, StateRequest, What, function, host::Write,
+};
 use halite_value::{Dict, Value, entries};
 
 use crate::{file::tree::walk, hashutil::Kind};
 
-/// What a caller may choose about a sync.
-struct Wanted {
+/// Which of the modules that are served are wanted.
+#[derive(Args)]
+pub struct Chosen {
+    /// Only these: names with commas, or a dict from kind to list.
+    extmod_whitelist: Option<Value>,
+    /// All but these.
+    extmod_blacklist: Option<Value>,
+}
+
+/// What most functions take.
+#[derive(Args)]
+pub struct Wanted {
+    /// The environments to look in, a list or with commas; those of the top file if absent.
     saltenv: Option<Value>,
-    only: Option<Value>,
-    without: Option<Value>,
+    /// Load what was copied.
+    #[default(true)]
+    refresh: bool,
+    #[group]
+    chosen: Chosen,
+}
+
+impl Wanted {
+    /// Copies the modules of one form, and loads `what` anew if that is asked for.
+    fn run(&self, cx: &Cx, form: &str, what: Refresh) -> Result<Vec<String>> {
+        let copied = copy_modules(cx, form, self.saltenv.as_ref(), &self.chosen)?;
+        refresh_if(cx, self.refresh, what)?;
+        Ok(copied)
+    }
 }
 
 /// Which modules of a form are (not) wanted: a text is for this form, a dict for each.
@@ -64,22 +89,15 @@ pub fn copy_modules(
     cx: &Cx,
     form: &str,
     saltenv: Option<&Value>,
-    only: Option<&Value>,
-    without: Option<&Value>,
+    chosen: &Chosen,
 ) -> Result<Vec<String>> {
-    let wanted =
-        Wanted { saltenv: saltenv.cloned(), only: only.cloned(), without: without.cloned() };
-    sync(cx, form, &wanted)
-}
-
-fn sync(cx: &Cx, form: &str, wanted: &Wanted) -> Result<Vec<String>> {
     let folder = module_dir(cx, form)?;
-    let only = names_of(wanted.only.as_ref(), cx.opt("extmod_whitelist"), form);
-    let without = names_of(wanted.without.as_ref(), cx.opt("extmod_blacklist"), form);
+    let only = names_of(chosen.extmod_whitelist.as_ref(), cx.opt("extmod_whitelist"), form);
+    let without = names_of(chosen.extmod_blacklist.as_ref(), cx.opt("extmod_blacklist"), form);
     let prefix = format!("_{form}");
     let mut copied = Vec::new();
     let mut served = BTreeSet::new();
-    for env in envs_of(cx, wanted.saltenv.as_ref()) {
+    for env in envs_of(cx, saltenv) {
         for path in cx.files.list(&env, &prefix)? {
             let Some(rel) = path.strip_prefix(&format!("{prefix}/")).filter(|_| is_module(&path))
             else {
@@ -175,22 +193,8 @@ fn refresh_if(cx: &Cx, wanted: bool, what: Refresh) -> Result<()> {
 /// $ salt '*' saltutil.sync_beacons
 /// ```
 #[function]
-pub fn sync_beacons(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "beacons", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Beacons)?;
-    Ok(copied)
+pub fn sync_beacons(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "beacons", Refresh::Beacons)
 }
 
 /// Copy the users' own cloud modules from the file server to this machine.
@@ -199,22 +203,8 @@ pub fn sync_beacons(
 /// $ salt '*' saltutil.sync_clouds
 /// ```
 #[function]
-pub fn sync_clouds(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "clouds", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_clouds(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "clouds", Refresh::Modules)
 }
 
 /// Copy the users' own engines from the file server to this machine.
@@ -230,15 +220,9 @@ pub fn sync_engines(
     /// Load what was copied.
     #[default(false)]
     refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] chosen: Chosen,
 ) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "engines", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+    Wanted { saltenv, refresh, chosen }.run(cx, "engines", Refresh::Modules)
 }
 
 /// Copy the users' own executors from the file server to this machine.
@@ -247,22 +231,8 @@ pub fn sync_engines(
 /// $ salt '*' saltutil.sync_executors
 /// ```
 #[function]
-pub fn sync_executors(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "executors", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_executors(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "executors", Refresh::Modules)
 }
 
 /// Copy the users' own grain modules from the file server to this machine.
@@ -273,24 +243,13 @@ pub fn sync_executors(
 #[function]
 pub fn sync_grains(
     cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] wanted: Wanted,
     /// Have the master compile the pillar afresh.
     #[default(false)]
     clean_pillar_cache: bool,
 ) -> Result<Vec<String>> {
     let _ = clean_pillar_cache;
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "grains", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Grains)?;
-    Ok(copied)
+    wanted.run(cx, "grains", Refresh::Grains)
 }
 
 /// Copy the users' own log handlers from the file server to this machine.
@@ -299,22 +258,8 @@ pub fn sync_grains(
 /// $ salt '*' saltutil.sync_log_handlers
 /// ```
 #[function]
-pub fn sync_log_handlers(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "log_handlers", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_log_handlers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "log_handlers", Refresh::Modules)
 }
 
 /// Copy the users' own matchers from the file server to this machine.
@@ -330,15 +275,9 @@ pub fn sync_matchers(
     /// Load what was copied.
     #[default(false)]
     refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] chosen: Chosen,
 ) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "matchers", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+    Wanted { saltenv, refresh, chosen }.run(cx, "matchers", Refresh::Modules)
 }
 
 /// Copy the users' own execution modules from the file server to this machine.
@@ -347,22 +286,8 @@ pub fn sync_matchers(
 /// $ salt '*' saltutil.sync_modules
 /// ```
 #[function]
-pub fn sync_modules(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "modules", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_modules(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "modules", Refresh::Modules)
 }
 
 /// Copy the users' own outputters from the file server to this machine.
@@ -371,22 +296,8 @@ pub fn sync_modules(
 /// $ salt '*' saltutil.sync_output
 /// ```
 #[function]
-pub fn sync_output(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "output", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_output(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "output", Refresh::Modules)
 }
 
 /// Copy the users' own outputters from the file server to this machine.
@@ -395,22 +306,8 @@ pub fn sync_output(
 /// $ salt '*' saltutil.sync_outputters
 /// ```
 #[function]
-pub fn sync_outputters(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "output", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_outputters(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "output", Refresh::Modules)
 }
 
 /// Copy the users' own pillar modules from the file server to this machine.
@@ -421,25 +318,15 @@ pub fn sync_outputters(
 #[function]
 pub fn sync_pillar(
     cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] wanted: Wanted,
     /// Have the master compile the pillar afresh.
     #[default(false)]
     clean_pillar_cache: bool,
 ) -> Result<Vec<String>> {
     masterless_only(cx, "Pillar modules")?;
     let _ = clean_pillar_cache;
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "pillar", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    refresh_if(cx, refresh, Refresh::Pillar)?;
+    let copied = wanted.run(cx, "pillar", Refresh::Modules)?;
+    refresh_if(cx, wanted.refresh, Refresh::Pillar)?;
     Ok(copied)
 }
 
@@ -456,15 +343,9 @@ pub fn sync_proxymodules(
     /// Load what was copied.
     #[default(false)]
     refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] chosen: Chosen,
 ) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "proxy", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+    Wanted { saltenv, refresh, chosen }.run(cx, "proxy", Refresh::Modules)
 }
 
 /// Copy the users' own renderers from the file server to this machine.
@@ -473,22 +354,8 @@ pub fn sync_proxymodules(
 /// $ salt '*' saltutil.sync_renderers
 /// ```
 #[function]
-pub fn sync_renderers(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "renderers", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_renderers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "renderers", Refresh::Modules)
 }
 
 /// Copy the users' own resource modules from the file server to this machine.
@@ -497,22 +364,8 @@ pub fn sync_renderers(
 /// $ salt '*' saltutil.sync_resources
 /// ```
 #[function]
-pub fn sync_resources(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "resources", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_resources(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "resources", Refresh::Modules)
 }
 
 /// Copy the users' own returners from the file server to this machine.
@@ -521,22 +374,8 @@ pub fn sync_resources(
 /// $ salt '*' saltutil.sync_returners
 /// ```
 #[function]
-pub fn sync_returners(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "returners", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_returners(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "returners", Refresh::Modules)
 }
 
 /// Copy the users' own sdb modules from the file server to this machine.
@@ -549,13 +388,9 @@ pub fn sync_sdb(
     cx: &Cx,
     /// The environments to look in, a list or with commas; those of the top file if absent.
     saltenv: Option<Value>,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] chosen: Chosen,
 ) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    sync(cx, "sdb", &wanted)
+    copy_modules(cx, "sdb", saltenv.as_ref(), &chosen)
 }
 
 /// Copy the users' own serializers from the file server to this machine.
@@ -564,22 +399,8 @@ pub fn sync_sdb(
 /// $ salt '*' saltutil.sync_serializers
 /// ```
 #[function]
-pub fn sync_serializers(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "serializers", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_serializers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "serializers", Refresh::Modules)
 }
 
 /// Copy the users' own state modules from the file server to this machine.
@@ -588,22 +409,8 @@ pub fn sync_serializers(
 /// $ salt '*' saltutil.sync_states
 /// ```
 #[function]
-pub fn sync_states(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "states", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_states(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "states", Refresh::Modules)
 }
 
 /// Copy the users' own thorium modules from the file server to this machine.
@@ -619,15 +426,9 @@ pub fn sync_thorium(
     /// Load what was copied.
     #[default(false)]
     refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] chosen: Chosen,
 ) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "thorium", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+    Wanted { saltenv, refresh, chosen }.run(cx, "thorium", Refresh::Modules)
 }
 
 /// Copy the users' own master top modules from the file server to this machine.
@@ -636,22 +437,9 @@ pub fn sync_thorium(
 /// $ salt '*' saltutil.sync_tops
 /// ```
 #[function]
-pub fn sync_tops(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
+pub fn sync_tops(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
     masterless_only(cx, "Master top modules")?;
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let _ = refresh;
-    sync(cx, "tops", &wanted)
+    copy_modules(cx, "tops", wanted.saltenv.as_ref(), &wanted.chosen)
 }
 
 /// Copy the users' own utility modules from the file server to this machine.
@@ -660,22 +448,8 @@ pub fn sync_tops(
 /// $ salt '*' saltutil.sync_utils
 /// ```
 #[function]
-pub fn sync_utils(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "utils", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+pub fn sync_utils(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+    wanted.run(cx, "utils", Refresh::Modules)
 }
 
 /// Copy the users' own wrapper modules from the file server to this machine.
@@ -684,23 +458,9 @@ pub fn sync_utils(
 /// $ salt '*' saltutil.sync_wrapper
 /// ```
 #[function]
-pub fn sync_wrapper(
-    cx: &Cx,
-    /// The environments to look in, a list or with commas; those of the top file if absent.
-    saltenv: Option<Value>,
-    /// Load what was copied.
-    #[default(true)]
-    refresh: bool,
-    /// Only these: names with commas, or a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
-) -> Result<Vec<String>> {
+pub fn sync_wrapper(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
     masterless_only(cx, "Wrapper modules")?;
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
-    let copied = sync(cx, "wrapper", &wanted)?;
-    refresh_if(cx, refresh, Refresh::Modules)?;
-    Ok(copied)
+    wanted.run(cx, "wrapper", Refresh::Modules)
 }
 
 /// Copy the users' own modules of every kind from the file server to this machine.
@@ -717,10 +477,7 @@ pub fn sync_all(
     /// Load what was copied, and refresh the pillar.
     #[default(true)]
     refresh: bool,
-    /// Only these: a dict from kind to list.
-    extmod_whitelist: Option<Value>,
-    /// All but these.
-    extmod_blacklist: Option<Value>,
+    #[group] chosen: Chosen,
     /// Have the master compile the pillar afresh.
     #[default(false)]
     clean_pillar_cache: bool,
@@ -729,10 +486,10 @@ pub fn sync_all(
     let local = cx.opt_str("file_client").as_deref() == Some("local");
     // The top file is looked at once for all.
     let saltenv = Some(Value::list(envs_of(cx, saltenv.as_ref())));
-    let wanted = Wanted { saltenv, only: extmod_whitelist, without: extmod_blacklist };
+    let copy = |form: &str| copy_modules(cx, form, saltenv.as_ref(), &chosen);
     let copied = entries! {};
     if local {
-        copied.insert("tops", sync(cx, "tops", &wanted)?);
+        copied.insert("tops", copy("tops")?);
     }
     for (key, form) in [
         ("clouds", "clouds"),
@@ -754,11 +511,11 @@ pub fn sync_all(
         ("matchers", "matchers"),
         ("resources", "resources"),
     ] {
-        copied.insert(key, sync(cx, form, &wanted)?);
+        copied.insert(key, copy(form)?);
     }
     if local {
-        copied.insert("pillar", sync(cx, "pillar", &wanted)?);
-        copied.insert("wrapper", sync(cx, "wrapper", &wanted)?);
+        copied.insert("pillar", copy("pillar")?);
+        copied.insert("wrapper", copy("wrapper")?);
     }
     let grains = copied.get("grains").is_some_and(|list| list.truthy());
     refresh_if(cx, refresh, if grains { Refresh::Grains } else { Refresh::Modules })?;

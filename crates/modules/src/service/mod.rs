@@ -69,17 +69,9 @@ pub fn start(
     cx: &Cx,
     /// The service.
     name: String,
-    /// Do not wait for the end (systemd).
-    #[default(false)]
-    no_block: bool,
-    /// Unmask it first (systemd).
-    #[default(false)]
-    unmask: bool,
-    /// Remove a mask until the next boot first (systemd).
-    #[default(false)]
-    unmask_runtime: bool,
+    #[group] how: How,
 ) -> Result<bool> {
-    provider(cx).act(cx, &name, Action::Start, How { no_block, unmask, unmask_runtime })
+    provider(cx).act(cx, &name, Action::Start, how)
 }
 
 /// Stop a service.
@@ -109,17 +101,9 @@ pub fn restart(
     cx: &Cx,
     /// The service.
     name: String,
-    /// Do not wait for the end (systemd).
-    #[default(false)]
-    no_block: bool,
-    /// Unmask it first (systemd).
-    #[default(false)]
-    unmask: bool,
-    /// Remove a mask until the next boot first (systemd).
-    #[default(false)]
-    unmask_runtime: bool,
+    #[group] how: How,
 ) -> Result<bool> {
-    provider(cx).act(cx, &name, Action::Restart, How { no_block, unmask, unmask_runtime })
+    provider(cx).act(cx, &name, Action::Restart, how)
 }
 
 /// Let a service read its configuration anew.
@@ -132,17 +116,9 @@ pub fn reload(
     cx: &Cx,
     /// The service.
     name: String,
-    /// Do not wait for the end (systemd).
-    #[default(false)]
-    no_block: bool,
-    /// Unmask it first (systemd).
-    #[default(false)]
-    unmask: bool,
-    /// Remove a mask until the next boot first (systemd).
-    #[default(false)]
-    unmask_runtime: bool,
+    #[group] how: How,
 ) -> Result<bool> {
-    provider(cx).act(cx, &name, Action::Reload, How { no_block, unmask, unmask_runtime })
+    provider(cx).act(cx, &name, Action::Reload, how)
 }
 
 /// Let a service read its configuration anew, by restarting it if need be.
@@ -203,20 +179,12 @@ pub fn enable(
     cx: &Cx,
     /// The service.
     name: String,
-    /// Do not wait for the end (systemd).
-    #[default(false)]
-    no_block: bool,
-    /// Unmask it first (systemd).
-    #[default(false)]
-    unmask: bool,
-    /// Remove a mask until the next boot first (systemd).
-    #[default(false)]
-    unmask_runtime: bool,
+    #[group] how: How,
     /// Accepted, as Salt does.
     rest: Rest,
 ) -> Result<bool> {
     let _ = rest;
-    provider(cx).enable(cx, &name, How { no_block, unmask, unmask_runtime })
+    provider(cx).enable(cx, &name, how)
 }
 
 /// Let a service not start at boot.

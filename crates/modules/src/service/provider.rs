@@ -1,13 +1,20 @@
 //! The seam between `service` and the init systems.
 
-use halite_spec::{Cx, Error, Result};
+use halite_spec::{Args, Cx, Error, Result};
 use halite_value::Dict;
 
 /// How to start, stop or restart a service under systemd; others ignore it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Copy, Debug)]
+#[arg(defaults)]
 pub struct How {
+    /// Do not wait for the end (systemd).
+    #[default(false)]
     pub no_block: bool,
+    /// Unmask it first (systemd).
+    #[default(false)]
     pub unmask: bool,
+    /// Remove a mask until the next boot first (systemd).
+    #[default(false)]
     pub unmask_runtime: bool,
 }
 

@@ -274,16 +274,27 @@ impl Private {
         Ok(der::sequence(&[&der::known(number), null]))
     }
 
-    /// Signs data.
+    /// Signs data, with the plain padding if the key is RSA.
     pub fn sign(&self, cx: &Cx, digest: &str, data: &[u8]) -> Result<Vec<u8>> {
+        self.sign_padded(cx, digest, data, &[])
+    }
+
+    /// Signs data; the options say how an RSA key pads it.
+    pub fn sign_padded(
+        &self,
+        cx: &Cx,
+        digest: &str,
+        data: &[u8],
+        padding: &[&str],
+    ) -> Result<Vec<u8>> {
         let key = source::pem("PRIVATE KEY", &self.der);
         let option = format!("-{}", digest.to_lowercase().replace('_', "-"));
         // The key stands before the data, so that neither is an argument or in a file. Ed25519
         // wants to know the length of its data beforehand, hence the file, which holds no secret.
         let script = match self.public.algo() {
             "rsa" | "ec" => {
-                r#"exec 3<&0; key=$(dd bs=1 count="$1" 2>/dev/null)
-                printf '%s\n' "$key" | openssl dgst "$2" -sign /dev/stdin -binary /dev/fd/3"#
+                r#"exec 3<&0; key=$(dd bs=1 count="$1" 2>/dev/null); shift
+                printf '%s\n' "$key" | openssl dgst "$@" -sign /dev/stdin -binary /dev/fd/3"#
             }
             _ => {
                 r#"key=$(dd bs=1 count="$1" 2>/dev/null); data=$(mktemp) || exit 1
@@ -291,7 +302,8 @@ impl Private {
                 printf '%s\n' "$key" | openssl pkeyutl -sign -rawin -inkey /dev/stdin -in "$data""#
             }
         };
-        piped(cx, script, &key, data, &[&option], &[])
+        let padding = if self.public.algo() == "rsa" { padding } else { &[] };
+        piped(cx, script, &key, data, &[&[option.as_str()], padding].concat(), &[])
     }
 }
 
@@ -319,7 +331,7 @@ pub fn piped(
 }
 
 /// Digests with the algorithm's number for RSA and for EC; none where it cannot sign.
-const DIGESTS: [(&str, &str, &str); 11] = [
+pub(crate) const DIGESTS: [(&str, &str, &str); 11] = [
     ("sha1", "", ""),
     ("sha224", "1.2.840.113549.1.1.14", "1.2.840.10045.4.3.1"),
     ("sha256", "1.2.840.113549.1.1.11", "1.2.840.10045.4.3.2"),
@@ -381,6 +393,19 @@ pub fn verify(
 ) -> Result<bool> {
     let number = der::only(algorithm, der::SEQUENCE).and_then(|all| all.items().next()?.oid());
     let pss = number.as_deref() == Some(PSS);
+    let digest = digest_of(algorithm).or_else(|| pss.then_some("sha256"));
+    verify_by(cx, public, digest, pss, signature, data)
+}
+
+/// Tells whether a signature made with this digest is right; without one the key brings its own.
+pub fn verify_by(
+    cx: &Cx,
+    public: &Public,
+    digest: Option<&str>,
+    pss: bool,
+    signature: &[u8],
+    data: &[u8],
+) -> Result<bool> {
     // Nothing here is secret: the program wants three inputs, so two of them become files.
     let script = r#"dir=$(mktemp -d) || exit 3; trap 'rm -rf "$dir"' EXIT
         printf '%s' "$1" >"$dir/key"; printf '%s' "$2" | openssl base64 -d -A >"$dir/signature"
@@ -390,7 +415,6 @@ pub fn verify(
             -sigfile "$dir/signature" -in "$dir/data" ;;
         *) openssl dgst "$@" -verify "$dir/key" -signature "$dir/signature" "$dir/data" ;;
         esac"#;
-    let digest = digest_of(algorithm).or_else(|| pss.then_some("sha256"));
     let option = digest.map(|digest| format!("-{}", digest.replace('_', "-")));
     let (pem, signature) = (public.pem(), hashutil::base64(signature));
     let mut words = vec!["sh", "-c", script, "sh", &pem, &signature];

@@ -52,7 +52,12 @@ pub const KEY_ENCODINGS: [Encoding; 3] = [Encoding::Der, Encoding::Pem, Encoding
 /// What a request or a list may be written as.
 pub const PLAIN_ENCODINGS: [Encoding; 2] = [Encoding::Der, Encoding::Pem];
 
-fn openssl(cx: &Cx, words: &[&str], input: &[u8], secrets: &[(&str, &str)]) -> Result<Vec<u8>> {
+pub(crate) fn openssl(
+    cx: &Cx,
+    words: &[&str],
+    input: &[u8],
+    secrets: &[(&str, &str)],
+) -> Result<Vec<u8>> {
     if cx.host.which("openssl").is_none() {
         return Err(Error::Unavailable {
             function: "x509".into(),
@@ -84,13 +89,13 @@ fn reason_of(said: &str) -> String {
 }
 
 /// `AA:BB`
-fn colons(bytes: &[u8]) -> String {
+pub(crate) fn colons(bytes: &[u8]) -> String {
     let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
     pairs.join(":")
 }
 
 /// Reads hexadecimal digits, with or without colons.
-fn from_hex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.replace(':', "");
     if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.is_ascii() {
         return None;

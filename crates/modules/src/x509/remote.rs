@@ -123,17 +123,27 @@ pub fn get_signing_policy(
     }
 }
 
-/// Asks the minion that signs.
 fn ask(cx: &Cx, server: &str, policy: &str, wanted: &Dict, only_policy: bool) -> Result<Value> {
+    ask_for(cx, "x509.sign_remote_certificate", server, policy, wanted, only_policy)
+}
+
+/// Asks the minion that signs by calling a function there.
+pub(crate) fn ask_for(
+    cx: &Cx,
+    function: &str,
+    server: &str,
+    policy: &str,
+    wanted: &Dict,
+    only_policy: bool,
+) -> Result<Value> {
     let mut words = vec![Value::from(policy), Value::from(wanted.clone())];
     if only_policy {
         words.push(true.into());
     }
-    let function = "x509.sign_remote_certificate".to_owned();
     let answer = publish::publish(
         cx,
         server.into(),
-        function,
+        function.to_owned(),
         Some(Value::list(words)),
         "glob".into(),
         String::new(),
@@ -286,7 +296,7 @@ fn signed_for(
 ///
 /// What a compound target asks about another minion only the master knows; its `peer_run` setting
 /// has to allow the signing minion `match.compound_matches`.
-fn permits(cx: &Cx, allowed: &Value, asker: &str) -> Result<bool> {
+pub(crate) fn permits(cx: &Cx, allowed: &Value, asker: &str) -> Result<bool> {
     if let Value::Str(target) = allowed
         && target.contains('@')
     {

@@ -5,7 +5,7 @@ use std::path::Path;
 use halite_client::Request;
 use halite_crypt::PrivateKey;
 use halite_keys::{Changed, Include, Keys, Match};
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Cx, Error, Result, alias, function, module};
 use halite_value::{Dict, Value, dict, entries};
 use halite_wire::MinionId;
 
@@ -17,6 +17,8 @@ module! {
     delete, delete_dict, print, finger, finger_master, master_key_str, gen_pair, gen_accept, gen_keys,
     gen_signature,
 }
+
+alias! { name_match = glob_match }
 
 fn failed(error: halite_keys::Error) -> Error {
     Error::failed(error.to_string())
@@ -79,20 +81,6 @@ pub fn glob_match(
     r#match: Value,
 ) -> Result<Dict> {
     keys(cx).matching(&Match::of(&r#match)).map_err(failed)
-}
-
-/// Return the keys that match globs, by state. The old name of `glob_match`.
-///
-/// ```console
-/// $ curl … -d client=wheel -d fun=key.name_match -d match='web*'
-/// ```
-#[function]
-pub fn name_match(
-    cx: &Cx,
-    /// Globs, with commas or as a list.
-    r#match: Value,
-) -> Result<Dict> {
-    glob_match(cx, r#match)
 }
 
 /// Accept waiting keys.

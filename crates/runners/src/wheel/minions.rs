@@ -3,6 +3,8 @@
 use halite_spec::{Cx, Result, function, module};
 use halite_value::Value;
 
+use crate::manage;
+
 module! {
     /// Who is connected.
     "minions": connected,
@@ -15,5 +17,5 @@ module! {
 /// ```
 #[function]
 pub fn connected(cx: &Cx) -> Result<Value> {
-    crate::manage::present(cx, None, false)
+    manage::present(cx, manage::Named::default())
 }

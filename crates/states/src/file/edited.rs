@@ -246,21 +246,8 @@ pub struct Blockreplace {
     /// The line after the block.
     #[default("#-- end managed zone --".to_owned())]
     marker_end: String,
-    /// A file whose content is added to the block.
-    source: Option<Value>,
-    /// Its hash.
-    source_hash: Option<Value>,
-    /// The template engine for sources.
-    #[default(Some("jinja".to_owned()))]
-    template: Option<String>,
-    /// Several such files.
-    sources: Option<Value>,
-    /// Their hashes.
-    source_hashes: Option<Value>,
-    /// Names for the templates where `context` has none.
-    defaults: Option<Value>,
-    /// Names for the templates.
-    context: Option<Value>,
+    #[group]
+    sources: grown::Sources,
     /// The text.
     #[default(Value::str(""))]
     content: Value,
@@ -288,16 +275,7 @@ impl State for Blockreplace {
     type Seen = Found<Work>;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
-        let sources = grown::Sources {
-            source: self.source.as_ref(),
-            source_hash: self.source_hash.as_ref(),
-            sources: self.sources.as_ref(),
-            source_hashes: self.source_hashes.as_ref(),
-            template: self.template.as_deref(),
-            defaults: self.defaults.as_ref(),
-            context: self.context.as_ref(),
-        };
-        sources.check()?;
+        self.sources.check()?;
         let name = existing(cx, &self.name, "blockreplace")?;
         let mut content = self.content.to_str().to_string();
         for line in accumulated::lines_for_this_state(cx, &name) {
@@ -306,7 +284,7 @@ impl State for Blockreplace {
             }
             content.push_str(&line);
         }
-        for text in sources.texts(cx)?.unwrap_or_default() {
+        for text in self.sources.texts(cx)?.unwrap_or_default() {
             content.push_str(&text);
         }
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());

@@ -17,26 +17,35 @@ use halite_value::{Dict, Value};
 use super::{Found, given, texts};
 
 /// Files whose content is a text to add.
-pub(super) struct Sources<'a> {
-    pub(super) source: Option<&'a Value>,
-    pub(super) source_hash: Option<&'a Value>,
-    pub(super) sources: Option<&'a Value>,
-    pub(super) source_hashes: Option<&'a Value>,
-    pub(super) template: Option<&'a str>,
-    pub(super) defaults: Option<&'a Value>,
-    pub(super) context: Option<&'a Value>,
+#[derive(Args)]
+pub(super) struct Sources {
+    /// A file whose content is the text.
+    pub(super) source: Option<Value>,
+    /// Its hash.
+    pub(super) source_hash: Option<Value>,
+    /// The template engine for sources.
+    #[default(Some("jinja".to_owned()))]
+    pub(super) template: Option<String>,
+    /// Several such files.
+    pub(super) sources: Option<Value>,
+    /// Their hashes.
+    pub(super) source_hashes: Option<Value>,
+    /// Names for the templates where `context` has none.
+    pub(super) defaults: Option<Value>,
+    /// Names for the templates.
+    pub(super) context: Option<Value>,
 }
 
 fn is_given(value: Option<&Value>) -> bool {
     value.is_some_and(Value::truthy)
 }
 
-impl Sources<'_> {
+impl Sources {
     pub(super) fn check(&self) -> Result<()> {
-        if is_given(self.source) && is_given(self.sources) {
+        if is_given(self.source.as_ref()) && is_given(self.sources.as_ref()) {
             return Err(Error::failed("source and sources are mutually exclusive"));
         }
-        if is_given(self.source_hash) && is_given(self.source_hashes) {
+        if is_given(self.source_hash.as_ref()) && is_given(self.source_hashes.as_ref()) {
             return Err(Error::failed("source_hash and source_hashes are mutually exclusive"));
         }
         Ok(())
@@ -44,7 +53,7 @@ impl Sources<'_> {
 
     /// The rendered texts; `None` if no source is named.
     pub(super) fn texts(&self, cx: &Cx) -> Result<Option<Vec<String>>> {
-        let list = match (self.source, self.sources) {
+        let list = match (&self.source, &self.sources) {
             (Some(source), _) if source.truthy() => vec![source.to_str().to_string()],
             (_, Some(sources)) if sources.truthy() => texts(sources),
             _ => return Ok(None),
@@ -54,10 +63,10 @@ impl Sources<'_> {
         for source in list {
             let missing = || Error::failed(format!("Failed to load template file {source}"));
             let cached = cx.files.cache(&source, &saltenv)?.ok_or_else(missing)?;
-            let names = names_of(self.defaults, "Defaults")?.shallow_copy();
-            names.update(&names_of(self.context, "Context")?);
+            let names = names_of(self.defaults.as_ref(), "Defaults")?.shallow_copy();
+            names.update(&names_of(self.context.as_ref(), "Context")?);
             let text = cx.host.read_text(&cached)?;
-            let text = match self.template.filter(|engine| !engine.is_empty()) {
+            let text = match self.template.as_deref().filter(|engine| !engine.is_empty()) {
                 Some(engine) => render(cx, engine, text, Some(&source), &saltenv, names)?,
                 None => text,
             };
@@ -177,21 +186,8 @@ pub struct Append {
     /// Make the folders above it.
     #[default(false)]
     makedirs: bool,
-    /// A file whose content is the text.
-    source: Option<Value>,
-    /// Its hash.
-    source_hash: Option<Value>,
-    /// The template engine for sources.
-    #[default(Some("jinja".to_owned()))]
-    template: Option<String>,
-    /// Several such files.
-    sources: Option<Value>,
-    /// Their hashes.
-    source_hashes: Option<Value>,
-    /// Names for the templates where `context` has none.
-    defaults: Option<Value>,
-    /// Names for the templates.
-    context: Option<Value>,
+    #[group]
+    sources: Sources,
     /// White space does not count when a text is looked for.
     #[default(true)]
     ignore_whitespace: bool,
@@ -205,21 +201,12 @@ impl State for Append {
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = given(cx, &self.name, "append")?;
-        let sources = Sources {
-            source: self.source.as_ref(),
-            source_hash: self.source_hash.as_ref(),
-            sources: self.sources.as_ref(),
-            source_hashes: self.source_hashes.as_ref(),
-            template: self.template.as_deref(),
-            defaults: self.defaults.as_ref(),
-            context: self.context.as_ref(),
-        };
-        sources.check()?;
+        self.sources.check()?;
         if !is_abs(&name) {
             return Err(Error::failed(format!("Specified file {name} is not an absolute path")));
         }
         let is_new = !cx.host.exists(Path::new(&name))?;
-        let pieces = match sources.texts(cx)? {
+        let pieces = match self.sources.texts(cx)? {
             Some(texts) => texts,
             None => texts(self.text.as_ref().unwrap_or(&Value::Null)),
         };
@@ -275,21 +262,8 @@ pub struct Prepend {
     /// Make the folders above it.
     #[default(false)]
     makedirs: bool,
-    /// A file whose content is the text.
-    source: Option<Value>,
-    /// Its hash.
-    source_hash: Option<Value>,
-    /// The template engine for sources.
-    #[default(Some("jinja".to_owned()))]
-    template: Option<String>,
-    /// Several such files.
-    sources: Option<Value>,
-    /// Their hashes.
-    source_hashes: Option<Value>,
-    /// Names for the templates where `context` has none.
-    defaults: Option<Value>,
-    /// Names for the templates.
-    context: Option<Value>,
+    #[group]
+    sources: Sources,
     /// The texts must be the first lines, wherever else they are.
     #[default(false)]
     #[shown(None::<bool>)]
@@ -304,21 +278,12 @@ impl State for Prepend {
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = given(cx, &self.name, "prepend")?;
-        let sources = Sources {
-            source: self.source.as_ref(),
-            source_hash: self.source_hash.as_ref(),
-            sources: self.sources.as_ref(),
-            source_hashes: self.source_hashes.as_ref(),
-            template: self.template.as_deref(),
-            defaults: self.defaults.as_ref(),
-            context: self.context.as_ref(),
-        };
-        sources.check()?;
+        self.sources.check()?;
         if !is_abs(&name) {
             return Err(Error::failed(format!("Specified file {name} is not an absolute path")));
         }
         let is_new = !cx.host.exists(Path::new(&name))?;
-        let pieces = match sources.texts(cx)? {
+        let pieces = match self.sources.texts(cx)? {
             Some(texts) => texts,
             None => texts(self.text.as_ref().unwrap_or(&Value::Null)),
         };

@@ -11,7 +11,7 @@ use halite_modules::git::{self, Git};
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
 use halite_value::{Dict, Value, dict, entries};
 
-use super::{Place, checked_identities, empty, failure, is_repository, joined, place};
+use super::{Place, checked_identities, empty, failure, is_repository, is_worktree, joined, place};
 
 /// Make sure that a working copy is there and up to date.
 #[derive(Args)]
@@ -295,7 +295,7 @@ impl Latest {
         let target = self.target()?;
         if self.is_bare() {
             let refs = cx.host.is_dir(&Path::new(target).join("refs"))?;
-            return Ok(refs || git::is_worktree(cx, target.into(), self.user.clone(), None, None)?);
+            return Ok(refs || is_worktree(cx, target, self.user.as_ref())?);
         }
         is_repository(cx, &self.quiet()?, target)
     }

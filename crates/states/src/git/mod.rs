@@ -42,7 +42,12 @@ fn is_repository(cx: &Cx, git: &Git, target: &str) -> Result<bool> {
     if cx.host.is_dir(&Path::new(target).join(".git"))? {
         return Ok(true);
     }
-    git::is_worktree(cx, target.to_owned(), git.user.clone(), None, None)
+    is_worktree(cx, target, git.user.as_ref())
+}
+
+fn is_worktree(cx: &Cx, target: &str, user: Option<&String>) -> Result<bool> {
+    let who = git::Who { user: user.cloned(), ..git::Who::default() };
+    git::is_worktree(cx, target.to_owned(), who, None)
 }
 
 /// The folder where a working copy is to be made.
@@ -181,6 +186,8 @@ impl State for Present {
         if found == Found::Other {
             cx.host.remove_all(path)?;
         }
+        let mut with = git::Local::default();
+        with.options.who.user.clone_from(&self.user);
         git::init(
             cx,
             self.name.clone(),
@@ -188,12 +195,7 @@ impl State for Present {
             self.template.clone(),
             self.separate_git_dir.clone(),
             self.shared.clone(),
-            "".into(),
-            "".into(),
-            self.user.clone(),
-            None,
-            false,
-            None,
+            with,
         )?;
         Ok(Applied::as_planned())
     }

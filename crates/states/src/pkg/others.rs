@@ -1,7 +1,7 @@
 //! `pkg.downloaded`, `pkg.uptodate`, `pkg.group_installed`, and the patches.
 
 use halite_modules::pkg::{self, Install, Pkgs, Upgrade, Which};
-use halite_spec::{Applied, Args, Binder, Cx, Error, Param, Plan, Rest, Result, State};
+use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State};
 use halite_value::{Dict, Value, dict};
 
 use super::{
@@ -436,16 +436,8 @@ impl State for PatchInstalled {
 }
 
 /// Make sure that what advisory patches bring is in the cache.
+#[derive(Args)]
 pub(super) struct PatchDownloaded(PatchInstalled);
-
-impl Args for PatchDownloaded {
-    const DOC: &'static str = "Make sure that what advisory patches bring is in the cache.";
-    const PARAMS: &'static [Param] = PatchInstalled::PARAMS;
-
-    fn bind(binder: &mut Binder) -> Result<Self> {
-        PatchInstalled::bind(binder).map(Self)
-    }
-}
 
 impl State for PatchDownloaded {
     type Seen = Result<Vec<String>, String>;

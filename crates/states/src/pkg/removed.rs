@@ -4,7 +4,7 @@ use halite_modules::{
     pkg::{self, Uninstall, Which},
     pkg_resource::{self, Request, Targets},
 };
-use halite_spec::{Applied, Args, Binder, Cx, Error, Outcome, Param, Plan, Rest, Result, State};
+use halite_spec::{Applied, Args, Cx, Outcome, Plan, Rest, Result, State};
 use halite_value::{Dict, Value, dict};
 
 use super::{Wanted, conditions, explained, normalized, troubled};
@@ -189,17 +189,8 @@ impl State for Removed {
 }
 
 /// Make sure that packages are not installed, nor anything of their configuration.
+#[derive(Args)]
 pub(super) struct Purged(Removed);
-
-impl Args for Purged {
-    const DOC: &'static str =
-        "Make sure that packages are not installed, nor anything of their configuration.";
-    const PARAMS: &'static [Param] = Removed::PARAMS;
-
-    fn bind(binder: &mut Binder) -> Result<Self, Error> {
-        Removed::bind(binder).map(Self)
-    }
-}
 
 impl State for Purged {
     type Seen = Seen;

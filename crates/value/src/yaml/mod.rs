@@ -21,6 +21,7 @@ mod dump;
 mod emit;
 mod error;
 mod events;
+mod extended;
 mod scalar;
 mod scan;
 
@@ -45,6 +46,8 @@ pub struct LoadOptions<'a> {
     /// places carry `name` and the position itself.
     pub place_map: Option<PlaceMap<'a>>,
     pub dialect: Dialect,
+    /// Keys may repeat, and `!aggregate` and `!reset` say what becomes of their values.
+    pub extended: bool,
     pub limits: Limits,
 }
 
@@ -84,6 +87,7 @@ impl Default for LoadOptions<'_> {
             places: false,
             place_map: None,
             dialect: Dialect::default(),
+            extended: false,
             limits: Limits::default(),
         }
     }
@@ -119,7 +123,10 @@ fn read(text: &str, options: &LoadOptions<'_>) -> Result<Value, Error> {
             Mark::default(),
         ));
     }
-    let tree = compose::compose(text, options.limits)?;
+    let mut tree = compose::compose(text, options.limits)?;
+    if options.extended {
+        extended::join(&mut tree);
+    }
     construct::construct(tree, &Places::new(options), options)
 }
 

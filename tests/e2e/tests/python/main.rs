@@ -6,6 +6,7 @@ mod fleet;
 mod kinds;
 mod masterless;
 mod package;
+mod packages;
 mod seeds;
 
 use std::process::Command;

@@ -204,7 +204,7 @@ impl KeyStore for Folder {
 
     // apt reads a name that ends in `.asc` as armoured, and everything else as bare.
     fn add_file(&self, cx: &Cx, file: &Path, name: Option<&Path>) -> Result<bool> {
-        let own = file.file_name().map(Path::new).unwrap_or_else(|| Path::new(""));
+        let own = file.file_name().map_or_else(|| Path::new(""), Path::new);
         let place = self.0.join(name.unwrap_or(own));
         let mut content = cx.host.read(file)?;
         let armoured = String::from_utf8_lossy(&content).trim_matches('-').starts_with("BEGIN PGP");

@@ -351,9 +351,9 @@ impl Provider for Apt {
         let before = Snapshot::take(self, cx)?;
         // What is removed but not purged has configuration files that purging takes.
         let mut names = super::matching(&before.installed, &named);
-        names.extend(
-            request.purge.then(|| super::matching(&before.removed, &named)).unwrap_or_default(),
-        );
+        if request.purge {
+            names.extend(super::matching(&before.removed, &named));
+        }
         if names.is_empty() {
             return Ok(Done::default());
         }

@@ -408,6 +408,14 @@ impl Change {
             }
             Source::Section(section) => {
                 section.set("Components", comps.join(" "));
+                // The address as it is asked for now: with or without the slash at its end.
+                let uris = section.words("URIs").into_iter();
+                let uris = uris.map(|uri| match same_uri(&uri, &wanted.uri) {
+                    true => wanted.uri.clone(),
+                    false => uri,
+                });
+                let uris = uris.collect::<Vec<_>>().join(" ");
+                section.set("URIs", uris);
                 if !wanted.signedby.is_empty() {
                     section.set("Signed-By", wanted.signedby.as_str());
                 }

@@ -1,0 +1,221 @@
+//! The form of high data: what an author may have got wrong before any state is looked at.
+//!
+//! A check is a function from a thing to problems, and a list names those for each thing: ids,
+//! states, arguments. They are independent of each other, so an author sees all at once. They run
+//! after the `extend`s, which may mend what they would report.
+
+use halite_value::{Dict, Key, List, Value};
+
+use crate::{
+    High, Places, Problem,
+    keywords::REQUISITE_WORDS,
+    parse::{Arguments, Body, Entry, only_word},
+};
+
+/// Checks every id.
+pub(crate) fn all(high: &High, places: &Places) -> Vec<Problem> {
+    let entries = high.ids.iter();
+    entries.flat_map(|(id, entry)| of_id(high, id, entry, places)).collect()
+}
+
+fn of_id(high: &High, id: &Key, entry: &Entry, places: &Places) -> Vec<Problem> {
+    let Some(name) = id.as_str() else {
+        let body = high.body(id);
+        let sls = body.and_then(|body| body.origin.sls.as_ref()?.as_str()).unwrap_or_default();
+        let text = format!(
+            "ID '{id}' in SLS '{sls}' is not formed as a string, but is type {}. It may need to be \
+             quoted.",
+            id.type_name()
+        );
+        return vec![Problem::new(text).at(places.of_id(&id.to_str()))];
+    };
+    if name.starts_with("__") {
+        return Vec::new();
+    }
+    match (entry, high.body(id)) {
+        (Entry::Misfit(other), _) => {
+            let text = format!("The type {name} in {other} is not formatted as a dictionary");
+            vec![Problem::new(text).at(places.of_id(name))]
+        }
+        (_, Some(body)) => of_body(name, body, places),
+        _ => Vec::new(),
+    }
+}
+
+fn of_body(id: &str, body: &Body, places: &Places) -> Vec<Problem> {
+    let sls = body.origin.sls_text();
+    let mut problems = Vec::new();
+    for (state, args) in &body.states {
+        let state = state.to_str();
+        if state.starts_with("__") {
+            continue;
+        }
+        let site = Site { id, state: &state, sls: &sls, places };
+        let Arguments::List(args) = args else {
+            problems.push(not_a_list(&site, args));
+            continue;
+        };
+        for arg in args {
+            problems.extend(OF_ARGUMENTS.iter().flat_map(|check| check(&site, &arg)));
+        }
+        problems.extend(OF_STATES.iter().flat_map(|check| check(&site, args)));
+    }
+    problems
+}
+
+/// One state of an id, for messages.
+struct Site<'a> {
+    id: &'a str,
+    state: &'a str,
+    sls: &'a str,
+    places: &'a Places,
+}
+
+impl Site<'_> {
+    fn module(&self) -> &str {
+        self.state.split('.').next().unwrap_or(self.state)
+    }
+
+    fn problem(&self, text: String) -> Problem {
+        Problem::new(text).at(self.places.of_state(self.id, self.module()))
+    }
+
+    fn problem_at(&self, word: &str, text: String) -> Problem {
+        Problem::new(text).at(self.places.of_arg(self.id, self.module(), word))
+    }
+}
+
+type Check<T> = fn(&Site<'_>, &T) -> Vec<Problem>;
+
+const OF_ARGUMENTS: [Check<Value>; 5] = [
+    function_without_space,
+    names_as_list,
+    requisite_as_list,
+    requisite_targets,
+    requisite_by_itself,
+];
+
+const OF_STATES: [Check<List>; 1] = [one_function];
+
+fn not_a_list(site: &Site<'_>, args: &Arguments) -> Problem {
+    let Site { id, state, sls, .. } = site;
+    if matches!(args, Arguments::Missing) {
+        return site.problem(format!(
+            "ID '{id}' in SLS '{sls}' contains a short declaration ({state}) with a trailing \
+             colon. When not passing any arguments to a state, the colon must be omitted."
+        ));
+    }
+    site.problem(format!("State '{id}' in SLS '{sls}' is not formed as a list"))
+        .help(format!("each argument of `{state}` is an item: `- name: value`"))
+}
+
+fn function_without_space(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
+    let Site { id, sls, .. } = site;
+    let spaced = arg.as_str().filter(|function| function.trim().contains(' '));
+    let problem = spaced.map(|function| {
+        site.problem(format!(
+            "The function \"{function}\" in state \"{id}\" in SLS \"{sls}\" has whitespace, a \
+             function with whitespace is not supported, perhaps this is an argument that is \
+             missing a \":\""
+        ))
+    });
+    problem.into_iter().collect()
+}
+
+fn one_function(site: &Site<'_>, args: &List) -> Vec<Problem> {
+    let Site { id, state, sls, .. } = site;
+    let dotted = state.split_once('.').map(|(_, function)| function.to_owned());
+    let args = args.to_vec();
+    let listed = args.iter().filter_map(|arg| arg.as_str().map(str::to_owned));
+    let functions: Vec<String> = dotted.into_iter().chain(listed).collect();
+    let text = match functions.len() {
+        0 => format!("No function declared in state '{id}' in SLS '{sls}'"),
+        1 => return Vec::new(),
+        _ => format!(
+            "Too many functions declared in state '{id}' in SLS '{sls}'. Please choose one of the \
+             following: {}",
+            functions.join(", ")
+        ),
+    };
+    vec![site.problem(text)]
+}
+
+/// Returns an argument's first word and value: Salt looks at no others.
+fn first_of(arg: &Value) -> Option<(String, Value)> {
+    let arg: &Dict = arg.as_dict()?;
+    arg.read().first().map(|(word, value)| (word.to_string(), value.clone()))
+}
+
+fn requisite(arg: &Value) -> Option<(String, Value)> {
+    first_of(arg).filter(|(word, _)| REQUISITE_WORDS.contains(&word.as_str()))
+}
+
+fn names_as_list(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
+    let Site { id, sls, .. } = site;
+    match first_of(arg) {
+        Some((word, value)) if word == "names" && value.as_list().is_none() => {
+            let text = format!(
+                "The 'names' argument in state '{id}' in SLS '{sls}' needs to be formed as a list"
+            );
+            vec![site.problem_at(&word, text)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn requisite_as_list(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
+    let Site { id, sls, .. } = site;
+    match requisite(arg) {
+        Some((word, value)) if value.as_list().is_none() => {
+            let text = format!(
+                "The {word} statement in state '{id}' in SLS '{sls}' needs to be formed as a list"
+            );
+            vec![site.problem_at(&word, text)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn requisite_targets(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
+    let Some((word, Value::List(targets))) = requisite(arg) else { return Vec::new() };
+    let targets = targets.to_vec();
+    let texts = targets.iter().flat_map(|target| wrong_target(site, target));
+    texts.map(|text| site.problem_at(&word, text)).collect()
+}
+
+/// Says what is wrong with a target, `{state: name}` or a bare name.
+fn wrong_target(site: &Site<'_>, target: &Value) -> Vec<String> {
+    let Site { id, sls, .. } = site;
+    if target.as_str().is_some() {
+        return Vec::new();
+    }
+    let Some((kind, name)) = only_word(target) else {
+        return vec![format!(
+            "Requisite declaration {target} in state {id} in SLS {sls} is not formed as a single \
+             key dictionary"
+        )];
+    };
+    let kind = kind.to_str();
+    let dotted = kind.split_once('.').map(|(module, _)| {
+        format!(
+            "Invalid requisite type '{kind}' in state '{id}', in SLS '{sls}'. Requisite types must \
+             not contain dots, did you mean '{module}'?"
+        )
+    });
+    let nested = matches!(name, Value::List(_) | Value::Dict(_)).then(|| {
+        format!("Illegal requisite \"{name}\" in SLS \"{sls}\", please check your syntax.\n")
+    });
+    dotted.into_iter().chain(nested).collect()
+}
+
+fn requisite_by_itself(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
+    let Site { id, sls, .. } = site;
+    match requisite(arg) {
+        Some((word, Value::List(_))) if only_word(arg).is_none() => {
+            let text =
+                format!("Multiple dictionaries defined in argument of state '{id}' in SLS '{sls}'");
+            vec![site.problem_at(&word, text)]
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Where the author wrote what: every id, state and argument of the rendered SLS files.
+//!
+//! Problems are found long after rendering, in data that extensions and requisites have changed;
+//! so the places are noted once, from each file as it was rendered. What is written first counts:
+//! the same id in two files is itself a problem, and the first place is the better one to show.
+
+use std::collections::HashMap;
+
+use halite_value::{Dict, Key, Place, Value};
+
+/// Where ids, and the states below them, stand in their sources.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    ids: HashMap<String, IdPlaces>,
+    /// Ids in `extend`.
+    extended: HashMap<String, Place>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct IdPlaces {
+    own: Option<Place>,
+    states: HashMap<String, StatePlaces>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct StatePlaces {
+    own: Option<Place>,
+    args: HashMap<String, Place>,
+}
+
+impl Places {
+    pub fn of_id(&self, id: &str) -> Option<&Place> {
+        self.ids.get(id)?.own.as_ref()
+    }
+
+    /// Returns the place where an `extend` names an id.
+    pub fn of_extend(&self, id: &str) -> Option<&Place> {
+        self.extended.get(id)
+    }
+
+    /// Returns the place of a state declaration, or of its id.
+    pub fn of_state(&self, id: &str, state: &str) -> Option<&Place> {
+        let places = self.ids.get(id)?;
+        places.states.get(state).and_then(|state| state.own.as_ref()).or(places.own.as_ref())
+    }
+
+    /// Returns the place of an argument, or of its state.
+    pub fn of_arg(&self, id: &str, state: &str, arg: &str) -> Option<&Place> {
+        let state_places = self.ids.get(id)?.states.get(state);
+        state_places.and_then(|state| state.args.get(arg)).or_else(|| self.of_state(id, state))
+    }
+
+    /// Notes the places of a rendered SLS.
+    pub(crate) fn note(&mut self, rendered: &Dict) {
+        let written = by_key(rendered);
+        for (key, body) in rendered {
+            let id = key.to_string();
+            if id == "extend"
+                && let Value::Dict(extended) = &body
+            {
+                for (id, place) in by_key(extended) {
+                    self.extended.entry(id.to_string()).or_insert_with(|| place.clone());
+                }
+            }
+            let places = self.ids.entry(id).or_default();
+            if let Some(place) = written.get(&key) {
+                places.own.get_or_insert_with(|| (*place).clone());
+            }
+            if let Value::Dict(body) = &body {
+                places.note(body);
+            }
+        }
+    }
+}
+
+impl IdPlaces {
+    fn note(&mut self, body: &Dict) {
+        for (state, args) in body {
+            let full = state.to_str();
+            let module = full.split('.').next().unwrap_or_default();
+            let places = self.states.entry(module.to_owned()).or_default();
+            if let Some(place) = body.place_of(full.as_str()) {
+                places.own.get_or_insert_with(|| place.clone());
+            }
+            let Value::List(args) = args else { continue };
+            for arg in &args {
+                let Value::Dict(arg) = arg else { continue };
+                for word in arg.keys() {
+                    if let Some(place) = arg.place_of(&word) {
+                        places.args.entry(word.to_string()).or_insert_with(|| place.clone());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An SLS may have thousands of ids, and [`Dict::place_of`] scans.
+fn by_key(dict: &Dict) -> HashMap<&Key, &Place> {
+    // A key written twice stands where its value was written: the last time.
+    dict.places().iter().map(|(key, place)| (key, place)).collect()
+}

@@ -1,0 +1,332 @@
+//! What outlives a run: requests for one, states that are disabled, pauses of those that run.
+
+use std::path::{Path, PathBuf};
+
+use halite_spec::{Call, Cx, Error, Rest, Result, Strings, function, host};
+use halite_value::{
+    Dict, Value, dict, msgpack,
+    msgpack::{Dialect, Text},
+};
+
+use super::apply;
+
+fn cache_path(cx: &Cx, name: &str) -> PathBuf {
+    Path::new(cx.opt_str("cachedir").unwrap_or_default().as_str()).join(name)
+}
+
+fn read_requests(cx: &Cx) -> Result<Dict> {
+    let path = cache_path(cx, "req_state.p");
+    match cx.host.read(&path) {
+        Ok(bytes) => match msgpack::from_slice(&bytes, Text::Typed) {
+            Ok(Value::Dict(requests)) => Ok(requests),
+            _ => Ok(Dict::new()),
+        },
+        Err(error) if error.is_missing() => Ok(Dict::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn write_requests(cx: &Cx, requests: &Dict) -> Result<()> {
+    let bytes = msgpack::to_vec(&requests.into(), Dialect::Modern)
+        .map_err(|error| Error::failed(error.to_string()))?;
+    let how = host::Write { mode: Some(0o600), ..host::Write::default() };
+    Ok(cx.host.write(&cache_path(cx, "req_state.p"), &bytes, &how)?)
+}
+
+/// Show what states would do, and remember the request for `state.run_request`.
+///
+/// ```console
+/// $ salt '*' state.request stuff
+/// ```
+#[function(name = "request")]
+pub fn request_(
+    cx: &Cx,
+    /// SLS names; none: the highstate.
+    mods: Option<Value>,
+    /// As for `state.apply`; `name` is the request's.
+    rest: Rest,
+) -> Result<Value> {
+    let kwargs = rest.kwargs.shallow_copy();
+    kwargs.insert("test", true);
+    let ret = apply(cx, mods.clone(), Rest { args: Vec::new(), kwargs: kwargs.shallow_copy() })?;
+    let name = kwargs.remove("name").map_or_else(|| "default".to_owned(), |name| name.to_string());
+    kwargs.remove("test");
+    let requests = read_requests(cx)?;
+    requests.insert(
+        name,
+        dict! { "test_run" => &ret, "mods" => mods.unwrap_or_default(), "kwargs" => kwargs },
+    );
+    write_requests(cx, &requests)?;
+    Ok(ret)
+}
+
+/// Return the remembered requests, or one of them.
+///
+/// ```console
+/// $ salt '*' state.check_request
+/// ```
+#[function]
+pub fn check_request(
+    cx: &Cx,
+    /// The request's name.
+    name: Option<String>,
+) -> Result<Value> {
+    let requests = read_requests(cx)?;
+    Ok(match name {
+        Some(name) => requests.get(name.as_str()).unwrap_or_else(Value::dict),
+        None => requests.into(),
+    })
+}
+
+/// Forget the remembered requests, or one of them.
+///
+/// ```console
+/// $ salt '*' state.clear_request
+/// ```
+#[function]
+pub fn clear_request(
+    cx: &Cx,
+    /// The request's name.
+    name: Option<String>,
+) -> Result<bool> {
+    let requests = read_requests(cx)?;
+    match name {
+        Some(name) if requests.remove(name.as_str()).is_none() => return Ok(false),
+        Some(_) => {}
+        None => requests.write().clear(),
+    }
+    write_requests(cx, &requests)?;
+    Ok(true)
+}
+
+/// Run a remembered request.
+///
+/// ```console
+/// $ salt '*' state.run_request
+/// ```
+#[function]
+pub fn run_request(
+    cx: &Cx,
+    /// The request's name.
+    #[default("default".to_owned())]
+    name: String,
+    /// Over the request's own arguments.
+    rest: Rest,
+) -> Result<Value> {
+    let requests = read_requests(cx)?;
+    let Some(request) = requests.remove(name.as_str()) else { return Ok(Value::dict()) };
+    let kwargs = match request.get("kwargs") {
+        Some(Value::Dict(kwargs)) => kwargs,
+        _ => Dict::new(),
+    };
+    kwargs.update(&rest.kwargs);
+    let ret = apply(cx, request.get("mods"), Rest { args: Vec::new(), kwargs })?;
+    write_requests(cx, &requests)?;
+    Ok(ret)
+}
+
+/// Return the states that are disabled.
+///
+/// ```console
+/// $ salt '*' state.list_disabled
+/// ```
+#[function]
+pub fn list_disabled(cx: &Cx) -> Result<Value> {
+    Ok(cx.grain("state_runs_disabled").unwrap_or_else(|| Value::list(Vec::<Value>::new())))
+}
+
+fn set_disabled(cx: &Cx, list: &[Value]) -> Result<()> {
+    let call = Call::of([Value::from("state_runs_disabled"), Value::from(list.to_vec())]);
+    cx.call("grains.setval", call)?;
+    cx.grains.insert("state_runs_disabled", list.to_vec());
+    Ok(())
+}
+
+/// Disable states, by name or glob (`pkg.*`).
+///
+/// ```console
+/// $ salt '*' state.disable highstate
+/// $ salt '*' state.disable highstate,test.succeed_without_changes
+/// ```
+#[function]
+pub fn disable(
+    cx: &Cx,
+    /// The states.
+    states: Strings,
+) -> Result<Value> {
+    let mut list = list_disabled(cx)?.items_of_sequence().unwrap_or_default();
+    let mut messages = Vec::new();
+    for state in &states.0 {
+        let value = Value::from(state);
+        if list.contains(&value) {
+            messages.push(format!("Info: {state} state already disabled."));
+        } else {
+            messages.push(format!("Info: {state} state disabled."));
+            list.push(value);
+        }
+    }
+    set_disabled(cx, &list)?;
+    Ok(dict! { "res" => true, "msg" => messages.join("\n") })
+}
+
+/// Enable states that were disabled.
+///
+/// ```console
+/// $ salt '*' state.enable highstate
+/// ```
+#[function]
+pub fn enable(
+    cx: &Cx,
+    /// The states.
+    states: Strings,
+) -> Result<Value> {
+    let mut list = list_disabled(cx)?.items_of_sequence().unwrap_or_default();
+    let mut messages = Vec::new();
+    for state in &states.0 {
+        let before = list.len();
+        list.retain(|disabled| *disabled != *state.as_str());
+        messages.push(if list.len() < before {
+            format!("Info: {state} state enabled.")
+        } else {
+            format!("Info: {state} state already enabled.")
+        });
+    }
+    set_disabled(cx, &list)?;
+    Ok(dict! { "res" => true, "msg" => messages.join("\n") })
+}
+
+fn pause_path(cx: &Cx, jid: &str) -> PathBuf {
+    cache_path(cx, "state_pause").join(jid.replace('/', "_"))
+}
+
+fn change_pauses(cx: &Cx, jid: &str, change: impl FnOnce(&Dict)) -> Result<()> {
+    let path = pause_path(cx, jid);
+    let pauses = match cx.host.read(&path) {
+        Ok(bytes) => match msgpack::from_slice(&bytes, Text::Typed) {
+            Ok(Value::Dict(pauses)) => pauses,
+            _ => Dict::new(),
+        },
+        Err(_) => Dict::new(),
+    };
+    change(&pauses);
+    if let Some(folder) = path.parent() {
+        cx.host.create_dirs(folder, Some(0o700))?;
+    }
+    let bytes = msgpack::to_vec(&pauses.into(), Dialect::Modern)
+        .map_err(|error| Error::failed(error.to_string()))?;
+    Ok(cx.host.write(&path, &bytes, &host::Write::default())?)
+}
+
+const EVERY_STATE: &str = "__all__";
+
+/// Pause a running state run, at once or before one of its states.
+///
+/// ```console
+/// $ salt '*' state.pause 20171130110407769519
+/// $ salt '*' state.pause 20171130110407769519 vim
+/// ```
+#[function]
+pub fn pause(
+    cx: &Cx,
+    /// The run's job id.
+    jid: String,
+    /// The state's id.
+    state_id: Option<String>,
+    /// Seconds; without it, until `state.resume`.
+    duration: Option<i64>,
+) -> Result<()> {
+    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
+    change_pauses(cx, &jid, |pauses| {
+        let pause = Dict::new();
+        pause.insert("duration", duration);
+        pauses.insert(id, pause);
+    })
+}
+
+/// Go on with a paused state run.
+///
+/// ```console
+/// $ salt '*' state.resume 20171130110407769519
+/// ```
+#[function]
+pub fn resume(
+    cx: &Cx,
+    /// The run's job id.
+    jid: String,
+    /// The state's id.
+    state_id: Option<String>,
+) -> Result<()> {
+    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
+    change_pauses(cx, &jid, |pauses| {
+        if id == EVERY_STATE {
+            pauses.write().clear();
+        } else {
+            pauses.remove(id.as_str());
+        }
+    })
+}
+
+/// End a state run before its next state, or before the state named.
+///
+/// ```console
+/// $ salt '*' state.soft_kill 20171130110407769519
+/// ```
+#[function]
+pub fn soft_kill(
+    cx: &Cx,
+    /// The run's job id.
+    jid: String,
+    /// The state's id.
+    state_id: Option<String>,
+) -> Result<()> {
+    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
+    change_pauses(cx, &jid, |pauses| {
+        pauses.insert(id, dict! { "kill" => true });
+    })
+}
+
+/// Return which runs are paused, and where.
+///
+/// ```console
+/// $ salt '*' state.get_pauses
+/// ```
+#[function]
+pub fn get_pauses(
+    cx: &Cx,
+    /// Only of this job.
+    jid: Option<String>,
+) -> Result<Dict> {
+    let folder = cache_path(cx, "state_pause");
+    let names = match jid {
+        Some(jid) => vec![jid.into()],
+        None => cx.host.read_dir(&folder).unwrap_or_default(),
+    };
+    let pauses = Dict::new();
+    for name in names {
+        if let Ok(bytes) = cx.host.read(&folder.join(&name))
+            && let Ok(value) = msgpack::from_slice(&bytes, Text::Typed)
+        {
+            pauses.insert(name.to_string_lossy().into_owned(), value);
+        }
+    }
+    Ok(pauses)
+}
+
+/// Forget compiled states, so that the next run compiles them anew.
+///
+/// ```console
+/// $ salt '*' state.clear_cache
+/// ```
+#[function]
+pub fn clear_cache(cx: &Cx) -> Result<Vec<String>> {
+    let folder = cache_path(cx, "");
+    let mut removed = Vec::new();
+    for name in cx.host.read_dir(&folder).unwrap_or_default() {
+        let name = name.to_string_lossy().into_owned();
+        if name.ends_with(".cache.p") {
+            cx.host.remove_file(&folder.join(&name))?;
+            removed.push(name);
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,209 @@
+//! What would be applied, without applying it: the data in each of its forms, and what uses what.
+
+use halite_spec::{Cx, Result, What, function};
+use halite_value::{Dict, Value, dict};
+
+use super::{How, Later, error_code, names};
+
+/// Turns the engine's errors into the return code they mean.
+fn told(cx: &Cx, ret: Value, is_data: bool) -> Value {
+    if let Value::List(errors) = &ret
+        && !is_data
+    {
+        cx.job.set_retcode(error_code(errors));
+    }
+    ret
+}
+
+/// Tells whether a list holds low chunks rather than error texts.
+fn is_chunks(ret: &Value) -> bool {
+    ret.as_list().is_some_and(|list| list.into_iter().all(|item| item.as_dict().is_some()))
+}
+
+/// Show the high data of SLS files.
+///
+/// ```console
+/// $ salt '*' state.show_sls core,edit.vim saltenv=dev
+/// ```
+#[function]
+pub fn show_sls(
+    cx: &Cx,
+    /// SLS names.
+    mods: Value,
+    #[group] how: How,
+) -> Result<Value> {
+    let ret = how.show(cx, What::Sls(names(&mods)), "high")?;
+    Ok(told(cx, ret, false))
+}
+
+/// Show the low data of SLS files, in the order of a run.
+///
+/// ```console
+/// $ salt '*' state.show_low_sls foo
+/// ```
+#[function]
+pub fn show_low_sls(
+    cx: &Cx,
+    /// SLS names.
+    mods: Value,
+    #[group] how: How,
+) -> Result<Value> {
+    let ret = how.show(cx, What::Sls(names(&mods)), "low")?;
+    let data = is_chunks(&ret);
+    Ok(told(cx, ret, data))
+}
+
+/// Show the high data the top file leads to.
+///
+/// ```console
+/// $ salt '*' state.show_highstate
+/// ```
+#[function]
+pub fn show_highstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
+    let how = later.tested()?;
+    let ret = how.show(cx, What::Highstate, "high")?;
+    Ok(told(cx, ret, false))
+}
+
+/// Show the low data the top file leads to, in the order of a run.
+///
+/// ```console
+/// $ salt '*' state.show_lowstate
+/// ```
+#[function]
+pub fn show_lowstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
+    let how = later.tested()?;
+    let ret = how.show(cx, What::Highstate, "low")?;
+    let data = is_chunks(&ret);
+    Ok(told(cx, ret, data))
+}
+
+/// Show which SLS the top file gives this minion, by environment.
+///
+/// ```console
+/// $ salt '*' state.show_top
+/// ```
+#[function]
+pub fn show_top(cx: &Cx, #[group] later: Later) -> Result<Value> {
+    let how = later.untested();
+    let ret = how.show(cx, What::Top, "top")?;
+    Ok(told(cx, ret, false))
+}
+
+/// Show the SLS this minion gets, includes and all.
+///
+/// ```console
+/// $ salt '*' state.show_states
+/// ```
+#[function]
+pub fn show_states(cx: &Cx, #[group] later: Later) -> Result<Value> {
+    let how = later.untested();
+    how.show(cx, What::States, "states")
+}
+
+/// Show which SLS of the file server this minion uses, and which it does not.
+///
+/// ```console
+/// $ salt '*' state.show_state_usage
+/// ```
+#[function]
+pub fn show_state_usage(cx: &Cx, #[group] later: Later) -> Result<Value> {
+    let how = later.untested();
+    let top = how.show(cx, What::Top, "top")?;
+    let Value::Dict(top) = top else { return Ok(told(cx, top, false)) };
+    let usage = Dict::new();
+    for env in cx.files.envs()? {
+        let used: Vec<Value> =
+            top.get(env.as_str()).and_then(|used| used.items_of_sequence()).unwrap_or_default();
+        let all = sls_names(cx, &env)?;
+        let unused: Vec<Value> =
+            all.iter().map(Value::from).filter(|sls| !used.contains(sls)).collect();
+        usage.insert(
+            env.as_str(),
+            dict! {
+                "count_all" => all.len(), "count_unused" => unused.len(),
+                "count_used" => used.len(), "unused" => Value::from(unused),
+                "used" => Value::from(used),
+            },
+        );
+    }
+    Ok(usage.into())
+}
+
+fn sls_names(cx: &Cx, env: &str) -> Result<Vec<String>> {
+    let paths = cx.files.list(env, "")?;
+    let names = paths
+        .iter()
+        .filter_map(|path| path.strip_suffix(".sls"))
+        .map(|path| path.strip_suffix("/init").unwrap_or(path).replace('/', "."));
+    Ok(names.collect())
+}
+
+/// Tell whether SLS files exist and render.
+///
+/// ```console
+/// $ salt '*' state.sls_exists core,edit.vim saltenv=dev
+/// ```
+#[function]
+pub fn sls_exists(
+    cx: &Cx,
+    /// SLS names.
+    mods: Value,
+    #[group] how: How,
+) -> Result<bool> {
+    let ret = how.show(cx, What::Sls(names(&mods)), "high")?;
+    let exists = ret.as_dict().is_some();
+    if !exists {
+        cx.job.set_retcode(1);
+    }
+    Ok(exists)
+}
+
+/// Tell whether ids exist in SLS files.
+///
+/// ```console
+/// $ salt '*' state.id_exists create_myfile,update_template filestate saltenv=dev
+/// ```
+#[function]
+pub fn id_exists(
+    cx: &Cx,
+    /// The ids.
+    ids: Value,
+    /// SLS names.
+    mods: Value,
+    #[group] how: How,
+) -> Result<bool> {
+    let ret = how.show(cx, What::Sls(names(&mods)), "low")?;
+    let chunks = ret.items_of_sequence().unwrap_or_default();
+    let has =
+        |id: &String| chunks.iter().any(|chunk| chunk.get_str("__id__").as_deref() == Some(id));
+    Ok(names(&ids).iter().all(has))
+}
+
+/// Draw the requisite graph of SLS files, in Graphviz' language.
+///
+/// ```console
+/// $ salt '*' state.graph my_sls --out=txt
+/// ```
+#[function]
+pub fn graph(
+    cx: &Cx,
+    /// SLS names.
+    mods: Value,
+    #[group] how: How,
+) -> Result<Value> {
+    let ret = how.show(cx, What::Sls(names(&mods)), "dot")?;
+    Ok(told(cx, ret, false))
+}
+
+/// Draw the requisite graph of the highstate, in Graphviz' language.
+///
+/// ```console
+/// $ salt '*' state.graph_highstate --out=txt
+/// ```
+#[function]
+pub fn graph_highstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
+    let how = later.untested();
+    let ret = how.show(cx, What::Highstate, "dot")?;
+    Ok(told(cx, ret, false))
+}

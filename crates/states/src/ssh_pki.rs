@@ -1,0 +1,547 @@
+//! `ssh_pki`: OpenSSH private keys, public keys and certificates kept in files.
+//!
+//! Made as `x509`'s states are: what has to be made is decided here, the file is `file.managed`'s
+//! business. A certificate is compared with what the arguments and the policy would make; its
+//! serial number and its time count only as far as they are given.
+
+use halite_modules::{
+    ssh_pki::{
+        self, For,
+        keys::{self, Private, default_size},
+        policy, public_of,
+        wire::{Certificate, Identity, Options, Public},
+    },
+    x509::source::Encoding,
+};
+use halite_spec::{Applied, Args, Call, Cx, Error, Outcome, Plan, Rest, Result, State, states};
+use halite_value::{Dict, Value, entries};
+
+use crate::x509::{Seen, Target};
+
+states! {
+    /// Keep OpenSSH private keys, public keys and certificates in files.
+    "ssh_pki": "certificate_managed" => CertificateManaged,
+    "private_key_managed" => PrivateKeyManaged,
+    "public_key_managed" => PublicKeyManaged,
+}
+
+/// Make sure that a file holds a private key.
+#[derive(Args)]
+pub struct PrivateKeyManaged {
+    /// The file.
+    name: String,
+    /// `rsa`, `ec` or `ed25519`.
+    #[default("rsa".into())]
+    algo: String,
+    /// Its size in bits; 3072 for RSA and 256 for EC unless said.
+    #[default(Value::Null)]
+    keysize: Value,
+    /// Its passphrase.
+    passphrase: Option<String>,
+    /// Make a new key each time.
+    #[default(false)]
+    new: bool,
+    /// Write over a file that holds no key, or one whose passphrase differs.
+    #[default(false)]
+    overwrite: bool,
+    /// Arguments of `file.managed`.
+    rest: Rest,
+}
+
+impl PrivateKeyManaged {
+    fn size(&self) -> Value {
+        match &self.keysize {
+            Value::Null => default_size(&self.algo).into(),
+            size => size.clone(),
+        }
+    }
+
+    fn target(&self) -> Target<'_> {
+        let given = &self.rest.kwargs;
+        Target { what: "private key", name: &self.name, given, mode: Some("0400") }
+    }
+
+    /// Why a key cannot be opened, unless it is to be written over.
+    fn unopened(&self, error: &Error) -> Result<()> {
+        if self.overwrite {
+            return Ok(());
+        }
+        Err(Error::failed(match error.class() {
+            "MissingPassword" => {
+                "The current key is encrypted with a passphrase. Pass overwrite: true to force \
+                 regeneration"
+            }
+            "InvalidPassword" => {
+                "The provided passphrase cannot decrypt the private key. Pass overwrite: true to \
+                 force regeneration"
+            }
+            _ => {
+                "The existing file does not seem to be a private key. Pass overwrite: true to \
+                 force regeneration"
+            }
+        }))
+    }
+}
+
+impl State for PrivateKeyManaged {
+    type Seen = Seen;
+
+    fn observe(&self, cx: &Cx) -> Result<Seen> {
+        let changes = Dict::new();
+        let own = match self.target().content(cx)? {
+            Ok(own) => own,
+            Err(seen) => return Ok(seen),
+        };
+        if self.new {
+            changes.insert("replaced", self.name.as_str());
+            return Ok(self.target().seen(changes, false));
+        }
+        let mut opened = Private::open(cx, &own, self.passphrase.as_deref());
+        if matches!(&opened, Err(error) if error.class() == "SuperfluousPassword") {
+            changes.insert("passphrase", true);
+            opened = Private::open(cx, &own, None);
+        }
+        match opened {
+            Err(error @ Error::Raised { .. }) => {
+                self.unopened(&error)?;
+                changes.insert("replaced", self.name.as_str());
+            }
+            Err(error) => return Err(error),
+            Ok(own) if own.public.algo() != self.algo => {
+                changes.insert("algo", self.algo.as_str());
+            }
+            Ok(own) => {
+                if own.public.size().map(Value::from).unwrap_or_default() != self.size() {
+                    changes.insert("keysize", self.size());
+                }
+            }
+        }
+        Ok(self.target().seen(changes, false))
+    }
+
+    fn plan(&self, seen: &Seen) -> Result<Plan> {
+        let plan = self.target().plan(seen);
+        Ok(match seen.only(&["passphrase"]) {
+            true => plan.done("The private key has been encrypted"),
+            false => plan,
+        })
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        let seen = self.observe(&cx.looking_only())?;
+        self.target().rehearsed(cx, &seen)
+    }
+
+    fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
+        let target = self.target();
+        let Seen::Make { .. } = seen else { return target.keep(cx) };
+        let key = match seen.only(&["passphrase"]) {
+            true => Private::load(cx, &self.name.as_str().into(), None)?,
+            false => Private::make(cx, &self.algo, Some(&self.size()))?,
+        };
+        target.write(cx, &key.encode(cx, self.passphrase.as_deref())?, Encoding::Pem)
+    }
+}
+
+/// Make sure that a file holds a public key.
+#[derive(Args)]
+pub struct PublicKeyManaged {
+    /// The file.
+    name: String,
+    /// The private key, certificate or public key it comes from: a file or a text.
+    public_key_source: Value,
+    /// The passphrase of a private key.
+    passphrase: Option<String>,
+    /// Arguments of `file.managed`.
+    rest: Rest,
+}
+
+impl PublicKeyManaged {
+    fn target(&self) -> Target<'_> {
+        Target { what: "public key", name: &self.name, given: &self.rest.kwargs, mode: None }
+    }
+
+    fn wanted(&self, cx: &Cx) -> Result<Public> {
+        public_of(cx, &self.public_key_source, self.passphrase.as_deref())
+    }
+}
+
+impl State for PublicKeyManaged {
+    type Seen = Seen;
+
+    fn observe(&self, cx: &Cx) -> Result<Seen> {
+        let own = match self.target().content(cx)? {
+            Ok(own) => own,
+            Err(seen) => return Ok(seen),
+        };
+        let own = Identity::read(&String::from_utf8_lossy(&own));
+        let changes = Dict::new();
+        if own != Some(Identity::Key(self.wanted(cx)?)) {
+            changes.insert("updated", self.name.as_str());
+        }
+        Ok(self.target().seen(changes, false))
+    }
+
+    fn plan(&self, seen: &Seen) -> Result<Plan> {
+        let plan = self.target().plan(seen);
+        Ok(match seen.only(&["updated"]) {
+            true => plan
+                .pending("The public key would have been updated")
+                .done("The public key has been updated"),
+            false => plan,
+        })
+    }
+
+    fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
+        let target = self.target();
+        let Seen::Make { .. } = seen else { return target.keep(cx) };
+        target.write(cx, self.wanted(cx)?.line().as_bytes(), Encoding::Pem)
+    }
+}
+
+/// Make sure that a file holds an OpenSSH certificate that is as asked and does not end soon.
+#[derive(Args)]
+pub struct CertificateManaged {
+    /// The file.
+    name: String,
+    /// Make a new one when the old one ends within this time: seconds, or `12h`; 7 days for hosts
+    /// and one hour for users unless said.
+    #[default(Value::Null)]
+    ttl_remaining: Value,
+    /// The minion that signs; it is asked through the master.
+    ca_server: Option<String>,
+    /// Another module that makes certificates and knows policies.
+    backend: Option<String>,
+    /// What that module gets besides.
+    backend_args: Option<Dict>,
+    /// The name of a set of rules in `ssh_signing_policies`.
+    signing_policy: Option<String>,
+    /// A folder for copies.
+    #[default(Value::Null)]
+    copypath: Value,
+    /// `user` or `host`.
+    #[default(Value::Null)]
+    cert_type: Value,
+    /// The key that signs: a file or a text.
+    #[default(Value::Null)]
+    signing_private_key: Value,
+    /// That key's passphrase.
+    #[default(Value::Null)]
+    signing_private_key_passphrase: Value,
+    /// The key to certify.
+    #[default(Value::Null)]
+    public_key: Value,
+    /// The key to certify, as private key.
+    #[default(Value::Null)]
+    private_key: Value,
+    /// That key's passphrase.
+    #[default(Value::Null)]
+    private_key_passphrase: Value,
+    /// Its number.
+    #[default(Value::Null)]
+    serial_number: Value,
+    /// From when it counts: `2024-01-31 12:00:00`.
+    #[default(Value::Null)]
+    not_before: Value,
+    /// Until when it counts.
+    #[default(Value::Null)]
+    not_after: Value,
+    /// How long it counts; 30 days for hosts and one for users unless said.
+    #[default(Value::Null)]
+    ttl: Value,
+    /// Options a server must know: name → value, or True.
+    #[default(Value::Null)]
+    critical_options: Value,
+    /// What it permits: name → value, or True.
+    #[default(Value::Null)]
+    extensions: Value,
+    /// Who it is for.
+    #[default(Value::Null)]
+    valid_principals: Value,
+    /// It is for everybody.
+    #[default(false)]
+    all_principals: bool,
+    /// The name logs show.
+    #[default(Value::Null)]
+    key_id: Value,
+    /// Arguments of `file.managed`.
+    rest: Rest,
+}
+
+impl CertificateManaged {
+    fn target(&self) -> Target<'_> {
+        Target { what: "certificate", name: &self.name, given: &self.rest.kwargs, mode: None }
+    }
+
+    /// What the certificate is made from.
+    fn given(&self) -> Dict {
+        let given = Dict::new();
+        for (name, value) in [
+            ("copypath", &self.copypath),
+            ("cert_type", &self.cert_type),
+            ("signing_private_key", &self.signing_private_key),
+            ("signing_private_key_passphrase", &self.signing_private_key_passphrase),
+            ("public_key", &self.public_key),
+            ("private_key", &self.private_key),
+            ("private_key_passphrase", &self.private_key_passphrase),
+            ("serial_number", &self.serial_number),
+            ("not_before", &self.not_before),
+            ("not_after", &self.not_after),
+            ("ttl", &self.ttl),
+            ("critical_options", &self.critical_options),
+            ("extensions", &self.extensions),
+            ("valid_principals", &self.valid_principals),
+            ("key_id", &self.key_id),
+        ] {
+            if !value.is_null() {
+                given.insert(name, value);
+            }
+        }
+        if self.all_principals {
+            given.insert("all_principals", true);
+        }
+        given
+    }
+
+    /// The other module to ask, if there is one.
+    fn other(&self) -> Option<&str> {
+        self.backend.as_deref().filter(|backend| *backend != "ssh_pki")
+    }
+
+    /// The arguments as the policy, wherever it is, makes them.
+    fn merged(&self, cx: &Cx) -> Result<Dict> {
+        let given = self.given();
+        let Some(name) = &self.signing_policy else { return Ok(given) };
+        let policy = match (self.other(), &self.ca_server) {
+            (Some(backend), server) => {
+                let kwargs = self.backend_args.clone().unwrap_or_default().shallow_copy();
+                kwargs.insert("ca_server", server.as_deref());
+                let call = Call { args: vec![name.as_str().into()], kwargs };
+                let policy = cx.call(&format!("{backend}.get_signing_policy"), call)?;
+                policy.as_dict().cloned().unwrap_or_default()
+            }
+            (None, Some(server)) => policy::remote_policy(cx, server, name)?,
+            (None, None) => policy::policy_of(cx, name)?,
+        };
+        let merged = policy::merged(&given, &policy);
+        if let Some(key) = policy.get("signing_public_key") {
+            merged.insert("signing_public_key", key);
+        }
+        Ok(merged)
+    }
+
+    fn make(&self, cx: &Cx) -> Result<Certificate> {
+        let Some(backend) = self.other() else {
+            let (server, policy) = (self.ca_server.as_deref(), self.signing_policy.as_deref());
+            return ssh_pki::make(cx, server, policy, &self.given());
+        };
+        let kwargs = self.given();
+        kwargs.insert("ca_server", self.ca_server.as_deref());
+        kwargs.insert("signing_policy", self.signing_policy.as_deref());
+        for (name, value) in self.backend_args.iter().flat_map(Dict::entries) {
+            kwargs.insert(name, value);
+        }
+        let call = Call { args: Vec::new(), kwargs };
+        let made = cx.call(&format!("{backend}.create_certificate"), call)?;
+        ssh_pki::certificate_of(cx, &made)
+    }
+
+    /// What differs between the certificate there and the one wanted.
+    fn differences(&self, cx: &Cx, own: &Certificate) -> Result<Dict> {
+        let changes = Dict::new();
+        let merged = self.merged(cx)?;
+        let value = |name: &str| merged.get(name).filter(|value| !value.is_null());
+        let text = |name: &str| value(name).map(|value| value.to_str().to_string());
+        let kind = text("cert_type").unwrap_or_else(|| "None".to_owned());
+        let kind = For::named(&kind).ok_or_else(|| {
+            Error::failed(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
+        })?;
+        let remaining = match &self.ttl_remaining {
+            // By what is there: one made for users does not end too soon for a host.
+            Value::Null if own.kind == For::Host => Value::from("7d"),
+            Value::Null => Value::from("1h"),
+            given => given.clone(),
+        };
+        if own.kind != kind {
+            changes.insert("cert_type", kind.name());
+        }
+        if let Some(serial) = value("serial_number")
+            && ssh_pki::serial_of(&serial)? != own.serial
+        {
+            changes.insert("serial_number", serial);
+        }
+        if ssh_pki::ends_within(cx, own, &remaining)? {
+            changes.insert("expiration", true);
+        }
+        let key = match (value("public_key"), value("private_key")) {
+            (Some(key), _) => public_of(cx, &key, None)?,
+            (None, Some(key)) => public_of(cx, &key, text("private_key_passphrase").as_deref())?,
+            (None, None) => {
+                return Err(Error::failed(
+                    "Need public_key or private_key to derive public key to sign",
+                ));
+            }
+        };
+        if key != own.key {
+            changes.insert("private_key", true);
+        }
+        let signer = match (value("signing_private_key"), value("signing_public_key")) {
+            (Some(key), _) => {
+                Some(public_of(cx, &key, text("signing_private_key_passphrase").as_deref())?)
+            }
+            (None, Some(key)) => Some(public_of(cx, &key, None)?),
+            (None, None) if self.ca_server.is_none() && self.other().is_none() => {
+                return Err(Error::failed(
+                    "signing_private_key is required - this is most likely a bug",
+                ));
+            }
+            // Another minion or module has the key and does not say which.
+            (None, None) => None,
+        };
+        if let Some(signer) = signer
+            && (signer != own.signer || !keys::verify(cx, &signer, &own.signature, &own.body())?)
+        {
+            changes.insert("signing_private_key", true);
+        }
+        let id = text("key_id").unwrap_or_default();
+        if id != own.key_id {
+            let change = entries! { "old" => own.key_id.as_str(), "new" => id };
+            changes.insert("key_id", change);
+        }
+        for (name, own) in [("extensions", &own.extensions), ("critical_options", &own.critical)] {
+            let wanted = ssh_pki::options_of(value(name))?;
+            if let Some(change) = options_change(own, &wanted) {
+                changes.insert(name, change);
+            }
+        }
+        let wanted = match value("valid_principals") {
+            Some(Value::Str(one)) => vec![one.to_string()],
+            Some(all) => {
+                let all = all.items_of_sequence().unwrap_or_default();
+                all.iter().map(|name| name.to_str().to_string()).collect()
+            }
+            None => Vec::new(),
+        };
+        if wanted.is_empty() && !value("all_principals").is_some_and(|all| all.truthy()) {
+            return Err(Error::failed(
+                "Must either set all_principals to true or specify principals to allow",
+            ));
+        }
+        if let Some(change) = principals_change(&own.principals, &wanted) {
+            changes.insert("principals", change);
+        }
+        Ok(changes)
+    }
+}
+
+fn options_change(own: &Options, wanted: &Options) -> Option<Dict> {
+    let find = |all: &Options, name: &String| -> Option<Option<String>> {
+        all.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone())
+    };
+    let names = |all: &Options, keep: &dyn Fn(&String) -> bool| {
+        let mut names: Vec<String> =
+            all.iter().map(|(name, _)| name.clone()).filter(|name| keep(name)).collect();
+        names.sort();
+        names
+    };
+    let added = names(wanted, &|name| find(own, name).is_none());
+    let removed = names(own, &|name| find(wanted, name).is_none());
+    let changed = names(wanted, &|name| {
+        find(own, name).is_some_and(|value| Some(value) != find(wanted, name))
+    });
+    if added.is_empty() && removed.is_empty() && changed.is_empty() {
+        return None;
+    }
+    Some(entries! {
+        "added" => Value::list(added), "changed" => Value::list(changed),
+        "removed" => Value::list(removed),
+    })
+}
+
+/// Nobody named means everybody.
+fn principals_change(own: &[String], wanted: &[String]) -> Option<Dict> {
+    let without = |all: &[String], others: &[String]| {
+        Value::list(all.iter().filter(|name| !others.contains(name)).map(String::as_str))
+    };
+    let (added, removed) = match (own.is_empty(), wanted.is_empty()) {
+        (true, true) => return None,
+        (true, false) => (without(wanted, &[]), Value::from("*ALL*")),
+        (false, true) => (Value::from("*ALL*"), Value::list(Vec::<Value>::new())),
+        (false, false) => (without(wanted, own), without(own, wanted)),
+    };
+    (added.truthy() || removed.truthy())
+        .then(|| entries! { "added" => added, "removed" => removed })
+}
+
+impl State for CertificateManaged {
+    type Seen = Seen;
+
+    fn observe(&self, cx: &Cx) -> Result<Seen> {
+        let own = match self.target().content(cx)? {
+            Ok(own) => own,
+            Err(seen) => return Ok(seen),
+        };
+        match Identity::read(&String::from_utf8_lossy(&own)) {
+            Some(Identity::Certificate(own)) => {
+                Ok(self.target().seen(self.differences(cx, &own)?, false))
+            }
+            _ => {
+                let changes = entries! { "replaced" => self.name.as_str() };
+                Ok(self.target().seen(changes, true))
+            }
+        }
+    }
+
+    fn plan(&self, seen: &Seen) -> Result<Plan> {
+        Ok(self.target().plan(seen))
+    }
+
+    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
+        let seen = self.observe(&cx.looking_only())?;
+        self.target().rehearsed(cx, &seen)
+    }
+
+    fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
+        let target = self.target();
+        let Seen::Make { .. } = seen else { return target.keep(cx) };
+        target.write(cx, self.make(cx)?.line().as_bytes(), Encoding::Pem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(change: Option<Dict>) -> String {
+        change.map_or_else(|| "-".to_owned(), |change| Value::from(change).repr())
+    }
+
+    #[test]
+    fn principals() {
+        let check = |own: &[&str], wanted: &[&str], expected: &str| {
+            let owned = |names: &[&str]| -> Vec<String> {
+                names.iter().map(|&name| name.to_owned()).collect()
+            };
+            assert_eq!(shown(principals_change(&owned(own), &owned(wanted))), expected);
+        };
+        check(&[], &[], "-");
+        check(&["a"], &["a"], "-");
+        check(&["a"], &["a", "b"], "{'added': ['b'], 'removed': []}");
+        check(&["a", "b"], &["a"], "{'added': [], 'removed': ['b']}");
+        check(&[], &["a"], "{'added': ['a'], 'removed': '*ALL*'}");
+        check(&["a"], &[], "{'added': '*ALL*', 'removed': []}");
+    }
+
+    #[test]
+    fn options() {
+        let own: Options =
+            vec![("a".into(), None), ("b".into(), Some("1".into())), ("c".into(), None)];
+        let wanted: Options =
+            vec![("a".into(), None), ("b".into(), Some("2".into())), ("d".into(), None)];
+        assert_eq!(
+            shown(options_change(&own, &wanted)),
+            "{'added': ['d'], 'changed': ['b'], 'removed': ['c']}"
+        );
+        assert_eq!(shown(options_change(&own, &own)), "-");
+    }
+}
