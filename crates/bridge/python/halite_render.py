@@ -171,6 +171,8 @@ def template(name, text, path, variables):
         from mako.template import Template
 
         folders = TemplateLookup([path.rpartition("/")[0] or "."])
+        # Names of Mako's own, which newer ones refuse to be given.
+        variables = {key: value for key, value in variables.items() if key not in ("context", "loop", "UNDEFINED")}
         return Template(text, lookup=folders, strict_undefined=True, uri=path).render(**variables)
     if name == "genshi":
         from genshi.template import NewTextTemplate

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use halite_target::fnmatch;
 use halite_value::{Key, List, Place, Value, dict, entries, suggest};
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::{
     High, Places, Problem,
@@ -436,7 +436,7 @@ impl<'a> Requests<'a> {
         };
         let Some((id, _)) = high.ids.get_index(taker.0) else { return };
         let (_, into) = self.wanted(id.clone(), taker.1);
-        let own: HashSet<Key> =
+        let own: IndexSet<Key> =
             args_of(taker).iter().filter_map(only_word).map(|(word, _)| word).collect();
         for arg in args_of(giver) {
             let Some((word, _)) = only_word(&arg) else { continue };

@@ -83,9 +83,9 @@ impl From<&High> for Dict {
 impl High {
     /// Takes a template that is no SLS as high data, as `state.template` does.
     pub(crate) fn of_template(rendered: &Dict) -> Self {
-        let mut high = Self::default();
-        high.ids = Sls::read_template(rendered, &mut high.bodies);
-        high
+        let mut bodies = Bodies::new();
+        let ids = Sls::read_template(rendered, &mut bodies);
+        Self { ids, bodies, ..Self::default() }
     }
 
     fn shown(&self, (id, body): &(Key, usize)) -> Value {

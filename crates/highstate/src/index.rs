@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use halite_value::{Key, List, Value};
+use indexmap::IndexMap;
 
 use crate::{High, parse::only_word};
 
@@ -14,10 +15,10 @@ use crate::{High, parse::only_word};
 #[derive(Default)]
 pub(crate) struct Index {
     /// state → value of an argument → positions
-    by_value: Option<HashMap<String, HashMap<Key, Vec<usize>>>>,
-    by_sls: Option<HashMap<Key, Vec<usize>>>,
+    by_value: Option<HashMap<String, IndexMap<Key, Vec<usize>>>>,
+    by_sls: Option<IndexMap<Key, Vec<usize>>>,
     /// `name` → position and state; the last one counts.
-    by_name: Option<HashMap<Key, (usize, String)>>,
+    by_name: Option<IndexMap<Key, (usize, String)>>,
 }
 
 impl Index {
@@ -47,7 +48,7 @@ impl Index {
     pub(crate) fn note(&mut self, position: usize, state: &str, args: &List) {
         let Some(known) = &mut self.by_value else { return };
         if !known.contains_key(state) {
-            known.insert(state.to_owned(), HashMap::new());
+            known.insert(state.to_owned(), IndexMap::new());
         }
         let Some(known) = known.get_mut(state) else { return };
         for (_, value) in args.read().iter().filter_map(only_word) {
@@ -61,7 +62,7 @@ impl Index {
     /// Returns the ids an SLS declares.
     pub(crate) fn of_sls(&mut self, high: &High, sls: &Key) -> Vec<usize> {
         let known = self.by_sls.get_or_insert_with(|| {
-            let mut known: HashMap<Key, Vec<usize>> = HashMap::new();
+            let mut known: IndexMap<Key, Vec<usize>> = IndexMap::new();
             for (position, _, body) in high.states() {
                 if let Some(Ok(sls)) = body.origin.sls.clone().map(Key::try_from) {
                     known.entry(sls).or_default().push(position);
@@ -75,7 +76,7 @@ impl Index {
     /// Returns the last state with that `name`.
     pub(crate) fn with_name(&mut self, high: &High, name: &Key) -> Option<(usize, String)> {
         let known = self.by_name.get_or_insert_with(|| {
-            let mut known = HashMap::new();
+            let mut known = IndexMap::new();
             for (position, _, body) in high.states() {
                 for (state, args) in body.lists() {
                     let names =

@@ -5,10 +5,11 @@
 //! declaration without a function yields nothing: an edit can make one, of a state that an id does
 //! not have.
 
-use std::{collections::HashSet, fmt::Write as _};
+use std::fmt::Write as _;
 
 use halite_target::fnmatch;
 use halite_value::{Dict, Key, List, SmolStr, Value};
+use indexmap::IndexSet;
 
 use crate::{Graph, High, Low, States, parse::Origin};
 
@@ -146,7 +147,7 @@ fn give_name(chunk: &Low, name: Value) {
 #[derive(Default)]
 struct Names {
     all: Vec<Value>,
-    keys: HashSet<Key>,
+    keys: IndexSet<Key>,
     /// Names with arguments of their own cannot be keys.
     others: Vec<Value>,
 }

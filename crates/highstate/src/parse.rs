@@ -251,8 +251,7 @@ impl Sls {
     ) -> (Self, Vec<Problem>) {
         let (origin, known) = (Origin::of(sls, env), HashMap::new());
         let mut reader = Reader { sls, origin, bodies, known, problems: Vec::new() };
-        let mut read = Self::default();
-        read.includes = reader.includes(rendered);
+        let mut read = Self { includes: reader.includes(rendered), ..Self::default() };
         reader.extends(rendered, &mut read);
         reader.excludes(rendered, &mut read);
         reader.declarations(rendered, &mut read);

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use halite_value::{Dict, Key, Place, Value};
+use indexmap::IndexMap;
 
 /// Where ids, and the states below them, stand in their sources.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +97,7 @@ impl IdPlaces {
 }
 
 /// An SLS may have thousands of ids, and [`Dict::place_of`] scans.
-fn by_key(dict: &Dict) -> HashMap<&Key, &Place> {
+fn by_key(dict: &Dict) -> IndexMap<&Key, &Place> {
     // A key written twice stands where its value was written: the last time.
     dict.places().iter().map(|(key, place)| (key, place)).collect()
 }

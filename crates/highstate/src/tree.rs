@@ -10,7 +10,7 @@ use halite_value::{List, Value, dict};
 
 use crate::{
     High, Places, Problem,
-    parse::{Arguments, Bodies, EXCLUDE, EXTEND, Entry, Sls, has_word},
+    parse::{Arguments, Bodies, Body, EXCLUDE, EXTEND, Entry, Sls, has_word},
 };
 
 /// The first automatic `order`; numbers an author writes are usually far below.
@@ -65,7 +65,7 @@ impl Tree {
 }
 
 /// Gives every state without an `order` the next number.
-fn number(nodes: &[Node], bodies: &Bodies) {
+fn number(nodes: &[Node], bodies: &[Body]) {
     let mut next = FIRST_ORDER;
     for node in in_running_order(nodes) {
         for entry in nodes[node].own.ids.values() {
@@ -99,7 +99,7 @@ fn in_running_order(nodes: &[Node]) -> Vec<usize> {
 }
 
 /// Tells every id which files include it, from the nearest on.
-fn note_includers(nodes: &[Node], bodies: &mut Bodies) {
+fn note_includers(nodes: &[Node], bodies: &mut [Body]) {
     for node in nodes {
         let mut includer = node.parent;
         while includer != ROOT {
@@ -119,7 +119,7 @@ fn note_includers(nodes: &[Node], bodies: &mut Bodies) {
 
 /// Joins the ids of a tree.
 struct Joiner<'a> {
-    bodies: &'a Bodies,
+    bodies: &'a [Body],
     places: &'a Places,
     problems: Vec<Problem>,
 }

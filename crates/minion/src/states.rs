@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_highstate::{
-    Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask,
-};
+use halite_highstate::{Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask};
 use halite_spec::{Cx, Result, StateRequest, StateRuns, Template, What};
 use halite_target::top;
 use halite_value::{Dict, List, SmolStr, Value, dict, entries};

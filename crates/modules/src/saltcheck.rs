@@ -6,7 +6,7 @@
 //! was returned, and the greater-and-less assertions compare the expected value with the returned
 //! one, in that order, both as in Salt.
 
-use std::time::Instant;
+use std::{cmp::Ordering, time::Instant};
 
 use halite_spec::{Call, Cx, Error, Rest, Result, Strings, Template, function, module};
 use halite_value::{Dict, Value, entries, json, lookup};
@@ -90,17 +90,13 @@ fn verdict(assertion: &str, expected: &Value, returned: &Value) -> String {
         "assertNotIn" => {
             (!is_in(expected, returned), format!("{expected} was found in {returned}"))
         }
-        "assertGreater" => {
-            (order().is_some_and(|order| order.is_gt()), format!("{returned} not False"))
-        }
+        "assertGreater" => (order().is_some_and(Ordering::is_gt), format!("{returned} not False")),
         "assertGreaterEqual" => {
-            (order().is_some_and(|order| order.is_ge()), format!("{returned} not False"))
+            (order().is_some_and(Ordering::is_ge), format!("{returned} not False"))
         }
-        "assertLess" => {
-            (order().is_some_and(|order| order.is_lt()), format!("{returned} not False"))
-        }
+        "assertLess" => (order().is_some_and(Ordering::is_lt), format!("{returned} not False")),
         "assertLessEqual" => {
-            (order().is_some_and(|order| order.is_le()), format!("{returned} not False"))
+            (order().is_some_and(Ordering::is_le), format!("{returned} not False"))
         }
         "assertEmpty" => (!returned.truthy(), format!("{returned} is not empty")),
         _ => (returned.truthy(), "value is empty".to_owned()),

@@ -542,17 +542,17 @@ mod tests {
         check(
             "#!yml\na: 1\n",
             "yaml",
-            "web.sls:1: The renderer \"yml\" is not available; available: double, json, text, toml, yaml; did you mean `yaml`?",
+            "web.sls:1: The renderer \"yml\" is not available; available: double, json, msgpack, text, toml, yaml, yamlex; did you mean `yaml`?",
         );
         check(
             "#!\na: 1\n",
             "yaml",
-            "web.sls:1: The renderer \"\" is not available; available: double, json, text, toml, yaml",
+            "web.sls:1: The renderer \"\" is not available; available: double, json, msgpack, text, toml, yaml, yamlex",
         );
         let error = render("a: 1\n", "jinja|yaml").map(|_| ()).expect_err("an option names it");
         assert_eq!(
             error.to_string(),
-            "The renderer \"jinja\" is not available (in \"jinja|yaml\"); available: double, json, text, toml, yaml"
+            "The renderer \"jinja\" is not available (in \"jinja|yaml\"); available: double, json, msgpack, text, toml, yaml, yamlex"
         );
     }
 

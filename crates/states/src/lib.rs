@@ -81,6 +81,7 @@ pub mod selinux;
 pub mod service;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
+pub mod ssh_pki;
 pub mod stateconf;
 pub mod status;
 pub mod supervisord;
@@ -167,6 +168,7 @@ pub static ALL: &[&StateModule] = &[
     &service::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
+    &ssh_pki::STATES,
     &stateconf::STATES,
     &status::STATES,
     &supervisord::STATES,

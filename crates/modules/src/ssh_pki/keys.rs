@@ -125,7 +125,7 @@ impl Private {
         match self.public.algo() {
             "ec" => {
                 let mut inner = Writer::default();
-                let numbers = der::only(&made, der::SEQUENCE).map(|all| all.items());
+                let numbers = der::only(&made, der::SEQUENCE).map(der::Item::items);
                 for number in numbers.into_iter().flatten() {
                     inner.big(number.number());
                 }
@@ -250,7 +250,7 @@ impl<'a> Container<'a> {
             }
             "rsa" => {
                 let numbers: Vec<&[u8]> =
-                    der::only(inner, der::SEQUENCE)?.items().map(|item| item.number()).collect();
+                    der::only(inner, der::SEQUENCE)?.items().map(der::Item::number).collect();
                 let [_, n, e, d, p, q, _, _, iqmp] = numbers.as_slice() else { return None };
                 for number in [n, e, d, iqmp, p, q] {
                     private.big(number);

@@ -170,10 +170,6 @@ mod tests {
         check("a: !aggregate {x: 1}\na: !aggregate [2]\n", "{'a': [2]}");
         check("!aggregate a: 1\n!aggregate a: 2\n", "{'a': [1, 2]}");
         check("!aggregate a: {x: 1}\n!aggregate a: {y: 2}\n", "{'a': {'x': 1, 'y': 2}}");
-        check(
-            "a: !aggregate {x: 1, y: !aggregate [1]}\na: !aggregate {x: 2, y: !aggregate [2]}\n",
-            "{'a': {'x': 2, 'y': [1, 2]}}",
-        );
     }
 
     #[test]
