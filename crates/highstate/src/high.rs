@@ -10,8 +10,6 @@ use std::collections::HashMap;
 
 use halite_value::{Dict, Key, List, Value};
 
-// `run` asks here for what the author may have meant.
-pub(crate) use crate::keywords::suggest_keyword;
 use crate::{
     Graph, Places, Problem, States, check, edits, low,
     parse::{Bodies, Body, EXCLUDE, EXTEND, Entry, Ids, Sls},

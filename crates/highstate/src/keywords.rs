@@ -34,6 +34,11 @@ pub(crate) enum Requisite {
 }
 
 impl Requisite {
+    /// Tells whether it waits for a failure.
+    pub(crate) fn is_onfail(self) -> bool {
+        matches!(self, Self::Onfail | Self::OnfailAny | Self::OnfailAll)
+    }
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Onfail => "onfail",

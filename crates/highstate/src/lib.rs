@@ -8,8 +8,9 @@
 //!   the [`index`]),
 //! - [`check`], the checks of its form, and
 //! - [`low`], which makes low chunks of it, one per state to run;
-//! - [`graph`] resolves requisites and orders the chunks;
-//! - [`run`] runs them, with [`guards`] (`onlyif`, `unless` …), retry, watch, listen and threads.
+//! - [`graph`] looks requisites up, makes steps and edges of them, and orders the steps;
+//! - [`run`] runs them: requisites as gates, then one state with its [`guards`] (`onlyif`, `unless`
+//!   …), retry, watch, listen and threads.
 //!
 //! The crate is handed its states ([`States`]) and everything else through a
 //! [`Cx`](halite_spec::Cx): it knows no state by name, so its tests use five-line toy states. High

@@ -1,0 +1,152 @@
+//! What is wrong with a chunk, or may be: mistakes that keep it from running, and warnings beside
+//! its return, each with the place the author wrote it and what may have been meant.
+
+use halite_value::{Value, suggest};
+
+use super::step::Deed;
+use crate::{keywords, low::text};
+
+impl Deed<'_> {
+    /// Returns what keeps the chunk from being run, line by line.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> =
+            self.bad_name().into_iter().chain(self.bad_umask()).collect();
+        if !self.exists {
+            problems.extend(self.no_such_state());
+            return problems;
+        }
+        let missing = self.params.required.iter().filter(|name| !self.low.contains(name.as_str()));
+        for name in missing {
+            problems.push(format!("Missing parameter {name} for state {}", self.state));
+            problems.extend(self.place());
+        }
+        if self.caller.options.strict {
+            problems.extend(self.unknown_arguments());
+        }
+        problems
+    }
+
+    fn bad_name(&self) -> Option<String> {
+        let Some(name) = self.low.get("name") else {
+            return Some("Missing \"name\" data".to_owned());
+        };
+        (name.as_str().is_none() && name.truthy()).then(|| {
+            format!(
+                "ID '{name}' in SLS '{}' is not formed as a string, but is a {}",
+                text(self.low, "__sls__"),
+                name.type_name()
+            )
+        })
+    }
+
+    fn bad_umask(&self) -> Option<String> {
+        let written = self.low.get("umask")?;
+        super::umask(self.low).is_none().then(|| format!("Invalid umask: {written}"))
+    }
+
+    fn no_such_state(&self) -> Vec<String> {
+        let (state, states, cx) = (&self.state, &self.caller.states, &self.caller.cx);
+        let reason = states.missing_reason(cx, state);
+        // What is known but cannot run here was not misspelt, nor was a beacon, which is asked for
+        // by the name of the state.
+        let is_known = reason.is_some() || self.is_beacon();
+        let reason = reason.unwrap_or_else(|| format!("'{state}' is not available."));
+        let mut lines = vec![
+            format!("State '{state}' was not found in SLS '{}'", text(self.low, "__sls__")),
+            format!("Reason: {reason}"),
+        ];
+        lines.extend(self.place());
+        let names = if is_known { Vec::new() } else { states.names(cx) };
+        let near = suggest::nearest(state, names.iter().map(String::as_str));
+        lines.extend(near.map(|near| format!("   = help: did you mean `{near}`?")));
+        lines
+    }
+
+    /// The line that says where the state stands.
+    fn place(&self) -> Option<String> {
+        let place =
+            self.caller.places.of_state(&text(self.low, "__id__"), &text(self.low, "state"))?;
+        Some(format!("  --> {place}"))
+    }
+
+    /// Where an argument stands, to begin a line with.
+    fn place_of(&self, word: &str) -> String {
+        let (id, state) = (text(self.low, "__id__"), text(self.low, "state"));
+        let place = self.caller.places.of_arg(&id, &state, word);
+        place.map(|place| format!("{place}: ")).unwrap_or_default()
+    }
+
+    /// Returns warnings for arguments nobody declared.
+    pub(super) fn unknown_arguments(&self) -> Vec<String> {
+        let arguments = self.low.into_iter().map(|(word, value)| (word.to_string(), value));
+        let unknown = arguments.filter(|(word, value)| self.is_unknown(word, value));
+        unknown.map(|(word, _)| self.unknown_argument(&word)).collect()
+    }
+
+    fn is_unknown(&self, word: &str, value: &Value) -> bool {
+        if self.declares(word) || keywords::is_engine_keyword(word) {
+            return false;
+        }
+        // A state that takes anything takes a misspelt requisite too; a list gives it away.
+        !self.params.open || (value.as_list().is_some() && is_nearly_requisite(word))
+    }
+
+    fn unknown_argument(&self, word: &str) -> String {
+        let (place, state) = (self.place_of(word), &self.state);
+        let own = suggest::nearest(word, self.params.names.iter().map(String::as_str))
+            .filter(|_| !self.params.open);
+        match (own, keywords::suggest_keyword(word)) {
+            (Some(near), _) => format!(
+                "{place}unknown argument `{word}` for state `{state}`; did you mean `{near}`?"
+            ),
+            (None, Some(near)) => {
+                format!("{place}`{word}` is not a requisite; did you mean `{near}`?")
+            }
+            (None, None) => format!("{place}unknown argument `{word}` for state `{state}`"),
+        }
+    }
+
+    /// Of a state that failed: which `salt://` sources are not there, where they are asked for, and
+    /// what they may have been meant to be.
+    pub(super) fn missing_sources(&self) -> Vec<String> {
+        let Some(source) = self.low.get("source") else { return Vec::new() };
+        let sources = source.items_of_sequence().unwrap_or_else(|| vec![source]);
+        let paths = sources.iter().filter_map(|source| source.as_str()?.strip_prefix("salt://"));
+        let mut paths = paths.filter(|path| !path.contains(['?', '|'])).peekable();
+        if paths.peek().is_none() {
+            return Vec::new();
+        }
+        let cx = &self.caller.cx;
+        let saltenv = cx.saltenv();
+        let files = cx.files.list(&saltenv, "").unwrap_or_default();
+        let missing = paths.filter(|path| !is_served(path, &files));
+        missing
+            .map(|path| {
+                let place = self.place_of("source");
+                let near = nearest_source(path, &files)
+                    .map(|near| format!("; did you mean `salt://{near}`?"))
+                    .unwrap_or_default();
+                format!("{place}there is no salt://{path} in environment {saltenv}{near}")
+            })
+            .collect()
+    }
+}
+
+/// Tells whether there is a file or a folder of that path.
+fn is_served(path: &str, files: &[String]) -> bool {
+    let folder = format!("{}/", path.trim_end_matches('/'));
+    files.iter().any(|file| file == path || file.starts_with(&folder))
+}
+
+fn nearest_source<'f>(path: &str, files: &'f [String]) -> Option<&'f str> {
+    let folders =
+        files.iter().flat_map(|file| file.match_indices('/').map(|(end, _)| &file[..end]));
+    suggest::nearest(path, files.iter().map(String::as_str).chain(folders))
+}
+
+/// Tells whether a word looks like a requisite that was misspelt.
+fn is_nearly_requisite(word: &str) -> bool {
+    keywords::suggest_keyword(word).is_some_and(|near| {
+        keywords::REQUISITE_WORDS.contains(&near) || keywords::REQUISITE_IN_WORDS.contains(&near)
+    })
+}
