@@ -112,7 +112,7 @@ fn set(cx: &Cx, words: Vec<String>, raise: bool) -> Result<bool> {
 /// Return the version of getfacl.
 ///
 /// ```console
-/// $ salt '*' acl.version
+/// $ salt web1 acl.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -123,7 +123,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return the access control lists of files.
 ///
 /// ```console
-/// $ salt '*' acl.getfacl /tmp/house/kitchen
+/// $ salt web1 acl.getfacl
 /// ```
 #[function]
 pub fn getfacl(
@@ -143,7 +143,7 @@ pub fn getfacl(
 /// Remove the access control lists of files.
 ///
 /// ```console
-/// $ salt '*' acl.wipefacls /tmp/house/kitchen
+/// $ salt web1 acl.wipefacls
 /// ```
 #[function]
 pub fn wipefacls(
@@ -162,7 +162,7 @@ pub fn wipefacls(
 /// Add or change an entry of the access control lists of files.
 ///
 /// ```console
-/// $ salt '*' acl.modfacl user myuser rwx /tmp/house/kitchen
+/// $ salt web1 acl.modfacl user ada rw /srv/app
 /// ```
 #[function]
 pub fn modfacl(
@@ -196,7 +196,7 @@ pub fn modfacl(
 /// Remove an entry of the access control lists of files.
 ///
 /// ```console
-/// $ salt '*' acl.delfacl user myuser /tmp/house/kitchen
+/// $ salt web1 acl.delfacl user ada /srv/app
 /// ```
 #[function]
 pub fn delfacl(

@@ -67,7 +67,7 @@ fn save(cx: &Cx, lines: &[Line]) -> Result<()> {
 /// Return all aliases.
 ///
 /// ```console
-/// $ salt '*' aliases.list_aliases
+/// $ salt web1 aliases.list_aliases
 /// ```
 #[function]
 pub fn list_aliases(cx: &Cx) -> Result<Dict> {
@@ -81,7 +81,7 @@ pub fn list_aliases(cx: &Cx) -> Result<Dict> {
 /// Return where an alias leads, or an empty text.
 ///
 /// ```console
-/// $ salt '*' aliases.get_target alias
+/// $ salt web1 aliases.get_target ops
 /// ```
 #[function]
 pub fn get_target(
@@ -110,7 +110,7 @@ pub fn target_text(target: &Value) -> Result<String> {
 /// Tell whether an alias leads somewhere.
 ///
 /// ```console
-/// $ salt '*' aliases.has_target alias target
+/// $ salt web1 aliases.has_target ops ada@example.org
 /// ```
 #[function]
 pub fn has_target(
@@ -127,7 +127,7 @@ pub fn has_target(
 /// Set where an alias leads.
 ///
 /// ```console
-/// $ salt '*' aliases.set_target alias target
+/// $ salt web1 aliases.set_target ops ada@example.org
 /// ```
 #[function]
 pub fn set_target(
@@ -167,7 +167,7 @@ pub fn set_target(
 /// Remove an alias.
 ///
 /// ```console
-/// $ salt '*' aliases.rm_alias alias
+/// $ salt web1 aliases.rm_alias ops
 /// ```
 #[function]
 pub fn rm_alias(

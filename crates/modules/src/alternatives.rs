@@ -38,7 +38,7 @@ fn told(ran: cmd::Ran) -> String {
 /// Return what the tool says about a name.
 ///
 /// ```console
-/// $ salt '*' alternatives.display editor
+/// $ salt web1 alternatives.display editor
 /// ```
 #[function]
 pub fn display(
@@ -52,7 +52,7 @@ pub fn display(
 /// Return the link a name is for; False if there is none.
 ///
 /// ```console
-/// $ salt '*' alternatives.show_link editor
+/// $ salt web1 alternatives.show_link editor
 /// ```
 #[function]
 pub fn show_link(
@@ -78,7 +78,7 @@ pub fn show_link(
 /// Return the path a name stands for now; False if there is none.
 ///
 /// ```console
-/// $ salt '*' alternatives.show_current editor
+/// $ salt web1 alternatives.show_current editor
 /// ```
 #[function]
 pub fn show_current(

@@ -162,7 +162,7 @@ pub fn written(config: &[Value]) -> Result<String> {
 /// Return the version of the server.
 ///
 /// ```console
-/// $ salt '*' apache.version
+/// $ salt web1 apache.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -174,7 +174,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return the version and how the server was built.
 ///
 /// ```console
-/// $ salt '*' apache.fullversion
+/// $ salt web1 apache.fullversion
 /// ```
 #[function]
 pub fn fullversion(cx: &Cx) -> Result<Dict> {
@@ -194,7 +194,7 @@ pub fn fullversion(cx: &Cx) -> Result<Dict> {
 /// Return the modules loaded: `static` and `shared`.
 ///
 /// ```console
-/// $ salt '*' apache.modules
+/// $ salt web1 apache.modules
 /// ```
 #[function]
 pub fn modules(cx: &Cx) -> Result<Dict> {
@@ -212,7 +212,7 @@ pub fn modules(cx: &Cx) -> Result<Dict> {
 /// Return the modules built in.
 ///
 /// ```console
-/// $ salt '*' apache.servermods
+/// $ salt web1 apache.servermods
 /// ```
 #[function]
 pub fn servermods(cx: &Cx) -> Result<Vec<String>> {
@@ -223,7 +223,7 @@ pub fn servermods(cx: &Cx) -> Result<Vec<String>> {
 /// Return the directives the server knows, each with its description.
 ///
 /// ```console
-/// $ salt '*' apache.directives
+/// $ salt web1 apache.directives
 /// ```
 #[function]
 pub fn directives(cx: &Cx) -> Result<Dict> {
@@ -281,7 +281,7 @@ fn hosts_shown(text: &str) -> Dict {
 /// Start, stop or restart the server; anything else does nothing.
 ///
 /// ```console
-/// $ salt '*' apache.signal restart
+/// $ salt web1 apache.signal
 /// ```
 #[function]
 pub fn signal(
@@ -307,7 +307,7 @@ pub fn signal(
 /// Set the password of a user in a password file.
 ///
 /// ```console
-/// $ salt '*' apache.useradd /etc/httpd/htpasswd larry badpassword
+/// $ salt web1 apache.useradd /srv/app/htpasswd ada s3cret
 /// ```
 #[function]
 pub fn useradd(
@@ -339,7 +339,7 @@ pub fn useradd(
 /// Remove a user from a password file.
 ///
 /// ```console
-/// $ salt '*' apache.userdel /etc/httpd/htpasswd larry
+/// $ salt web1 apache.userdel /srv/app/htpasswd ada
 /// ```
 #[function]
 pub fn userdel(
@@ -361,7 +361,7 @@ pub fn userdel(
 /// Return what the server tells of its work; False when it does not answer.
 ///
 /// ```console
-/// $ salt '*' apache.server_status other-profile
+/// $ salt web1 apache.server_status
 /// ```
 #[function]
 pub fn server_status(
@@ -408,7 +408,7 @@ pub fn server_status(
 /// Write a configuration file from data; returns its text.
 ///
 /// ```console
-/// $ salt '*' apache.config /etc/httpd/conf.d/ports.conf config="[{'Listen': '22'}]"
+/// $ salt web1 apache.config /etc/apache2/conf.d/shop.conf "[{KeepAlive: 'On'}]"
 /// ```
 #[function]
 pub fn config(

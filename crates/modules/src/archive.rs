@@ -236,7 +236,6 @@ fn trimmed(mut names: Vec<String>, trim: Option<&Value>) -> Vec<String> {
 ///
 /// ```console
 /// $ salt '*' archive.tar cjvf /tmp/salt.tar.bz2 /tmp/file_1,/tmp/file_2
-/// $ salt '*' archive.tar xf foo.tar dest=/target/directory
 /// ```
 #[function]
 pub fn tar(
@@ -274,7 +273,7 @@ pub fn tar(
 /// Compress a file; it gets the ending `.gz`.
 ///
 /// ```console
-/// $ salt '*' archive.gzip /tmp/sourcefile.txt
+/// $ salt web1 archive.gzip /srv/backup/site.tar
 /// ```
 #[function]
 pub fn gzip(
@@ -294,7 +293,7 @@ pub fn gzip(
 /// Expand a file that `gzip` compressed.
 ///
 /// ```console
-/// $ salt '*' archive.gunzip /tmp/sourcefile.txt.gz
+/// $ salt web1 archive.gunzip /srv/backup/site.log.gz
 /// ```
 #[function]
 pub fn gunzip(
@@ -327,7 +326,7 @@ fn by_file(
 /// Make a zip file with the program `zip`.
 ///
 /// ```console
-/// $ salt '*' archive.cmd_zip /tmp/zipfile.zip /tmp/sourcefile1,/tmp/sourcefile2
+/// $ salt web1 archive.cmd_zip /srv/backup/site.zip /srv/app
 /// ```
 #[function]
 pub fn cmd_zip(
@@ -354,7 +353,7 @@ pub fn cmd_zip(
 /// Make a zip file; return the names put in.
 ///
 /// ```console
-/// $ salt '*' archive.zip /tmp/zipfile.zip /tmp/sourcefile1,/tmp/sourcefile2
+/// $ salt web1 archive.zip /srv/backup/site.zip /srv/app
 /// ```
 #[function]
 pub fn zip(
@@ -418,7 +417,7 @@ pub struct Unzip {
 /// Unpack a zip file with the program `unzip`.
 ///
 /// ```console
-/// $ salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
+/// $ salt web1 archive.cmd_unzip /srv/backup/site.zip /srv/app
 /// ```
 #[function]
 pub fn cmd_unzip(cx: &Cx, #[group] zip: Unzip) -> Result<Vec<String>> {
@@ -443,7 +442,7 @@ pub fn cmd_unzip(cx: &Cx, #[group] zip: Unzip) -> Result<Vec<String>> {
 /// Unpack a zip file; return the names unpacked.
 ///
 /// ```console
-/// $ salt '*' archive.unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
+/// $ salt web1 archive.unzip /srv/backup/site.zip /srv/app
 /// ```
 #[function]
 pub fn unzip(
@@ -492,7 +491,7 @@ pub fn unzip(
 /// Tell whether a zip file needs a password.
 ///
 /// ```console
-/// $ salt '*' archive.is_encrypted /path/to/myfile.zip
+/// $ salt web1 archive.is_encrypted /srv/backup/site.tar.gz
 /// ```
 #[function]
 pub fn is_encrypted(
@@ -542,7 +541,7 @@ fn local(cx: &Cx, name: &str, saltenv: &str) -> Result<String> {
 /// Make a rar file.
 ///
 /// ```console
-/// $ salt '*' archive.rar /tmp/rarfile.rar /tmp/sourcefile1,/tmp/sourcefile2
+/// $ salt web1 archive.rar /srv/backup/site.rar /srv/app
 /// ```
 #[function]
 pub fn rar(
@@ -569,7 +568,7 @@ pub fn rar(
 /// Unpack a rar file.
 ///
 /// ```console
-/// $ salt '*' archive.unrar /tmp/rarfile.rar /home/strongbad/ excludes=file_1,file_2
+/// $ salt web1 archive.unrar /srv/backup/site.rar /srv/app
 /// ```
 #[function]
 pub fn unrar(
@@ -600,7 +599,6 @@ pub fn unrar(
 /// List what an archive holds.
 ///
 /// ```console
-/// $ salt '*' archive.list /path/to/myfile.tar.gz
 /// $ salt '*' archive.list salt://foo.tar.gz verbose=True
 /// ```
 #[function]

@@ -52,7 +52,7 @@ fn waiting(cx: &Cx, tag: Option<&Value>) -> Result<Vec<Value>> {
 /// Return the jobs that wait.
 ///
 /// ```console
-/// $ salt '*' at.atq
+/// $ salt web1 at.atq tag=report
 /// ```
 #[function]
 pub fn atq(
@@ -85,7 +85,7 @@ pub fn atc(
 /// Remove jobs, by number or tag; `all` removes everything.
 ///
 /// ```console
-/// $ salt '*' at.atrm all
+/// $ salt web1 at.atrm
 /// ```
 #[function]
 pub fn atrm(
@@ -127,7 +127,7 @@ pub fn atrm(
 /// Leave a job: when, then the command.
 ///
 /// ```console
-/// $ salt '*' at.at 12:05am '/sbin/reboot' tag=reboot
+/// $ salt web1 at.at
 /// ```
 #[function]
 pub fn at(
@@ -166,7 +166,7 @@ pub fn at(
 /// Return the jobs that fit: `job`, `tag`, `user`, `hour`, `minute`, `day`, `month`, `year`.
 ///
 /// ```console
-/// $ salt '*' at.jobcheck runas=jam day=13
+/// $ salt web1 at.jobcheck
 /// ```
 #[function]
 pub fn jobcheck(

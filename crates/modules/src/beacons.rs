@@ -45,7 +45,7 @@ fn text_of(value: impl Into<Value>) -> Value {
 /// List the configured beacons.
 ///
 /// ```console
-/// $ salt '*' beacons.list
+/// $ salt web1 beacons.list
 /// ```
 #[function]
 pub fn list(
@@ -71,7 +71,7 @@ pub fn list(
 /// List the beacons that can be configured.
 ///
 /// ```console
-/// $ salt '*' beacons.list_available
+/// $ salt web1 beacons.list_available
 /// ```
 #[function]
 pub fn list_available(
@@ -122,7 +122,7 @@ fn data_of(given: Value) -> Value {
 /// Add a beacon.
 ///
 /// ```console
-/// $ salt '*' beacons.add ps "[{'processes': {'salt-master': 'stopped', 'apache2': 'stopped'}}]"
+/// $ salt web1 beacons.add load '[{interval: 30}]'
 /// ```
 #[function]
 pub fn add(
@@ -223,7 +223,7 @@ pub fn difference(old: &Value, new: &Value) -> String {
 /// Remove a beacon.
 ///
 /// ```console
-/// $ salt '*' beacons.delete ps
+/// $ salt web1 beacons.delete load
 /// ```
 #[function]
 pub fn delete(
@@ -251,7 +251,7 @@ pub fn delete(
 /// Write the beacons of the configuration to `beacons.conf`.
 ///
 /// ```console
-/// $ salt '*' beacons.save
+/// $ salt web1 beacons.save
 /// ```
 #[function]
 pub fn save(
@@ -304,7 +304,7 @@ fn switch(cx: &Cx, rest: &Rest, enable: bool) -> Result<Value> {
 /// Let the beacons run.
 ///
 /// ```console
-/// $ salt '*' beacons.enable
+/// $ salt web1 beacons.enable
 /// ```
 #[function]
 pub fn enable(
@@ -318,7 +318,7 @@ pub fn enable(
 /// Stop all beacons.
 ///
 /// ```console
-/// $ salt '*' beacons.disable
+/// $ salt web1 beacons.disable
 /// ```
 #[function]
 pub fn disable(
@@ -362,7 +362,7 @@ fn switch_one(cx: &Cx, name: &str, rest: &Rest, enable: bool) -> Result<Value> {
 /// Let a beacon run.
 ///
 /// ```console
-/// $ salt '*' beacons.enable_beacon ps
+/// $ salt web1 beacons.enable_beacon load
 /// ```
 #[function]
 pub fn enable_beacon(
@@ -378,7 +378,7 @@ pub fn enable_beacon(
 /// Stop a beacon.
 ///
 /// ```console
-/// $ salt '*' beacons.disable_beacon ps
+/// $ salt web1 beacons.disable_beacon load
 /// ```
 #[function]
 pub fn disable_beacon(
@@ -394,7 +394,7 @@ pub fn disable_beacon(
 /// Remove all beacons of the configuration.
 ///
 /// ```console
-/// $ salt '*' beacons.reset
+/// $ salt web1 beacons.reset
 /// ```
 #[function]
 pub fn reset(

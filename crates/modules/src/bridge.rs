@@ -57,7 +57,7 @@ fn bridges(cx: &Cx, br: Option<&str>) -> Result<Dict> {
 /// Return bridges with their interfaces.
 ///
 /// ```console
-/// $ salt '*' bridge.show
+/// $ salt web1 bridge.show
 /// ```
 #[function]
 pub fn show(
@@ -77,7 +77,7 @@ pub fn show(
 /// Return the names of all bridges.
 ///
 /// ```console
-/// $ salt '*' bridge.list
+/// $ salt web1 bridge.list
 /// ```
 #[function]
 pub fn list(cx: &Cx) -> Result<Value> {
@@ -91,7 +91,7 @@ pub fn list(cx: &Cx) -> Result<Value> {
 /// Return the interfaces of a bridge.
 ///
 /// ```console
-/// $ salt '*' bridge.interfaces br0
+/// $ salt web1 bridge.interfaces br1
 /// ```
 #[function]
 pub fn interfaces(
@@ -107,7 +107,7 @@ pub fn interfaces(
 /// Return the bridges that interfaces belong to.
 ///
 /// ```console
-/// $ salt '*' bridge.find_interfaces eth0 [eth1...]
+/// $ salt web1 bridge.find_interfaces
 /// ```
 #[function]
 pub fn find_interfaces(
@@ -130,7 +130,7 @@ pub fn find_interfaces(
 /// Make a bridge.
 ///
 /// ```console
-/// $ salt '*' bridge.add br0
+/// $ salt web1 bridge.add
 /// ```
 #[function]
 pub fn add(
@@ -144,7 +144,7 @@ pub fn add(
 /// Remove a bridge.
 ///
 /// ```console
-/// $ salt '*' bridge.delete br0
+/// $ salt web1 bridge.delete
 /// ```
 #[function]
 pub fn delete(
@@ -158,7 +158,7 @@ pub fn delete(
 /// Add an interface to a bridge.
 ///
 /// ```console
-/// $ salt '*' bridge.addif br0 eth0
+/// $ salt web1 bridge.addif br1 eth1
 /// ```
 #[function]
 pub fn addif(
@@ -174,7 +174,7 @@ pub fn addif(
 /// Remove an interface from a bridge.
 ///
 /// ```console
-/// $ salt '*' bridge.delif br0 eth0
+/// $ salt web1 bridge.delif br1 eth1
 /// ```
 #[function]
 pub fn delif(
@@ -190,7 +190,7 @@ pub fn delif(
 /// Turn the spanning tree protocol on or off.
 ///
 /// ```console
-/// $ salt '*' bridge.stp br0 enable
+/// $ salt web1 bridge.stp br1 enable
 /// ```
 #[function]
 pub fn stp(

@@ -38,8 +38,7 @@ fn places(cx: &Cx, omit: [bool; 4]) -> Vec<Value> {
 /// Return a value from the configuration, grains, pillar or the master's options.
 ///
 /// ```console
-/// $ salt '*' config.get pkg:apache
-/// $ salt '*' config.get lxc.container_profile:centos merge=recurse
+/// $ salt web1 config.get timeout
 /// ```
 #[function]
 pub fn get(
@@ -101,7 +100,7 @@ pub fn get(
 /// Return an option by its full name: configuration, grains, pillar, master.
 ///
 /// ```console
-/// $ salt '*' config.option redis.host
+/// $ salt web1 config.option timeout
 /// ```
 #[function]
 pub fn option(
@@ -152,7 +151,7 @@ pub fn option(
 /// Return an option with what pillar and master add to it.
 ///
 /// ```console
-/// $ salt '*' config.merge schedule
+/// $ salt web1 config.merge schedule
 /// ```
 #[function]
 pub fn merge(
@@ -195,7 +194,7 @@ pub fn merge(
 /// Return the whole configuration.
 ///
 /// ```console
-/// $ salt '*' config.items
+/// $ salt web1 config.items
 /// ```
 #[function]
 pub fn items(cx: &Cx) -> Result<Dict> {
@@ -205,7 +204,7 @@ pub fn items(cx: &Cx) -> Result<Dict> {
 /// Return the options whose names begin with a word and a dot.
 ///
 /// ```console
-/// $ salt '*' config.dot_vals host
+/// $ salt web1 config.dot_vals shop
 /// ```
 #[function]
 pub fn dot_vals(
@@ -253,7 +252,7 @@ pub fn normal_mode(mode: &Value) -> Value {
 /// Tell whether a URL has a scheme files can come from.
 ///
 /// ```console
-/// $ salt '*' config.valid_fileproto salt://path/to/file
+/// $ salt web1 config.valid_fileproto salt://app/app.conf
 /// ```
 #[function]
 pub fn valid_fileproto(
@@ -269,7 +268,7 @@ pub fn valid_fileproto(
 /// Return how files are backed up.
 ///
 /// ```console
-/// $ salt '*' config.backup_mode
+/// $ salt web1 config.backup_mode
 /// ```
 #[function]
 pub fn backup_mode(
@@ -287,7 +286,7 @@ pub fn backup_mode(
 /// Bring the bootstrap script of salt-cloud up to date.
 ///
 /// ```console
-/// $ salt '*' config.gather_bootstrap_script
+/// $ salt web1 config.gather_bootstrap_script
 /// ```
 #[function]
 pub fn gather_bootstrap_script(

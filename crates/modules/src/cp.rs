@@ -133,7 +133,7 @@ pub fn cache_dest(
 /// Bring a file into the cache and return its path; False if there is no such file.
 ///
 /// ```console
-/// $ salt '*' cp.cache_file salt://path/to/file
+/// $ salt web1 cp.cache_file salt://app/app.conf
 /// ```
 #[function]
 pub fn cache_file(
@@ -183,7 +183,7 @@ pub fn cache_file_ssh(
 /// Bring several files into the cache and return their paths.
 ///
 /// ```console
-/// $ salt '*' cp.cache_files salt://pathto/file1,salt://pathto/file1
+/// $ salt web1 cp.cache_files '[salt://app/app.conf, salt://app/logo.png]'
 /// ```
 #[function]
 pub fn cache_files(
@@ -201,7 +201,7 @@ pub fn cache_files(
 /// Bring everything below a folder of the server into the cache.
 ///
 /// ```console
-/// $ salt '*' cp.cache_dir salt://path/to/dir include_pat='E@*.py$'
+/// $ salt web1 cp.cache_dir salt://app
 /// ```
 #[function]
 pub fn cache_dir(
@@ -243,7 +243,7 @@ pub fn cache_dir(
 /// Bring every file of the server into the cache.
 ///
 /// ```console
-/// $ salt '*' cp.cache_master
+/// $ salt web1 cp.cache_master
 /// ```
 #[function]
 pub fn cache_master(
@@ -261,7 +261,7 @@ pub fn cache_master(
 /// Copy a file of this machine into the cache.
 ///
 /// ```console
-/// $ salt '*' cp.cache_local_file /etc/hosts
+/// $ salt web1 cp.cache_local_file /srv/app/app.conf
 /// ```
 #[function]
 pub fn cache_local_file(
@@ -286,7 +286,7 @@ pub fn cache_local_file(
 /// List the environments of the server.
 ///
 /// ```console
-/// $ salt '*' cp.envs
+/// $ salt web1 cp.envs
 /// ```
 #[function]
 pub fn envs(cx: &Cx) -> Result<Vec<String>> {
@@ -322,7 +322,7 @@ fn deliver(cx: &Cx, cached: &Path, dest: &str, name: &str, makedirs: bool) -> Re
 /// Copy a file of the server to a place on this machine.
 ///
 /// ```console
-/// $ salt '*' cp.get_file salt://path/to/file /minion/dest
+/// $ salt web1 cp.get_file salt://app/app.conf /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_file(
@@ -356,7 +356,7 @@ pub fn get_file(
 /// Render a file of the server as a template and put it to a place on this machine.
 ///
 /// ```console
-/// $ salt '*' cp.get_template salt://path/to/template /minion/dest
+/// $ salt web1 cp.get_template salt://app/app.conf.j2 /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_template(
@@ -402,7 +402,7 @@ pub fn get_template(
 /// Copy a folder of the server with everything in it.
 ///
 /// ```console
-/// $ salt '*' cp.get_dir salt://path/to/dir/ /minion/dest
+/// $ salt web1 cp.get_dir salt://app /srv
 /// ```
 #[function]
 pub fn get_dir(
@@ -449,7 +449,7 @@ pub fn get_dir(
 /// Fetch a file from any address: to a place, into the cache, or with `dest=None` as text.
 ///
 /// ```console
-/// $ salt '*' cp.get_url http://www.slashdot.org /tmp/index.html
+/// $ salt web1 cp.get_url https://example.org/app.conf /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_url(
@@ -482,7 +482,7 @@ pub fn get_url(
 /// Return the content of a file of the server; False if there is none.
 ///
 /// ```console
-/// $ salt '*' cp.get_file_str salt://my/file
+/// $ salt web1 cp.get_file_str salt://app/app.conf
 /// ```
 #[function]
 pub fn get_file_str(
@@ -501,7 +501,7 @@ pub fn get_file_str(
 /// Return the hash of a file of the server, or of this machine, with its kind.
 ///
 /// ```console
-/// $ salt '*' cp.hash_file salt://path/to/file
+/// $ salt web1 cp.hash_file salt://app/app.conf
 /// ```
 #[function]
 pub fn hash_file(
@@ -532,7 +532,7 @@ pub fn hash_file(
 /// Return the mode of a file of the server.
 ///
 /// ```console
-/// $ salt '*' cp.stat_file salt://path/to/file
+/// $ salt web1 cp.stat_file salt://app/app.conf
 /// ```
 #[function]
 pub fn stat_file(
@@ -555,7 +555,7 @@ pub fn stat_file(
 /// Return the path of a file in the cache; an empty text if it is not there.
 ///
 /// ```console
-/// $ salt '*' cp.is_cached salt://path/to/file
+/// $ salt web1 cp.is_cached salt://app/app.conf
 /// ```
 #[function]
 pub fn is_cached(
@@ -572,7 +572,7 @@ pub fn is_cached(
 /// List the files of the server.
 ///
 /// ```console
-/// $ salt '*' cp.list_master
+/// $ salt web1 cp.list_master
 /// ```
 #[function]
 pub fn list_master(
@@ -589,7 +589,7 @@ pub fn list_master(
 /// List the folders of the server.
 ///
 /// ```console
-/// $ salt '*' cp.list_master_dirs
+/// $ salt web1 cp.list_master_dirs
 /// ```
 #[function]
 pub fn list_master_dirs(
@@ -606,7 +606,7 @@ pub fn list_master_dirs(
 /// List the links of the server with what they point to.
 ///
 /// ```console
-/// $ salt '*' cp.list_master_symlinks
+/// $ salt web1 cp.list_master_symlinks
 /// ```
 #[function]
 pub fn list_master_symlinks(
@@ -624,7 +624,7 @@ pub fn list_master_symlinks(
 /// List the files in the cache.
 ///
 /// ```console
-/// $ salt '*' cp.list_minion
+/// $ salt web1 cp.list_minion
 /// ```
 #[function]
 pub fn list_minion(
@@ -664,7 +664,7 @@ pub fn sls_names(files: &[String]) -> Vec<String> {
 /// List the SLS files of the server by their names.
 ///
 /// ```console
-/// $ salt '*' cp.list_states
+/// $ salt web1 cp.list_states
 /// ```
 #[function]
 pub fn list_states(
@@ -678,7 +678,7 @@ pub fn list_states(
 /// Send a file of this machine to the master (which must allow it: `file_recv`).
 ///
 /// ```console
-/// $ salt '*' cp.push /etc/fstab
+/// $ salt web1 cp.push /srv/app/app.conf
 /// ```
 #[function]
 pub fn push(
@@ -715,7 +715,7 @@ pub fn push(
 /// Send the files of a folder to the master.
 ///
 /// ```console
-/// $ salt '*' cp.push_dir /etc/modprobe.d/ glob='*.conf'
+/// $ salt web1 cp.push_dir /srv/app
 /// ```
 #[function]
 pub fn push_dir(

@@ -51,7 +51,7 @@ pub fn active(cx: &Cx) -> Result<Dict> {
 /// Return the table of encrypted devices.
 ///
 /// ```console
-/// $ salt '*' cryptdev.crypttab
+/// $ salt web1 cryptdev.crypttab
 /// ```
 #[function]
 pub fn crypttab(
@@ -75,7 +75,7 @@ pub fn crypttab(
 /// Remove a device from the table: `change` or `absent`.
 ///
 /// ```console
-/// $ salt '*' cryptdev.rm_crypttab foo
+/// $ salt web1 cryptdev.rm_crypttab vault
 /// ```
 #[function]
 pub fn rm_crypttab(
@@ -99,7 +99,7 @@ pub fn rm_crypttab(
 /// Make sure that a device is in the table: `new`, `change` or `present`.
 ///
 /// ```console
-/// $ salt '*' cryptdev.set_crypttab foo /dev/sdz1 mypassword swap,size=256
+/// $ salt web1 cryptdev.set_crypttab vault /dev/vdb
 /// ```
 #[function]
 pub fn set_crypttab(
@@ -175,7 +175,7 @@ fn cryptsetup(cx: &Cx, words: &[&str]) -> Result<bool> {
 /// Open an encrypted device.
 ///
 /// ```console
-/// $ salt '*' cryptdev.open foo /dev/sdz1 /path/to/keyfile
+/// $ salt web1 cryptdev.open vault /dev/vdb /srv/tls/vault.key
 /// ```
 #[function]
 pub fn open(
@@ -193,7 +193,7 @@ pub fn open(
 /// Close an encrypted device.
 ///
 /// ```console
-/// $ salt '*' cryptdev.close foo
+/// $ salt web1 cryptdev.close vault
 /// ```
 #[function]
 pub fn close(

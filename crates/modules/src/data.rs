@@ -19,7 +19,7 @@ fn file(cx: &Cx) -> PathBuf {
 /// Empty the store.
 ///
 /// ```console
-/// $ salt '*' data.clear
+/// $ salt web1 data.clear
 /// ```
 #[function]
 pub fn clear(cx: &Cx) -> Result<bool> {
@@ -32,7 +32,7 @@ pub fn clear(cx: &Cx) -> Result<bool> {
 /// Return everything in the store.
 ///
 /// ```console
-/// $ salt '*' data.load
+/// $ salt web1 data.load
 /// ```
 #[function]
 pub fn load(cx: &Cx) -> Result<Dict> {
@@ -54,7 +54,7 @@ fn save(cx: &Cx, store: &Dict) -> Result<bool> {
 /// Replace the whole store.
 ///
 /// ```console
-/// $ salt '*' data.dump '{"eggs": "spam"}'
+/// $ salt web1 data.dump '{colour: red}'
 /// ```
 #[function]
 pub fn dump(
@@ -75,7 +75,7 @@ pub fn dump(
 /// Set one entry.
 ///
 /// ```console
-/// $ salt '*' data.update <key> <value>
+/// $ salt web1 data.update colour red
 /// ```
 #[function]
 pub fn update(
@@ -94,7 +94,7 @@ pub fn update(
 /// Set one entry if it has a certain value now.
 ///
 /// ```console
-/// $ salt '*' data.cas <key> <value> <old_value>
+/// $ salt web1 data.cas colour red blue
 /// ```
 #[function]
 pub fn cas(
@@ -137,8 +137,7 @@ pub fn pop(
 /// Return one entry, or several.
 ///
 /// ```console
-/// $ salt '*' data.get key
-/// $ salt '*' data.get '["key1", "key2"]'
+/// $ salt web1 data.get colour
 /// ```
 #[function]
 pub fn get(
@@ -161,7 +160,7 @@ pub fn get(
 /// Return the keys of the store.
 ///
 /// ```console
-/// $ salt '*' data.keys
+/// $ salt web1 data.keys
 /// ```
 #[function]
 pub fn keys(cx: &Cx) -> Result<Value> {
@@ -171,7 +170,7 @@ pub fn keys(cx: &Cx) -> Result<Value> {
 /// Return the values of the store.
 ///
 /// ```console
-/// $ salt '*' data.values
+/// $ salt web1 data.values
 /// ```
 #[function]
 pub fn values(cx: &Cx) -> Result<Value> {
@@ -181,7 +180,7 @@ pub fn values(cx: &Cx) -> Result<Value> {
 /// Tell whether the store has a key.
 ///
 /// ```console
-/// $ salt '*' data.has_key <mykey>
+/// $ salt web1 data.has_key colour
 /// ```
 #[function]
 pub fn has_key(

@@ -89,7 +89,7 @@ fn load_local(cx: &Cx, file: &Path) -> Result<()> {
 /// Return all answers: package → list of question, type and value.
 ///
 /// ```console
-/// $ salt '*' debconf.get_selections
+/// $ salt web1 debconf.get_selections
 /// ```
 #[function]
 pub fn get_selections(
@@ -143,7 +143,7 @@ pub fn set_(
 /// Render a file and set the answers in it.
 ///
 /// ```console
-/// $ salt '*' debconf.set_template salt://pathto/pkg.selections.jinja jinja None None
+/// $ salt web1 debconf.set_template salt://app/debconf jinja
 /// ```
 #[function]
 pub fn set_template(
@@ -189,7 +189,7 @@ pub fn set_template(
 /// Set the answers of a file.
 ///
 /// ```console
-/// $ salt '*' debconf.set_file salt://pathto/pkg.selections
+/// $ salt web1 debconf.set_file /srv/app/debconf
 /// ```
 #[function]
 pub fn set_file(

@@ -31,7 +31,7 @@ fn load(cx: &Cx, formula: &str) -> Result<Value> {
 /// Return a value of a formula's defaults: `formula:key:key`.
 ///
 /// ```console
-/// $ salt '*' defaults.get core:users:root
+/// $ salt web1 defaults.get shop:port
 /// ```
 #[function]
 pub fn get(
@@ -70,7 +70,7 @@ fn as_dict(value: Value, name: &str) -> Result<Dict> {
 /// Merge one dict into another; in place unless said otherwise.
 ///
 /// ```console
-/// $ salt '*' defaults.merge '{a: b}' '{d: e}'
+/// $ salt web1 defaults.merge '{port: 80}' '{host: db1}'
 /// ```
 #[function]
 pub fn merge(

@@ -91,7 +91,7 @@ pub fn usage(
 /// Return the inodes of mounted file systems.
 ///
 /// ```console
-/// $ salt '*' disk.inodeusage
+/// $ salt web1 disk.inodeusage
 /// ```
 #[function]
 pub fn inodeusage(
@@ -115,7 +115,7 @@ pub fn inodeusage(
 /// Return how full file systems are; with a mount point, how full that one is.
 ///
 /// ```console
-/// $ salt '*' disk.percent /var
+/// $ salt web1 disk.percent
 /// ```
 #[function]
 pub fn percent(
@@ -139,7 +139,7 @@ pub fn percent(
 /// Return what block devices hold.
 ///
 /// ```console
-/// $ salt '*' disk.blkid /dev/sda
+/// $ salt web1 disk.blkid
 /// ```
 #[function]
 pub fn blkid(
@@ -176,7 +176,7 @@ pub fn blkid(
 /// Return the file system on a device.
 ///
 /// ```console
-/// $ salt '*' disk.fstype /dev/sdX1
+/// $ salt web1 disk.fstype /dev/vdb
 /// ```
 #[function]
 pub fn fstype(
@@ -198,7 +198,7 @@ pub fn fstype(
 /// Return the file system a path is on.
 ///
 /// ```console
-/// $ salt '*' disk.get_fstype_from_path /root
+/// $ salt web1 disk.get_fstype_from_path /srv/app
 /// ```
 #[function]
 pub fn get_fstype_from_path(
@@ -213,7 +213,7 @@ pub fn get_fstype_from_path(
 /// Return what `blockdev` knows of a device; False when it is none.
 ///
 /// ```console
-/// $ salt '*' disk.dump /dev/sda1
+/// $ salt web1 disk.dump /dev/vdb
 /// ```
 #[function]
 pub fn dump(
@@ -262,7 +262,7 @@ pub fn dump(
 /// Set options of a device: `read-ahead=1024 read-write=True`.
 ///
 /// ```console
-/// $ salt '*' disk.tune /dev/sda1 read-ahead=1024 read-write=True
+/// $ salt web1 disk.tune /dev/vdb
 /// ```
 #[function]
 pub fn tune(
@@ -297,7 +297,7 @@ pub fn tune(
 /// Remove the signatures of file systems from a device.
 ///
 /// ```console
-/// $ salt '*' disk.wipe /dev/sda1
+/// $ salt web1 disk.wipe /dev/vdb
 /// ```
 #[function]
 pub fn wipe(
@@ -316,7 +316,7 @@ pub fn wipe(
 /// Let a file system fill its device.
 ///
 /// ```console
-/// $ salt '*' disk.resize2fs /dev/sda1
+/// $ salt web1 disk.resize2fs /dev/vdb
 /// ```
 #[function]
 pub fn resize2fs(
@@ -370,7 +370,7 @@ fn mkfs_options(fs_type: &str, wishes: &[(Wish, Option<Value>)]) -> Vec<String> 
 /// Make a file system on a device.
 ///
 /// ```console
-/// $ salt '*' disk.format /dev/sdX1
+/// $ salt web1 disk.format /dev/vdb
 /// ```
 #[function]
 pub fn format(
@@ -437,7 +437,7 @@ pub fn hdparms(
 /// Return, or set, the part of disks that is hidden.
 ///
 /// ```console
-/// $ salt '*' disk.hpa /dev/sda
+/// $ salt web1 disk.hpa /dev/vdb
 /// ```
 #[function]
 pub fn hpa(
@@ -482,7 +482,7 @@ pub fn hpa(
 /// Return what a disk says about its health.
 ///
 /// ```console
-/// $ salt '*' disk.smart_attributes /dev/sda
+/// $ salt web1 disk.smart_attributes /dev/vdb
 /// ```
 #[function]
 pub fn smart_attributes(
@@ -530,7 +530,7 @@ pub fn smart_attributes(
 /// Return how busy disks are.
 ///
 /// ```console
-/// $ salt '*' disk.iostat 1 5 disks=sda
+/// $ salt web1 disk.iostat
 /// ```
 #[function]
 pub fn iostat(

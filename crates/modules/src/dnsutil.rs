@@ -58,7 +58,7 @@ fn read_hosts(text: &str) -> Dict {
 /// Return what a hosts file says: address → names.
 ///
 /// ```console
-/// $ salt '*' dnsutil.parse_hosts
+/// $ salt web1 dnsutil.parse_hosts
 /// ```
 #[function]
 pub fn parse_hosts(
@@ -82,7 +82,7 @@ pub fn parse_hosts(
 /// Add names to an address in a hosts file; returns what is added.
 ///
 /// ```console
-/// $ salt '*' dnsutil.hosts_append /etc/hosts 127.0.0.1 ad1.yuk.co,ad2.yuk.co
+/// $ salt web1 dnsutil.hosts_append
 /// ```
 #[function]
 pub fn hosts_append(
@@ -119,7 +119,7 @@ pub fn hosts_append(
 /// Remove names from a hosts file.
 ///
 /// ```console
-/// $ salt '*' dnsutil.hosts_remove /etc/hosts ad1.yuk.co
+/// $ salt web1 dnsutil.hosts_remove
 /// ```
 #[function]
 pub fn hosts_remove(

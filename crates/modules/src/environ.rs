@@ -24,8 +24,7 @@ fn text(value: OsString) -> String {
 /// Returns the value set, None if the variable was removed, False if the value is no text.
 ///
 /// ```console
-/// $ salt '*' environ.setval foo bar
-/// $ salt '*' environ.setval baz val=False false_unsets=True
+/// $ salt web1 environ.setval APP_ENV live
 /// ```
 #[function]
 pub fn setval(
@@ -65,8 +64,7 @@ pub fn setval(
 /// Set several variables.
 ///
 /// ```console
-/// $ salt '*' environ.setenv '{"foo": "bar", "baz": "quux"}'
-/// $ salt '*' environ.setenv '{"a": "b", "c": False}' false_unsets=True
+/// $ salt web1 environ.setenv '{APP_ENV: live}'
 /// ```
 #[function]
 pub fn setenv(
@@ -118,8 +116,7 @@ pub fn setenv(
 /// Return one variable.
 ///
 /// ```console
-/// $ salt '*' environ.get foo
-/// $ salt '*' environ.get baz default=False
+/// $ salt web1 environ.get APP_ENV
 /// ```
 #[function]
 pub fn get(
@@ -137,7 +134,7 @@ pub fn get(
 /// Tell whether a variable is set, or set to a value.
 ///
 /// ```console
-/// $ salt '*' environ.has_value foo
+/// $ salt web1 environ.has_value APP_ENV
 /// ```
 #[function]
 pub fn has_value(
@@ -158,8 +155,7 @@ pub fn has_value(
 /// Return some variables by name.
 ///
 /// ```console
-/// $ salt '*' environ.item foo
-/// $ salt '*' environ.item '[foo, baz]' default=None
+/// $ salt web1 environ.item '[APP_ENV]'
 /// ```
 #[function]
 pub fn item(
@@ -177,7 +173,7 @@ pub fn item(
 /// Return all variables.
 ///
 /// ```console
-/// $ salt '*' environ.items
+/// $ salt web1 environ.items
 /// ```
 #[function]
 pub fn items(cx: &Cx) -> Result<Dict> {

@@ -19,7 +19,7 @@ fn is_alone(cx: &Cx) -> bool {
 /// Fire an event on the bus of this machine's minion.
 ///
 /// ```console
-/// $ salt '*' event.fire '{"data":"my event data"}' 'tag'
+/// $ salt web1 event.fire '{colour: blue}' shop/deployed
 /// ```
 #[function]
 pub fn fire(
@@ -35,7 +35,7 @@ pub fn fire(
 /// Fire an event on the master's bus.
 ///
 /// ```console
-/// $ salt '*' event.fire_master '{"data":"my event data"}' 'tag'
+/// $ salt web1 event.fire_master '{colour: blue}' shop/deployed
 /// ```
 #[function]
 pub fn fire_master(
@@ -74,8 +74,7 @@ pub fn fire_master(
 /// Fire an event on the master's bus, with keywords as its data.
 ///
 /// ```console
-/// $ salt-call event.send myco/mytag foo=Foo bar=Bar
-/// $ salt-call event.send 'myco/mytag' '{foo: Foo, bar: Bar}'
+/// $ salt web1 event.send shop/deployed '{version: 7}'
 /// ```
 #[function]
 pub fn send(

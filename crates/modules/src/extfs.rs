@@ -99,7 +99,7 @@ fn dumped(cx: &Cx, device: &str) -> Result<String> {
 /// Make a file system on a device.
 ///
 /// ```console
-/// $ salt '*' extfs.mkfs /dev/sda1 fs_type=ext4 opts='acl,noexec'
+/// $ salt web1 extfs.mkfs /dev/vdb ext4
 /// ```
 #[function]
 pub fn mkfs(
@@ -145,7 +145,7 @@ pub fn tune(
 /// Return the attributes of a file system.
 ///
 /// ```console
-/// $ salt '*' extfs.attributes /dev/sda1
+/// $ salt web1 extfs.attributes /dev/vdb
 /// ```
 #[function]
 pub fn attributes(
@@ -161,7 +161,7 @@ pub fn attributes(
 /// Return the groups of blocks of a file system.
 ///
 /// ```console
-/// $ salt '*' extfs.blocks /dev/sda1
+/// $ salt web1 extfs.blocks /dev/vdb
 /// ```
 #[function]
 pub fn blocks(
@@ -177,7 +177,7 @@ pub fn blocks(
 /// Return everything about a file system: `attributes` and `blocks`.
 ///
 /// ```console
-/// $ salt '*' extfs.dump /dev/sda1
+/// $ salt web1 extfs.dump /dev/vdb
 /// ```
 #[function]
 pub fn dump(

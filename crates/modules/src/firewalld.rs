@@ -131,7 +131,7 @@ pub fn forwards(cx: &Cx, zone: &str, permanent: bool) -> Result<Vec<Forward>> {
 /// Return the version of firewall-cmd.
 ///
 /// ```console
-/// $ salt '*' firewalld.version
+/// $ salt web1 firewalld.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -141,7 +141,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return the zone of interfaces nobody assigned.
 ///
 /// ```console
-/// $ salt '*' firewalld.default_zone
+/// $ salt web1 firewalld.default_zone
 /// ```
 #[function]
 pub fn default_zone(cx: &Cx) -> Result<String> {
@@ -151,7 +151,7 @@ pub fn default_zone(cx: &Cx) -> Result<String> {
 /// Return everything about every zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.list_zones
+/// $ salt web1 firewalld.list_zones
 /// ```
 #[function]
 pub fn list_zones(
@@ -166,7 +166,7 @@ pub fn list_zones(
 /// Return the names of the zones.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_zones
+/// $ salt web1 firewalld.get_zones
 /// ```
 #[function]
 pub fn get_zones(
@@ -181,7 +181,7 @@ pub fn get_zones(
 /// Return the names of the services.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_services
+/// $ salt web1 firewalld.get_services
 /// ```
 #[function]
 pub fn get_services(
@@ -196,7 +196,7 @@ pub fn get_services(
 /// Return the ICMP types known.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_icmp_types
+/// $ salt web1 firewalld.get_icmp_types
 /// ```
 #[function]
 pub fn get_icmp_types(
@@ -211,7 +211,7 @@ pub fn get_icmp_types(
 /// Make a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.new_zone my_zone
+/// $ salt web1 firewalld.new_zone dmz
 /// ```
 #[function]
 pub fn new_zone(
@@ -228,7 +228,7 @@ pub fn new_zone(
 /// Remove a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.delete_zone my_zone
+/// $ salt web1 firewalld.delete_zone dmz
 /// ```
 #[function]
 pub fn delete_zone(
@@ -245,7 +245,7 @@ pub fn delete_zone(
 /// Choose the zone of interfaces nobody assigned.
 ///
 /// ```console
-/// $ salt '*' firewalld.set_default_zone damian
+/// $ salt web1 firewalld.set_default_zone dmz
 /// ```
 #[function]
 pub fn set_default_zone(
@@ -259,7 +259,7 @@ pub fn set_default_zone(
 /// Make a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.new_service my_service
+/// $ salt web1 firewalld.new_service shop
 /// ```
 #[function]
 pub fn new_service(
@@ -276,7 +276,7 @@ pub fn new_service(
 /// Remove a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.delete_service my_service
+/// $ salt web1 firewalld.delete_service shop
 /// ```
 #[function]
 pub fn delete_service(
@@ -293,7 +293,7 @@ pub fn delete_service(
 /// Return everything about a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.list_all my_zone
+/// $ salt web1 firewalld.list_all
 /// ```
 #[function]
 pub fn list_all(
@@ -310,7 +310,7 @@ pub fn list_all(
 /// Return the services a zone lets in.
 ///
 /// ```console
-/// $ salt '*' firewalld.list_services my_zone
+/// $ salt web1 firewalld.list_services
 /// ```
 #[function]
 pub fn list_services(
@@ -327,7 +327,7 @@ pub fn list_services(
 /// Let a service in.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_service ssh my_zone
+/// $ salt web1 firewalld.add_service http
 /// ```
 #[function]
 pub fn add_service(
@@ -365,7 +365,7 @@ pub fn remove_service(
 /// Open a port of a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_service_port zone 80
+/// $ salt web1 firewalld.add_service_port http 8443/tcp
 /// ```
 #[function]
 pub fn add_service_port(
@@ -382,7 +382,7 @@ pub fn add_service_port(
 /// Close a port of a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_service_port zone 80
+/// $ salt web1 firewalld.remove_service_port http 8443/tcp
 /// ```
 #[function]
 pub fn remove_service_port(
@@ -406,7 +406,7 @@ fn known_service(cx: &Cx, service: &str) -> Result<()> {
 /// Return the ports of a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_service_ports zone
+/// $ salt web1 firewalld.get_service_ports http
 /// ```
 #[function]
 pub fn get_service_ports(
@@ -421,7 +421,7 @@ pub fn get_service_ports(
 /// Add a protocol to a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_service_protocol zone ssh
+/// $ salt web1 firewalld.add_service_protocol http tcp
 /// ```
 #[function]
 pub fn add_service_protocol(
@@ -437,7 +437,7 @@ pub fn add_service_protocol(
 /// Remove a protocol from a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_service_protocol zone ssh
+/// $ salt web1 firewalld.remove_service_protocol http tcp
 /// ```
 #[function]
 pub fn remove_service_protocol(
@@ -453,7 +453,7 @@ pub fn remove_service_protocol(
 /// Return the protocols of a service.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_service_protocols zone
+/// $ salt web1 firewalld.get_service_protocols http
 /// ```
 #[function]
 pub fn get_service_protocols(
@@ -468,7 +468,7 @@ pub fn get_service_protocols(
 /// Tell whether a zone hides the addresses behind it.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_masquerade zone
+/// $ salt web1 firewalld.get_masquerade
 /// ```
 #[function]
 pub fn get_masquerade(
@@ -487,7 +487,7 @@ pub fn get_masquerade(
 /// Hide the addresses behind a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_masquerade dmz
+/// $ salt web1 firewalld.add_masquerade
 /// ```
 #[function]
 pub fn add_masquerade(
@@ -504,7 +504,7 @@ pub fn add_masquerade(
 /// No longer hide the addresses behind a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_masquerade dmz
+/// $ salt web1 firewalld.remove_masquerade
 /// ```
 #[function]
 pub fn remove_masquerade(
@@ -528,7 +528,7 @@ fn masquerade(cx: &Cx, zone: &str, permanent: bool) -> Result<()> {
 /// Open a port.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_port internal 443/tcp
+/// $ salt web1 firewalld.add_port dmz 8443/tcp
 /// ```
 #[function]
 pub fn add_port(
@@ -553,7 +553,7 @@ pub fn add_port(
 /// Close a port.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_port internal 443/tcp
+/// $ salt web1 firewalld.remove_port dmz 8443/tcp
 /// ```
 #[function]
 pub fn remove_port(
@@ -589,7 +589,7 @@ pub fn list_ports(
 /// Forward a port.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_port_fwd public 80 443 tcp
+/// $ salt web1 firewalld.add_port_fwd dmz 443 8443 tcp
 /// ```
 #[function]
 pub fn add_port_fwd(
@@ -623,7 +623,7 @@ pub fn add_port_fwd(
 /// No longer forward a port.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_port_fwd public 80 443 tcp
+/// $ salt web1 firewalld.remove_port_fwd dmz 443 8443 tcp
 /// ```
 #[function]
 pub fn remove_port_fwd(
@@ -651,7 +651,7 @@ pub fn remove_port_fwd(
 /// Return the forwarded ports of a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.list_port_fwd public
+/// $ salt web1 firewalld.list_port_fwd dmz
 /// ```
 #[function]
 pub fn list_port_fwd(
@@ -668,7 +668,7 @@ pub fn list_port_fwd(
 /// Keep a type of ICMP messages out; False when there is no such type.
 ///
 /// ```console
-/// $ salt '*' firewalld.block_icmp zone echo-reply
+/// $ salt web1 firewalld.block_icmp dmz redirect
 /// ```
 #[function]
 pub fn block_icmp(
@@ -693,7 +693,7 @@ pub fn block_icmp(
 /// Let a type of ICMP messages in again; False when there is no such type.
 ///
 /// ```console
-/// $ salt '*' firewalld.allow_icmp zone echo-reply
+/// $ salt web1 firewalld.allow_icmp dmz redirect
 /// ```
 #[function]
 pub fn allow_icmp(
@@ -735,7 +735,7 @@ pub fn list_icmp_block(
 /// Keep the rules in force.
 ///
 /// ```console
-/// $ salt '*' firewalld.make_permanent
+/// $ salt web1 firewalld.make_permanent
 /// ```
 #[function]
 pub fn make_permanent(cx: &Cx) -> Result<String> {
@@ -745,7 +745,7 @@ pub fn make_permanent(cx: &Cx) -> Result<String> {
 /// Return the interfaces of a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_interfaces zone
+/// $ salt web1 firewalld.get_interfaces dmz
 /// ```
 #[function]
 pub fn get_interfaces(
@@ -762,7 +762,7 @@ pub fn get_interfaces(
 /// Put an interface into a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_interface zone eth0
+/// $ salt web1 firewalld.add_interface dmz eth1
 /// ```
 #[function]
 pub fn add_interface(
@@ -781,7 +781,7 @@ pub fn add_interface(
 /// Take an interface out of a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_interface zone eth0
+/// $ salt web1 firewalld.remove_interface dmz eth1
 /// ```
 #[function]
 pub fn remove_interface(
@@ -800,7 +800,7 @@ pub fn remove_interface(
 /// Return the sources of a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_sources zone
+/// $ salt web1 firewalld.get_sources dmz
 /// ```
 #[function]
 pub fn get_sources(
@@ -817,7 +817,7 @@ pub fn get_sources(
 /// Put a source into a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_source zone 192.168.1.0/24
+/// $ salt web1 firewalld.add_source dmz 192.0.2.0/24
 /// ```
 #[function]
 pub fn add_source(
@@ -836,7 +836,7 @@ pub fn add_source(
 /// Take a source out of a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_source zone 192.168.1.0/24
+/// $ salt web1 firewalld.remove_source dmz 192.0.2.0/24
 /// ```
 #[function]
 pub fn remove_source(
@@ -855,7 +855,7 @@ pub fn remove_source(
 /// Return the rich rules of a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.get_rich_rules zone
+/// $ salt web1 firewalld.get_rich_rules dmz
 /// ```
 #[function]
 pub fn get_rich_rules(
@@ -873,7 +873,7 @@ pub fn get_rich_rules(
 /// Add a rich rule to a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.add_rich_rule zone 'rule'
+/// $ salt web1 firewalld.add_rich_rule dmz 'rule service name="http" accept'
 /// ```
 #[function]
 pub fn add_rich_rule(
@@ -892,7 +892,7 @@ pub fn add_rich_rule(
 /// Remove a rich rule from a zone.
 ///
 /// ```console
-/// $ salt '*' firewalld.remove_rich_rule zone 'rule'
+/// $ salt web1 firewalld.remove_rich_rule dmz 'rule service name="http" accept'
 /// ```
 #[function]
 pub fn remove_rich_rule(
@@ -911,7 +911,7 @@ pub fn remove_rich_rule(
 /// Put the permanent configuration in force.
 ///
 /// ```console
-/// $ salt '*' firewalld.reload_rules
+/// $ salt web1 firewalld.reload_rules
 /// ```
 #[function]
 pub fn reload_rules(cx: &Cx) -> Result<String> {

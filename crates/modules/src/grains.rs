@@ -23,8 +23,7 @@ const SENSITIVE: [&str; 3] = ["serialnumber", "productname", "uuid"];
 /// Return a grain, also from within dicts and lists (`a:b:0`).
 ///
 /// ```console
-/// $ salt '*' grains.get pkg:apache
-/// $ salt '*' grains.get abc|def|ghi delimiter='|'
+/// $ salt web1 grains.get role
 /// ```
 #[function]
 pub fn get(
@@ -48,7 +47,7 @@ pub fn get(
 /// Tell whether a grain is there and not empty.
 ///
 /// ```console
-/// $ salt '*' grains.has_value pkg:apache
+/// $ salt web1 grains.has_value role
 /// ```
 #[function]
 pub fn has_value(
@@ -72,7 +71,7 @@ fn sanitized(grains: &Dict) -> Dict {
 /// Return all grains.
 ///
 /// ```console
-/// $ salt '*' grains.items
+/// $ salt web1 grains.items
 /// ```
 #[function]
 pub fn items(
@@ -110,7 +109,7 @@ pub fn item(
 /// Return the names of all grains.
 ///
 /// ```console
-/// $ salt '*' grains.ls
+/// $ salt web1 grains.ls
 /// ```
 #[function]
 pub fn ls(cx: &Cx) -> Result<Vec<String>> {
@@ -157,7 +156,7 @@ fn read_file(cx: &Cx, path: &Path) -> Result<Dict> {
 /// Set several grains, in the grains file and for this run.
 ///
 /// ```console
-/// $ salt '*' grains.setvals "{'key1': 'val1', 'key2': 'val2'}"
+/// $ salt web1 grains.setvals '{role: web}'
 /// ```
 #[function]
 pub fn setvals(
@@ -205,8 +204,7 @@ pub fn setvals(
 /// Set a grain, in the grains file and for this run.
 ///
 /// ```console
-/// $ salt '*' grains.setval key val
-/// $ salt '*' grains.setval key "{'sub-key': 'val', 'sub-key2': 'val2'}"
+/// $ salt web1 grains.setval role blue
 /// ```
 #[function]
 pub fn setval(
@@ -253,7 +251,7 @@ fn set_at(cx: &Cx, key: &str, delimiter: &str, value: &Value) -> Result<Dict> {
 /// Append a value to a grain that is a list.
 ///
 /// ```console
-/// $ salt '*' grains.append key val
+/// $ salt web1 grains.append roles web
 /// ```
 #[function]
 pub fn append(
@@ -289,7 +287,7 @@ pub fn append(
 /// Remove a value from a grain that is a list.
 ///
 /// ```console
-/// $ salt '*' grains.remove key val
+/// $ salt web1 grains.remove roles web
 /// ```
 #[function]
 pub fn remove(
@@ -317,7 +315,7 @@ pub fn remove(
 /// Set a grain, also within dicts; refuses to replace a dict or list unless forced.
 ///
 /// ```console
-/// $ salt '*' grains.set 'apps:myApp:port' 2209
+/// $ salt web1 grains.set shop:colour blue
 /// ```
 #[function]
 pub fn set(
@@ -423,7 +421,7 @@ fn remove_at(cx: &Cx, key: &str, delimiter: &str) -> Result<Dict> {
 /// Remove a grain from the grains file.
 ///
 /// ```console
-/// $ salt '*' grains.delkey key
+/// $ salt web1 grains.delkey role
 /// ```
 #[function]
 pub fn delkey(
@@ -440,7 +438,7 @@ pub fn delkey(
 /// Empty a grain, or remove it.
 ///
 /// ```console
-/// $ salt '*' grains.delval key
+/// $ salt web1 grains.delval role
 /// ```
 #[function]
 pub fn delval(
@@ -460,7 +458,7 @@ pub fn delval(
 /// Pick an entry of a dict by a grain, as `map.jinja` files do.
 ///
 /// ```console
-/// $ salt '*' grains.filter_by '{Debian: Debheads rule, RedHat: I love my hat}'
+/// $ salt web1 grains.filter_by '{default: {port: 80}}'
 /// ```
 #[function]
 pub fn filter_by(

@@ -58,7 +58,7 @@ pub fn described(group: &host::Group) -> Dict {
 /// Add a group.
 ///
 /// ```console
-/// $ salt '*' group.add foo 3456
+/// $ salt web1 group.add ops
 /// ```
 #[function]
 pub fn add(
@@ -100,7 +100,7 @@ pub fn add(
 /// Remove a group.
 ///
 /// ```console
-/// $ salt '*' group.delete foo
+/// $ salt web1 group.delete ops
 /// ```
 #[function]
 pub fn delete(
@@ -125,7 +125,7 @@ pub fn delete(
 /// Return what is known of a group; an empty dict if there is none.
 ///
 /// ```console
-/// $ salt '*' group.info foo
+/// $ salt web1 group.info ops
 /// ```
 #[function]
 pub fn info(
@@ -141,7 +141,7 @@ pub fn info(
 /// Return what is known of every group.
 ///
 /// ```console
-/// $ salt '*' group.getent
+/// $ salt web1 group.getent
 /// ```
 #[function]
 pub fn getent(
@@ -163,7 +163,7 @@ pub fn getent(
 /// Change the number of a group.
 ///
 /// ```console
-/// $ salt '*' group.chgid foo 4376
+/// $ salt web1 group.chgid ops 2100
 /// ```
 #[function]
 pub fn chgid(
@@ -211,7 +211,7 @@ fn gpasswd(cx: &Cx, option: &str, user: &str, group: &str, root: Option<&str>) -
 /// Put an account into a group.
 ///
 /// ```console
-/// $ salt '*' group.adduser foo bar
+/// $ salt web1 group.adduser ops ada
 /// ```
 #[function]
 pub fn adduser(
@@ -229,7 +229,7 @@ pub fn adduser(
 /// Take an account out of a group.
 ///
 /// ```console
-/// $ salt '*' group.deluser foo bar
+/// $ salt web1 group.deluser ops ada
 /// ```
 #[function]
 pub fn deluser(
@@ -251,7 +251,7 @@ pub fn deluser(
 /// Set the accounts a group has.
 ///
 /// ```console
-/// $ salt '*' group.members foo 'user1,user2,user3'
+/// $ salt web1 group.members ops ada
 /// ```
 #[function]
 pub fn members(

@@ -243,7 +243,7 @@ pub fn digest_file(
 /// Encode a text as base64, on one line.
 ///
 /// ```console
-/// $ salt '*' hashutil.base64_b64encode 'get salted'
+/// $ salt web1 hashutil.base64_b64encode 'some text'
 /// ```
 #[function]
 pub fn base64_b64encode(
@@ -257,7 +257,7 @@ pub fn base64_b64encode(
 /// Decode base64.
 ///
 /// ```console
-/// $ salt '*' hashutil.base64_b64decode 'Z2V0IHNhbHRlZA=='
+/// $ salt web1 hashutil.base64_b64decode 'some text'
 /// ```
 #[function]
 pub fn base64_b64decode(
@@ -271,7 +271,7 @@ pub fn base64_b64decode(
 /// Encode a text as base64, in lines of 76 characters.
 ///
 /// ```console
-/// $ salt '*' hashutil.base64_encodestring 'get salted'
+/// $ salt web1 hashutil.base64_encodestring 'some text'
 /// ```
 #[function]
 pub fn base64_encodestring(
@@ -285,7 +285,7 @@ pub fn base64_encodestring(
 /// Encode a file as base64, in lines of 76 characters.
 ///
 /// ```console
-/// $ salt '*' hashutil.base64_encodefile /path/to/binary_file
+/// $ salt web1 hashutil.base64_encodefile /srv/app/app.conf
 /// ```
 #[function]
 pub fn base64_encodefile(
@@ -331,7 +331,7 @@ pub fn base64_decodefile(
 /// Return the MD5 digest of a text.
 ///
 /// ```console
-/// $ salt '*' hashutil.md5_digest 'get salted'
+/// $ salt web1 hashutil.md5_digest 'some text'
 /// ```
 #[function]
 pub fn md5_digest(
@@ -345,7 +345,7 @@ pub fn md5_digest(
 /// Return the SHA-256 digest of a text.
 ///
 /// ```console
-/// $ salt '*' hashutil.sha256_digest 'get salted'
+/// $ salt web1 hashutil.sha256_digest 'some text'
 /// ```
 #[function]
 pub fn sha256_digest(
@@ -359,7 +359,7 @@ pub fn sha256_digest(
 /// Return the SHA-512 digest of a text.
 ///
 /// ```console
-/// $ salt '*' hashutil.sha512_digest 'get salted'
+/// $ salt web1 hashutil.sha512_digest 'some text'
 /// ```
 #[function]
 pub fn sha512_digest(
@@ -379,7 +379,7 @@ fn hmac_of<M: Mac + KeyInit>(message: &[u8], key: &[u8]) -> Vec<u8> {
 /// Tell whether a base64 HMAC-SHA256 belongs to a text and a secret.
 ///
 /// ```console
-/// $ salt '*' hashutil.hmac_signature 'get salted' 'shared secret' 'eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ='
+/// $ salt web1 hashutil.hmac_signature 'some text' s3cret c2lnbmF0dXJl
 /// ```
 #[function]
 pub fn hmac_signature(
@@ -398,7 +398,7 @@ pub fn hmac_signature(
 /// Return the HMAC-SHA256 of a text with a secret, in hexadecimal.
 ///
 /// ```console
-/// $ salt '*' hashutil.hmac_compute 'get salted' 'shared secret'
+/// $ salt web1 hashutil.hmac_compute 'some text' s3cret
 /// ```
 #[function]
 pub fn hmac_compute(
@@ -414,7 +414,7 @@ pub fn hmac_compute(
 /// Tell whether a signature of the form `sha1=…`, as GitHub sends them, belongs to a text.
 ///
 /// ```console
-/// $ salt '*' hashutil.github_signature '{"ref":....} ' 'shared secret' 'sha1=bc6550fc290acf5b42283fa8deaf55cea0f8c206'
+/// $ salt web1 hashutil.github_signature 'some text' s3cret c2lnbmF0dXJl
 /// ```
 #[function]
 pub fn github_signature(

@@ -110,7 +110,7 @@ fn save(cx: &Cx, text: &str) -> Result<()> {
 /// Return what stands in the file, by address.
 ///
 /// ```console
-/// $ salt '*' hosts.list_hosts
+/// $ salt web1 hosts.list_hosts
 /// ```
 #[function]
 pub fn list_hosts(cx: &Cx) -> Result<Dict> {
@@ -137,7 +137,7 @@ pub fn list_hosts(cx: &Cx) -> Result<Dict> {
 /// Return the address of a name, or an empty text.
 ///
 /// ```console
-/// $ salt '*' hosts.get_ip <hostname>
+/// $ salt web1 hosts.get_ip db1.example.org
 /// ```
 #[function]
 pub fn get_ip(
@@ -156,7 +156,7 @@ pub fn get_ip(
 /// Return the names of an address.
 ///
 /// ```console
-/// $ salt '*' hosts.get_alias <ip addr>
+/// $ salt web1 hosts.get_alias 192.0.2.10
 /// ```
 #[function]
 pub fn get_alias(
@@ -170,7 +170,7 @@ pub fn get_alias(
 /// Tell whether an address has a name, or all of several.
 ///
 /// ```console
-/// $ salt '*' hosts.has_pair <ip> <alias>
+/// $ salt web1 hosts.has_pair 192.0.2.10 db1
 /// ```
 #[function]
 pub fn has_pair(
@@ -187,7 +187,7 @@ pub fn has_pair(
 /// Set the names of an address; without names its line goes.
 ///
 /// ```console
-/// $ salt '*' hosts.set_host <ip> <alias>
+/// $ salt web1 hosts.set_host 192.0.2.10 db1
 /// ```
 #[function]
 pub fn set_host(
@@ -229,7 +229,7 @@ pub fn set_host(
 /// Remove a name from an address.
 ///
 /// ```console
-/// $ salt '*' hosts.rm_host <ip> <alias>
+/// $ salt web1 hosts.rm_host 192.0.2.10 db1
 /// ```
 #[function]
 pub fn rm_host(
@@ -270,7 +270,7 @@ pub fn rm_host(
 /// Add a name to an address.
 ///
 /// ```console
-/// $ salt '*' hosts.add_host <ip> <alias>
+/// $ salt web1 hosts.add_host 192.0.2.10 db1
 /// ```
 #[function]
 pub fn add_host(
@@ -293,7 +293,7 @@ pub fn add_host(
 /// Set the comment on the line of an address.
 ///
 /// ```console
-/// $ salt '*' hosts.set_comment <ip> <comment>
+/// $ salt web1 hosts.set_comment 192.0.2.10 'set by hand'
 /// ```
 #[function]
 pub fn set_comment(

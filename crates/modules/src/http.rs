@@ -334,7 +334,6 @@ pub fn ask(cx: &Cx, url: &str, kwargs: &Dict) -> Result<Dict> {
 ///
 /// ```console
 /// $ salt '*' http.query http://somelink.com/ status=True decode=True
-/// $ salt '*' http.query http://somelink.com/ method=POST data='<xml>somecontent</xml>'
 /// ```
 #[function]
 pub fn query(
@@ -367,7 +366,7 @@ pub fn ask_until(cx: &Cx, url: &str, wait_for: i64, kwargs: &Dict) -> Result<Dic
 /// Ask a web server again and again until it answers without an error.
 ///
 /// ```console
-/// $ salt '*' http.wait_for_successful_query http://somelink.com/ wait_for=160 request_interval=1
+/// $ salt web1 http.wait_for_successful_query https://example.org/health
 /// ```
 #[function]
 pub fn wait_for_successful_query(
@@ -386,7 +385,6 @@ pub fn wait_for_successful_query(
 /// Fetch the file of certificates the machine trusts, and add own ones to it.
 ///
 /// ```console
-/// $ salt '*' http.update_ca_bundle
 /// $ salt '*' http.update_ca_bundle target=/path/to/cacerts.pem merge_files=/path/to/mycert.pem
 /// ```
 #[function]

@@ -99,7 +99,7 @@ impl Table {
 /// Load a table from a file; tell whether it was taken.
 ///
 /// ```console
-/// $ salt '*' incron.write_incron_file root /tmp/new_incron
+/// $ salt web1 incron.write_incron_file ada /srv/app/incrontab
 /// ```
 #[function]
 pub fn write_incron_file(
@@ -115,7 +115,7 @@ pub fn write_incron_file(
 /// Load a table from a file; return what the program said.
 ///
 /// ```console
-/// $ salt '*' incron.write_incron_file_verbose root /tmp/new_incron
+/// $ salt web1 incron.write_incron_file_verbose ada /srv/app/incrontab
 /// ```
 #[function]
 pub fn write_incron_file_verbose(
@@ -131,7 +131,7 @@ pub fn write_incron_file_verbose(
 /// Return the table of the system.
 ///
 /// ```console
-/// $ salt '*' incron.raw_system_incron
+/// $ salt web1 incron.raw_system_incron
 /// ```
 #[function]
 pub fn raw_system_incron(cx: &Cx) -> Result<String> {
@@ -141,7 +141,7 @@ pub fn raw_system_incron(cx: &Cx) -> Result<String> {
 /// Return the table of a user, as it is.
 ///
 /// ```console
-/// $ salt '*' incron.raw_incron root
+/// $ salt web1 incron.raw_incron ada
 /// ```
 #[function]
 pub fn raw_incron(
@@ -155,7 +155,7 @@ pub fn raw_incron(
 /// Return the table of a user.
 ///
 /// ```console
-/// $ salt '*' incron.list_tab root
+/// $ salt web1 incron.list_tab ada
 /// ```
 #[function]
 pub fn list_tab(
@@ -194,7 +194,7 @@ fn same_mask(one: &str, other: &str) -> bool {
 /// Make sure of a job: `new`, `updated` or `present`.
 ///
 /// ```console
-/// $ salt '*' incron.set_job root '/root' 'IN_MODIFY' 'echo "$$ $@ $# $% $&"'
+/// $ salt web1 incron.set_job ada /srv/app IN_MODIFY '/usr/local/bin/report $#'
 /// ```
 #[function]
 pub fn set_job(

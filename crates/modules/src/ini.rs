@@ -295,7 +295,7 @@ fn form(separator: String, encoding: Option<String>, no_spaces: bool) -> Form {
 /// Return all sections and options of a file.
 ///
 /// ```console
-/// $ salt '*' ini.get_ini /path/to/ini
+/// $ salt web1 ini.get_ini /srv/app/app.ini
 /// ```
 #[function]
 pub fn get_ini(
@@ -315,7 +315,7 @@ pub fn get_ini(
 /// Return the options of a section.
 ///
 /// ```console
-/// $ salt '*' ini.get_section /path/to/ini section_name
+/// $ salt web1 ini.get_section /srv/app/app.ini server
 /// ```
 #[function]
 pub fn get_section(
@@ -338,7 +338,7 @@ pub fn get_section(
 /// Return the value of an option; None if there is no such option.
 ///
 /// ```console
-/// $ salt '*' ini.get_option /path/to/ini section_name option_name
+/// $ salt web1 ini.get_option /srv/app/app.ini server port
 /// ```
 #[function]
 pub fn get_option(
@@ -364,7 +364,7 @@ pub fn get_option(
 /// Set options, and return what was changed.
 ///
 /// ```console
-/// $ salt '*' ini.set_option /path/to/ini '{section_foo: {key: value}}'
+/// $ salt web1 ini.set_option /srv/app/app.ini '{server: {port: 8080}}'
 /// ```
 #[function]
 pub fn set_option(
@@ -397,7 +397,7 @@ pub fn set_option(
 /// Remove an option, and return its value.
 ///
 /// ```console
-/// $ salt '*' ini.remove_option /path/to/ini section_name option_name
+/// $ salt web1 ini.remove_option /srv/app/app.ini server port
 /// ```
 #[function]
 pub fn remove_option(
@@ -429,7 +429,7 @@ pub fn remove_option(
 /// Remove a section, and return its options.
 ///
 /// ```console
-/// $ salt '*' ini.remove_section /path/to/ini section_name
+/// $ salt web1 ini.remove_section /srv/app/app.ini server
 /// ```
 #[function]
 pub fn remove_section(

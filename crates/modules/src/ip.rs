@@ -318,7 +318,7 @@ fn lines_of(text: &str) -> Vec<String> {
 /// Return what is kept about an interface, line by line.
 ///
 /// ```console
-/// $ salt '*' ip.get_interface eth0
+/// $ salt web1 ip.get_interface eth1
 /// ```
 #[function]
 pub fn get_interface(
@@ -371,7 +371,7 @@ fn bond_file(iface: &str) -> PathBuf {
 /// Return what is kept about a bond, line by line.
 ///
 /// ```console
-/// $ salt '*' ip.get_bond bond0
+/// $ salt web1 ip.get_bond bond0
 /// ```
 #[function]
 pub fn get_bond(
@@ -396,7 +396,7 @@ pub fn bond_lines(iface: &str, settings: &Dict) -> Result<Vec<String>> {
 /// Keep the module options of a bond; returns the lines.
 ///
 /// ```console
-/// $ salt '*' ip.build_bond bond0 mode=balance-alb
+/// $ salt web1 ip.build_bond bond0 mode=active-backup
 /// ```
 #[function]
 pub fn build_bond(
@@ -463,7 +463,7 @@ pub fn route_lines(iface: &str, settings: &Dict) -> Result<[Vec<String>; 2]> {
 /// Return the scripts for the routes of an interface, line by line.
 ///
 /// ```console
-/// $ salt '*' ip.get_routes eth0
+/// $ salt web1 ip.get_routes eth1
 /// ```
 #[function]
 pub fn get_routes(
@@ -513,7 +513,7 @@ pub fn build_routes(
 /// Bring an interface up.
 ///
 /// ```console
-/// $ salt '*' ip.up eth0 eth
+/// $ salt web1 ip.up eth1 eth
 /// ```
 #[function]
 pub fn up(
@@ -529,7 +529,7 @@ pub fn up(
 /// Take an interface down.
 ///
 /// ```console
-/// $ salt '*' ip.down eth0 eth
+/// $ salt web1 ip.down eth1 eth
 /// ```
 #[function]
 pub fn down(
@@ -567,7 +567,7 @@ fn settings_now(cx: &Cx) -> Result<Vec<String>> {
 /// Return the settings of the network as a whole.
 ///
 /// ```console
-/// $ salt '*' ip.get_network_settings
+/// $ salt web1 ip.get_network_settings
 /// ```
 #[function]
 pub fn get_network_settings(cx: &Cx) -> Result<Vec<String>> {
@@ -641,7 +641,7 @@ pub fn build_network_settings(
 /// Put the settings of the network in force.
 ///
 /// ```console
-/// $ salt '*' ip.apply_network_settings
+/// $ salt web1 ip.apply_network_settings
 /// ```
 #[function]
 pub fn apply_network_settings(

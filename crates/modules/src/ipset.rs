@@ -77,7 +77,7 @@ fn members(cx: &Cx, name: &str) -> Result<(Vec<String>, String)> {
 /// Return the version of the program.
 ///
 /// ```console
-/// $ salt '*' ipset.version
+/// $ salt web1 ipset.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<Option<String>> {
@@ -88,7 +88,7 @@ pub fn version(cx: &Cx) -> Result<Option<String>> {
 /// Make a set.
 ///
 /// ```console
-/// $ salt '*' ipset.new_set custom_set list:set
+/// $ salt web1 ipset.new_set blocked hash:ip
 /// ```
 #[function]
 pub fn new_set(
@@ -140,7 +140,7 @@ pub fn new_set(
 /// Remove a set.
 ///
 /// ```console
-/// $ salt '*' ipset.delete_set custom_set
+/// $ salt web1 ipset.delete_set blocked
 /// ```
 #[function]
 pub fn delete_set(
@@ -159,7 +159,7 @@ pub fn delete_set(
 /// Rename a set.
 ///
 /// ```console
-/// $ salt '*' ipset.rename_set custom_set new_set=new_set_name
+/// $ salt web1 ipset.rename_set blocked refused
 /// ```
 #[function]
 pub fn rename_set(
@@ -189,7 +189,7 @@ pub fn rename_set(
 /// Return all sets, without their members.
 ///
 /// ```console
-/// $ salt '*' ipset.list_sets
+/// $ salt web1 ipset.list_sets
 /// ```
 #[function]
 pub fn list_sets(
@@ -216,7 +216,7 @@ pub fn list_sets(
 /// Tell whether a set exists.
 ///
 /// ```console
-/// $ salt '*' ipset.check_set name
+/// $ salt web1 ipset.check_set blocked
 /// ```
 #[function]
 pub fn check_set(
@@ -235,7 +235,7 @@ pub fn check_set(
 /// Add an entry to a set.
 ///
 /// ```console
-/// $ salt '*' ipset.add name 192.168.1.26
+/// $ salt web1 ipset.add blocked 192.0.2.10
 /// ```
 #[function]
 pub fn add(
@@ -355,7 +355,7 @@ fn holds(member: &str, entry: &str) -> bool {
 /// Tell whether an entry is in a set.
 ///
 /// ```console
-/// $ salt '*' ipset.check name '192.168.0.1 comment "Hello"'
+/// $ salt web1 ipset.check blocked 192.0.2.10
 /// ```
 #[function]
 pub fn check(
@@ -417,7 +417,7 @@ pub fn test(
 /// Empty a set, or all of them.
 ///
 /// ```console
-/// $ salt '*' ipset.flush set
+/// $ salt web1 ipset.flush blocked
 /// ```
 #[function]
 pub fn flush(

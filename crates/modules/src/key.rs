@@ -38,7 +38,7 @@ fn of_pem(text: &str, kind: Kind) -> String {
 /// Return the fingerprint of this minion's key; empty when it has none.
 ///
 /// ```console
-/// $ salt '*' key.finger
+/// $ salt web1 key.finger
 /// ```
 #[function]
 pub fn finger(
@@ -52,7 +52,7 @@ pub fn finger(
 /// Return the fingerprint of the master's key, as this minion knows it; empty when it does not.
 ///
 /// ```console
-/// $ salt '*' key.finger_master
+/// $ salt web1 key.finger_master
 /// ```
 #[function]
 pub fn finger_master(

@@ -30,7 +30,7 @@ fn checked(layout: &str) -> Result<()> {
 /// Return the layout of the console.
 ///
 /// ```console
-/// $ salt '*' keyboard.get_sys
+/// $ salt web1 keyboard.get_sys
 /// ```
 #[function]
 pub fn get_sys(cx: &Cx) -> Result<String> {
@@ -53,7 +53,7 @@ pub fn get_sys(cx: &Cx) -> Result<String> {
 /// Set the layout of the console.
 ///
 /// ```console
-/// $ salt '*' keyboard.set_sys dvorak
+/// $ salt web1 keyboard.set_sys de
 /// ```
 #[function]
 pub fn set_sys(
@@ -88,7 +88,7 @@ pub fn set_sys(
 /// Return the layout of X.
 ///
 /// ```console
-/// $ salt '*' keyboard.get_x
+/// $ salt web1 keyboard.get_x
 /// ```
 #[function]
 pub fn get_x(cx: &Cx) -> Result<String> {
@@ -100,7 +100,7 @@ pub fn get_x(cx: &Cx) -> Result<String> {
 /// Set the layout of X.
 ///
 /// ```console
-/// $ salt '*' keyboard.set_x dvorak
+/// $ salt web1 keyboard.set_x de
 /// ```
 #[function]
 pub fn set_x(

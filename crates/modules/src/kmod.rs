@@ -31,7 +31,7 @@ fn files_below(cx: &Cx, folder: &Path, found: &mut Vec<String>) {
 /// Return the modules that could be loaded.
 ///
 /// ```console
-/// $ salt '*' kmod.available
+/// $ salt web1 kmod.available
 /// ```
 #[function]
 pub fn available(cx: &Cx) -> Result<Vec<String>> {
@@ -49,7 +49,7 @@ pub fn available(cx: &Cx) -> Result<Vec<String>> {
 /// Tell whether a module could be loaded.
 ///
 /// ```console
-/// $ salt '*' kmod.check_available kvm
+/// $ salt web1 kmod.check_available usb_storage
 /// ```
 #[function]
 pub fn check_available(
@@ -63,7 +63,7 @@ pub fn check_available(
 /// Return what `lsmod` shows.
 ///
 /// ```console
-/// $ salt '*' kmod.lsmod
+/// $ salt web1 kmod.lsmod
 /// ```
 #[function]
 pub fn lsmod(cx: &Cx) -> Result<Value> {
@@ -86,7 +86,7 @@ pub fn lsmod(cx: &Cx) -> Result<Value> {
 /// Return the names of loaded modules, or of those loaded at every start.
 ///
 /// ```console
-/// $ salt '*' kmod.mod_list
+/// $ salt web1 kmod.mod_list
 /// ```
 #[function]
 pub fn mod_list(
@@ -222,7 +222,7 @@ fn list_or_text(answer: std::result::Result<Vec<String>, String>) -> Value {
 /// Load a module; returns the modules that came with it, or a text that says why not.
 ///
 /// ```console
-/// $ salt '*' kmod.load kvm
+/// $ salt web1 kmod.load usb_storage
 /// ```
 #[function]
 pub fn load(
@@ -239,7 +239,7 @@ pub fn load(
 /// Tell whether a module is loaded.
 ///
 /// ```console
-/// $ salt '*' kmod.is_loaded kvm
+/// $ salt web1 kmod.is_loaded usb_storage
 /// ```
 #[function]
 pub fn is_loaded(
@@ -253,7 +253,7 @@ pub fn is_loaded(
 /// Take a module out; returns the modules that went with it, or a text that says why not.
 ///
 /// ```console
-/// $ salt '*' kmod.remove kvm
+/// $ salt web1 kmod.remove usb_storage
 /// ```
 #[function]
 pub fn remove(

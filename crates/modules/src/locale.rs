@@ -77,7 +77,7 @@ fn booted_with_systemd(cx: &Cx) -> bool {
 /// Return the locales there are.
 ///
 /// ```console
-/// $ salt '*' locale.list_avail
+/// $ salt web1 locale.list_avail
 /// ```
 #[function]
 pub fn list_avail(cx: &Cx) -> Result<Vec<String>> {
@@ -131,7 +131,7 @@ fn file_of(cx: &Cx) -> Result<(&'static str, &'static str)> {
 /// Return the machine's locale.
 ///
 /// ```console
-/// $ salt '*' locale.get_locale
+/// $ salt web1 locale.get_locale
 /// ```
 #[function]
 pub fn get_locale(cx: &Cx) -> Result<String> {
@@ -174,7 +174,7 @@ fn set_line(cx: &Cx, path: &str, word: &str, line: &str) -> Result<()> {
 /// Set the machine's locale.
 ///
 /// ```console
-/// $ salt '*' locale.set_locale 'en_US.UTF-8'
+/// $ salt web1 locale.set_locale de_AT.UTF-8
 /// ```
 #[function]
 pub fn set_locale(
@@ -213,7 +213,7 @@ pub fn set_locale(
 /// Tell whether a locale is there.
 ///
 /// ```console
-/// $ salt '*' locale.avail 'en_US.UTF-8'
+/// $ salt web1 locale.avail de_AT.UTF-8
 /// ```
 #[function]
 pub fn avail(
@@ -346,7 +346,6 @@ fn listed(text: &str, full: &str) -> String {
 /// Generate a locale.
 ///
 /// ```console
-/// $ salt '*' locale.gen_locale en_US.UTF-8
 /// $ salt '*' locale.gen_locale 'en_IE.UTF-8 UTF-8'
 /// ```
 #[function]

@@ -22,7 +22,7 @@ fn line(words: &[&str]) -> Vec<String> {
 /// Return the version of the program.
 ///
 /// ```console
-/// $ salt '*' locate.version
+/// $ salt web1 locate.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<Vec<String>> {
@@ -32,7 +32,7 @@ pub fn version(cx: &Cx) -> Result<Vec<String>> {
 /// Return what the database holds.
 ///
 /// ```console
-/// $ salt '*' locate.stats
+/// $ salt web1 locate.stats
 /// ```
 #[function]
 pub fn stats(cx: &Cx) -> Result<Dict> {
@@ -51,7 +51,7 @@ pub fn stats(cx: &Cx) -> Result<Dict> {
 /// Bring the database up to date.
 ///
 /// ```console
-/// $ salt '*' locate.updatedb
+/// $ salt web1 locate.updatedb
 /// ```
 #[function]
 pub fn updatedb(cx: &Cx) -> Result<Vec<String>> {

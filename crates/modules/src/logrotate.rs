@@ -136,7 +136,7 @@ fn with_setting(text: &str, block: Option<&str>, key: &str, value: &Value) -> St
 /// Return the configuration.
 ///
 /// ```console
-/// $ salt '*' logrotate.show_conf
+/// $ salt web1 logrotate.show_conf
 /// ```
 #[function]
 pub fn show_conf(
@@ -177,7 +177,7 @@ pub fn get(
 /// Set a setting, at the top or of a block.
 ///
 /// ```console
-/// $ salt '*' logrotate.set rotate 2
+/// $ salt web1 logrotate.set rotate 9
 /// ```
 #[function]
 pub fn set(

@@ -192,7 +192,7 @@ fn only_one(size: Option<&Value>, extents: Option<&Value>) -> Option<&'static st
 /// Return the version of LVM.
 ///
 /// ```console
-/// $ salt '*' lvm.version
+/// $ salt web1 lvm.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -203,7 +203,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return all versions.
 ///
 /// ```console
-/// $ salt '*' lvm.fullversion
+/// $ salt web1 lvm.fullversion
 /// ```
 #[function]
 pub fn fullversion(cx: &Cx) -> Result<Dict> {
@@ -218,7 +218,7 @@ pub fn fullversion(cx: &Cx) -> Result<Dict> {
 /// Return physical volumes.
 ///
 /// ```console
-/// $ salt '*' lvm.pvdisplay /dev/md0
+/// $ salt web1 lvm.pvdisplay /dev/vdb
 /// ```
 #[function]
 pub fn pvdisplay(
@@ -250,7 +250,7 @@ pub fn pvdisplay(
 /// Return volume groups.
 ///
 /// ```console
-/// $ salt '*' lvm.vgdisplay nova-volumes
+/// $ salt web1 lvm.vgdisplay vg0
 /// ```
 #[function]
 pub fn vgdisplay(
@@ -269,7 +269,7 @@ pub fn vgdisplay(
 /// Return logical volumes.
 ///
 /// ```console
-/// $ salt '*' lvm.lvdisplay /dev/vg_myserver/root
+/// $ salt web1 lvm.lvdisplay /dev/vg0/data
 /// ```
 #[function]
 pub fn lvdisplay(
@@ -496,7 +496,7 @@ pub fn vgremove(
 /// Make a logical volume.
 ///
 /// ```console
-/// $ salt '*' lvm.lvcreate new_volume_name vg_name size=10G
+/// $ salt web1 lvm.lvcreate data vg0 size=20G
 /// ```
 #[function]
 pub fn lvcreate(
@@ -608,7 +608,7 @@ fn resize(
 /// Set the size of a logical volume.
 ///
 /// ```console
-/// $ salt '*' lvm.lvresize +12M /dev/mapper/vg1-test
+/// $ salt web1 lvm.lvresize 5G /dev/vg0/data
 /// ```
 #[function]
 pub fn lvresize(
@@ -632,7 +632,7 @@ pub fn lvresize(
 /// Make a logical volume larger.
 ///
 /// ```console
-/// $ salt '*' lvm.lvextend +12M /dev/mapper/vg1-test
+/// $ salt web1 lvm.lvextend 5G /dev/vg0/data
 /// ```
 #[function]
 pub fn lvextend(

@@ -40,7 +40,7 @@ fn matches(cx: &Cx, kind: TargetType, tgt: &Value, id: Option<&str>, delimiter: 
 /// Tell whether a compound target means this minion.
 ///
 /// ```console
-/// $ salt '*' match.compound 'L@cheese,foo and *'
+/// $ salt web1 match.compound 'G@role:web and not db*'
 /// ```
 #[function]
 pub fn compound(
@@ -56,7 +56,7 @@ pub fn compound(
 /// Tell whether an address or subnet means this minion.
 ///
 /// ```console
-/// $ salt '*' match.ipcidr '192.168.44.0/24'
+/// $ salt web1 match.ipcidr 192.0.2.0/24
 /// ```
 #[function]
 pub fn ipcidr(
@@ -70,7 +70,7 @@ pub fn ipcidr(
 /// Tell whether a pillar value fits a regular expression.
 ///
 /// ```console
-/// $ salt '*' match.pillar_pcre 'cheese:(swiss|american)'
+/// $ salt web1 match.pillar_pcre 'shop:colour:(blue|red)'
 /// ```
 #[function]
 pub fn pillar_pcre(
@@ -87,7 +87,7 @@ pub fn pillar_pcre(
 /// Tell whether a pillar value fits a glob.
 ///
 /// ```console
-/// $ salt '*' match.pillar 'cheese:foo'
+/// $ salt web1 match.pillar shop:colour:blue
 /// ```
 #[function]
 pub fn pillar(
@@ -104,7 +104,7 @@ pub fn pillar(
 /// Tell whether a value of the minion's data store fits.
 ///
 /// ```console
-/// $ salt '*' match.data 'spam:eggs'
+/// $ salt web1 match.data colour:blue
 /// ```
 #[function]
 pub fn data(
@@ -121,7 +121,7 @@ pub fn data(
 /// Tell whether a grain fits a regular expression.
 ///
 /// ```console
-/// $ salt '*' match.grain_pcre 'os:Fedo.*'
+/// $ salt web1 match.grain_pcre 'role:(web|db)'
 /// ```
 #[function]
 pub fn grain_pcre(
@@ -138,7 +138,7 @@ pub fn grain_pcre(
 /// Tell whether a grain fits a glob.
 ///
 /// ```console
-/// $ salt '*' match.grain 'os:Ubuntu'
+/// $ salt web1 match.grain role:web
 /// ```
 #[function]
 pub fn grain(
@@ -155,7 +155,7 @@ pub fn grain(
 /// Tell whether this minion is in a list.
 ///
 /// ```console
-/// $ salt '*' match.list 'server1,server2'
+/// $ salt web1 match.list web1,web2
 /// ```
 #[function]
 pub fn list(
@@ -171,7 +171,7 @@ pub fn list(
 /// Tell whether the minion's id fits a regular expression.
 ///
 /// ```console
-/// $ salt '*' match.pcre '.*'
+/// $ salt web1 match.pcre 'web[0-9]+'
 /// ```
 #[function]
 pub fn pcre(
@@ -187,7 +187,7 @@ pub fn pcre(
 /// Tell whether the minion's id fits a glob.
 ///
 /// ```console
-/// $ salt '*' match.glob '*'
+/// $ salt web1 match.glob 'web*'
 /// ```
 #[function]
 pub fn glob(
@@ -284,7 +284,7 @@ pub fn filter_by(
 /// Return the keys of a dict whose lists of targets mean this minion.
 ///
 /// ```console
-/// $ salt '*' match.search_by '{web: [node1.*, node2.*], db: [node2.*, node]}'
+/// $ salt web1 match.search_by "{shop: ['web*'], data: ['db*']}"
 /// ```
 #[function]
 pub fn search_by(

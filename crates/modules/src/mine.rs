@@ -121,7 +121,7 @@ fn ask(cx: &Cx, load: Value) -> Result<bool> {
 /// Run the configured functions and give their results to the mine.
 ///
 /// ```console
-/// $ salt '*' mine.update
+/// $ salt web1 mine.update 'db*'
 /// ```
 #[function]
 pub fn update(
@@ -197,8 +197,7 @@ pub fn send(
 /// Get what the mine holds of other minions.
 ///
 /// ```console
-/// $ salt '*' mine.get '*' network.interfaces
-/// $ salt '*' mine.get 'os:Fedora' network.interfaces grain
+/// $ salt web1 mine.get 'db*' network.ip_addrs
 /// ```
 #[function]
 pub fn get(
@@ -259,7 +258,7 @@ fn get_here(cx: &Cx, tgt: &Value, fun: &Value, tgt_type: &str) -> Result<Value> 
 /// Remove one function's result from the mine.
 ///
 /// ```console
-/// $ salt '*' mine.delete 'network.interfaces'
+/// $ salt web1 mine.delete network.ip_addrs
 /// ```
 #[function]
 pub fn delete(
@@ -280,7 +279,7 @@ pub fn delete(
 /// Remove everything of this minion from the mine.
 ///
 /// ```console
-/// $ salt '*' mine.flush
+/// $ salt web1 mine.flush
 /// ```
 #[function]
 pub fn flush(cx: &Cx) -> Result<bool> {
@@ -293,7 +292,7 @@ pub fn flush(cx: &Cx) -> Result<bool> {
 /// List the configured functions that this minion has.
 ///
 /// ```console
-/// $ salt '*' mine.valid
+/// $ salt web1 mine.valid
 /// ```
 #[function]
 pub fn valid(cx: &Cx) -> Result<Value> {
@@ -319,8 +318,7 @@ pub fn valid(cx: &Cx) -> Result<Value> {
 /// Get the containers of all minions by image and port, from the mine's `docker.ps`.
 ///
 /// ```console
-/// $ salt '*' mine.get_docker
-/// $ salt '*' mine.get_docker interfaces='["eth0", "eth1"]'
+/// $ salt web1 mine.get_docker
 /// ```
 #[function]
 pub fn get_docker(

@@ -15,7 +15,7 @@ const EX_SOFTWARE: i64 = 70;
 /// List the keys of the master on this machine, by state.
 ///
 /// ```console
-/// $ salt 'master' minion.list
+/// $ salt web1 minion.list
 /// ```
 #[function]
 pub fn list(cx: &Cx) -> Result<Dict> {
@@ -44,7 +44,7 @@ fn is_systemd(cx: &Cx) -> bool {
 /// End the minion's process.
 ///
 /// ```console
-/// $ salt minion[12] minion.kill
+/// $ salt web1 minion.kill
 /// ```
 #[function]
 pub fn kill(
@@ -71,7 +71,7 @@ pub fn kill(
 /// Restart the minion: by systemd, or by the configured command.
 ///
 /// ```console
-/// $ salt minion[12] minion.restart
+/// $ salt web1 minion.restart
 /// ```
 #[function]
 pub fn restart(

@@ -96,7 +96,7 @@ pub fn mounts(cx: &Cx) -> Result<Vec<Mounted>> {
 /// Return what is mounted, by place.
 ///
 /// ```console
-/// $ salt '*' mount.active
+/// $ salt web1 mount.active
 /// ```
 #[function]
 pub fn active(
@@ -200,7 +200,7 @@ const KEYS: [&str; 6] = ["device", "name", "fstype", "opts", "dump", "pass_num"]
 /// Return the table, by place.
 ///
 /// ```console
-/// $ salt '*' mount.fstab
+/// $ salt web1 mount.fstab
 /// ```
 #[function]
 pub fn fstab(
@@ -260,7 +260,7 @@ pub fn forget(cx: &Cx, name: &str, device: Option<&str>, config: &str) -> Result
 /// Remove a line from the table.
 ///
 /// ```console
-/// $ salt '*' mount.rm_fstab /mnt/foo /dev/sdg
+/// $ salt web1 mount.rm_fstab /srv/data /dev/vdb
 /// ```
 #[function]
 pub fn rm_fstab(
@@ -378,7 +378,7 @@ pub fn remember(
 /// Put a line into the table: `new`, `change` or `present`.
 ///
 /// ```console
-/// $ salt '*' mount.set_fstab /mnt/foo /dev/sdz1 ext4
+/// $ salt web1 mount.set_fstab /srv/data /dev/vdb xfs
 /// ```
 #[function]
 #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
@@ -470,7 +470,7 @@ fn mount_line(
 /// Mount a device. Returns True, or a text that says why not.
 ///
 /// ```console
-/// $ salt '*' mount.mount /mnt/foo /dev/sdz1 True
+/// $ salt web1 mount.mount /srv/data /dev/vdb
 /// ```
 #[function]
 pub fn mount(
@@ -515,7 +515,7 @@ pub fn mount(
 /// Mount a device anew, with other options. Returns True, or a text that says why not.
 ///
 /// ```console
-/// $ salt '*' mount.remount /mnt/foo /dev/sdz1 True
+/// $ salt web1 mount.remount /srv/data /dev/vdb
 /// ```
 #[function]
 pub fn remount(
@@ -550,7 +550,7 @@ pub fn remount(
 /// Unmount a place. Returns True, or a text that says why not.
 ///
 /// ```console
-/// $ salt '*' mount.umount /mnt/foo
+/// $ salt web1 mount.umount /srv/data
 /// ```
 #[function]
 pub fn umount(
@@ -585,7 +585,7 @@ pub fn umount(
 /// Tell whether something is mounted in a place.
 ///
 /// ```console
-/// $ salt '*' mount.is_mounted /mnt/share
+/// $ salt web1 mount.is_mounted /srv/data
 /// ```
 #[function]
 pub fn is_mounted(
@@ -601,7 +601,7 @@ pub fn is_mounted(
 /// Tell whether a program uses FUSE.
 ///
 /// ```console
-/// $ salt '*' mount.is_fuse_exec sshfs
+/// $ salt web1 mount.is_fuse_exec rclone
 /// ```
 #[function]
 pub fn is_fuse_exec(
@@ -620,7 +620,7 @@ pub fn is_fuse_exec(
 /// Return the swap space in use.
 ///
 /// ```console
-/// $ salt '*' mount.swaps
+/// $ salt web1 mount.swaps
 /// ```
 #[function]
 pub fn swaps(cx: &Cx) -> Result<Dict> {
@@ -642,7 +642,7 @@ pub fn swaps(cx: &Cx) -> Result<Dict> {
 /// Use a swap space.
 ///
 /// ```console
-/// $ salt '*' mount.swapon /root/swapfile
+/// $ salt web1 mount.swapon /srv/swap
 /// ```
 #[function]
 pub fn swapon(
@@ -670,7 +670,7 @@ pub fn swapon(
 /// Stop using a swap space; None if it is not used.
 ///
 /// ```console
-/// $ salt '*' mount.swapoff /root/swapfile
+/// $ salt web1 mount.swapoff /srv/swap
 /// ```
 #[function]
 pub fn swapoff(
@@ -689,7 +689,7 @@ pub fn swapoff(
 /// Return the place of the mount a path is on.
 ///
 /// ```console
-/// $ salt '*' mount.get_mount_from_path /opt/some/nested/path
+/// $ salt web1 mount.get_mount_from_path /srv/data/shop
 /// ```
 #[function]
 pub fn get_mount_from_path(
@@ -712,7 +712,7 @@ pub fn get_mount_from_path(
 /// Return the device a path is on.
 ///
 /// ```console
-/// $ salt '*' mount.get_device_from_path /
+/// $ salt web1 mount.get_device_from_path /srv/data
 /// ```
 #[function]
 pub fn get_device_from_path(
@@ -757,7 +757,7 @@ fn cached_mounts(cx: &Cx) -> Dict {
 /// Return how a place was mounted last.
 ///
 /// ```console
-/// $ salt '*' mount.read_mount_cache /mnt/share
+/// $ salt web1 mount.read_mount_cache /srv/data
 /// ```
 #[function]
 pub fn read_mount_cache(
@@ -801,7 +801,7 @@ pub fn write_mount_cache(
 /// Forget how a place was mounted.
 ///
 /// ```console
-/// $ salt '*' mount.delete_mount_cache /mnt/share
+/// $ salt web1 mount.delete_mount_cache /srv/data
 /// ```
 #[function]
 pub fn delete_mount_cache(

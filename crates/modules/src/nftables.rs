@@ -149,7 +149,7 @@ fn rule_words(rule: &str) -> Result<Vec<String>> {
 /// Return the version of nft.
 ///
 /// ```console
-/// $ salt '*' nftables.version
+/// $ salt web1 nftables.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -160,7 +160,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return a rule made from names and values.
 ///
 /// ```console
-/// $ salt '*' nftables.build_rule match=state connstate=related,established jump=accept
+/// $ salt web1 nftables.build_rule table=filter chain=input match=state jump=drop
 /// ```
 #[function]
 pub fn build_rule(
@@ -264,7 +264,7 @@ pub fn get_rules_json(
 /// Return the rules kept, line by line.
 ///
 /// ```console
-/// $ salt '*' nftables.get_saved_rules
+/// $ salt web1 nftables.get_saved_rules
 /// ```
 #[function]
 pub fn get_saved_rules(
@@ -371,7 +371,7 @@ pub fn check(
 /// Tell whether there is a table.
 ///
 /// ```console
-/// $ salt '*' nftables.check_table nat
+/// $ salt web1 nftables.check_table shop
 /// ```
 #[function]
 pub fn check_table(
@@ -392,7 +392,7 @@ pub fn check_table(
 /// Tell whether there is a chain.
 ///
 /// ```console
-/// $ salt '*' nftables.check_chain filter input
+/// $ salt web1 nftables.check_chain shop input
 /// ```
 #[function]
 pub fn check_chain(
@@ -426,7 +426,7 @@ fn ordered(output: &Output, done: String, failed: String) -> Dict {
 /// Make a table.
 ///
 /// ```console
-/// $ salt '*' nftables.new_table filter
+/// $ salt web1 nftables.new_table shop
 /// ```
 #[function]
 pub fn new_table(
@@ -448,7 +448,7 @@ pub fn new_table(
 /// Remove a table.
 ///
 /// ```console
-/// $ salt '*' nftables.delete_table filter
+/// $ salt web1 nftables.delete_table shop
 /// ```
 #[function]
 pub fn delete_table(
@@ -471,7 +471,7 @@ pub fn delete_table(
 /// Make a chain.
 ///
 /// ```console
-/// $ salt '*' nftables.new_chain filter input table_type=filter hook=input priority=0
+/// $ salt web1 nftables.new_chain shop input table_type=filter hook=input priority=10
 /// ```
 #[function]
 pub fn new_chain(
@@ -517,7 +517,7 @@ pub fn new_chain(
 /// Remove a chain.
 ///
 /// ```console
-/// $ salt '*' nftables.delete_chain filter input
+/// $ salt web1 nftables.delete_chain shop input
 /// ```
 #[function]
 pub fn delete_chain(
@@ -625,7 +625,7 @@ pub fn insert(
 /// Remove a rule from a chain, by number or by text.
 ///
 /// ```console
-/// $ salt '*' nftables.delete filter input position=3
+/// $ salt web1 nftables.delete shop input position=2
 /// ```
 #[function]
 pub fn delete(
@@ -672,7 +672,7 @@ pub fn delete(
 /// Remove all rules of a chain, or of a table.
 ///
 /// ```console
-/// $ salt '*' nftables.flush filter input
+/// $ salt web1 nftables.flush shop input
 /// ```
 #[function]
 pub fn flush(
@@ -716,7 +716,7 @@ fn hook_line(cx: &Cx, table: &str, chain: &str, family: &str) -> Result<Option<S
 /// Return what happens to packets no rule speaks of; nothing for other chains.
 ///
 /// ```console
-/// $ salt '*' nftables.get_policy filter input
+/// $ salt web1 nftables.get_policy shop input
 /// ```
 #[function]
 pub fn get_policy(

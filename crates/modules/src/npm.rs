@@ -127,7 +127,7 @@ pub fn remove(cx: &Cx, env: &Env, pkg: &str) -> Result<bool> {
 /// Install packages.
 ///
 /// ```console
-/// $ salt '*' npm.install coffee-script
+/// $ salt web1 npm.install left-pad
 /// ```
 #[function]
 pub fn install(
@@ -162,7 +162,7 @@ pub fn install(
 /// Remove a package.
 ///
 /// ```console
-/// $ salt '*' npm.uninstall coffee-script
+/// $ salt web1 npm.uninstall left-pad
 /// ```
 #[function]
 pub fn uninstall(
@@ -184,7 +184,7 @@ pub fn uninstall(
 /// Return the installed packages: name → what npm knows of it.
 ///
 /// ```console
-/// $ salt '*' npm.list
+/// $ salt web1 npm.list left-pad
 /// ```
 #[function(name = "list")]
 pub fn list_(
@@ -208,7 +208,7 @@ pub fn list_(
 /// Empty the cache of npm.
 ///
 /// ```console
-/// $ salt '*' npm.cache_clean force=True
+/// $ salt web1 npm.cache_clean
 /// ```
 #[function]
 pub fn cache_clean(
@@ -259,7 +259,7 @@ pub fn cache_list(
 /// Return where the cache of npm is.
 ///
 /// ```console
-/// $ salt '*' npm.cache_path
+/// $ salt web1 npm.cache_path
 /// ```
 #[function]
 pub fn cache_path(

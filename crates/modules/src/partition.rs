@@ -180,7 +180,7 @@ pub fn list(
 /// Let the kernel look at partition tables again.
 ///
 /// ```console
-/// $ salt '*' partition.probe /dev/sda
+/// $ salt web1 partition.probe
 /// ```
 #[function]
 pub fn probe(
@@ -200,7 +200,7 @@ pub fn probe(
 /// Make a partition table; what was on the disk is lost.
 ///
 /// ```console
-/// $ salt '*' partition.mklabel /dev/sda msdos
+/// $ salt web1 partition.mklabel /dev/vdb gpt
 /// ```
 #[function]
 pub fn mklabel(
@@ -254,7 +254,7 @@ impl New {
 /// Make a partition.
 ///
 /// ```console
-/// $ salt '*' partition.mkpart /dev/sda primary fs_type=fat32 start=0 end=639
+/// $ salt web1 partition.mkpart /dev/vdb primary ext4 1MiB 2GiB
 /// ```
 #[function]
 pub fn mkpart(cx: &Cx, #[group] new: New) -> Result<Vec<String>> {
@@ -264,7 +264,7 @@ pub fn mkpart(cx: &Cx, #[group] new: New) -> Result<Vec<String>> {
 /// Make a partition for a file system.
 ///
 /// ```console
-/// $ salt '*' partition.mkpartfs /dev/sda primary fs_type=fat32 start=0 end=639
+/// $ salt web1 partition.mkpartfs /dev/vdb primary ext2 1MiB 2GiB
 /// ```
 #[function]
 pub fn mkpartfs(cx: &Cx, #[group] new: New) -> Result<Vec<String>> {
@@ -274,7 +274,7 @@ pub fn mkpartfs(cx: &Cx, #[group] new: New) -> Result<Vec<String>> {
 /// Remove a partition.
 ///
 /// ```console
-/// $ salt '*' partition.rm /dev/sda 5
+/// $ salt web1 partition.rm /dev/vdb 2
 /// ```
 #[function]
 pub fn rm(
@@ -291,7 +291,7 @@ pub fn rm(
 /// Move the ends of a partition.
 ///
 /// ```console
-/// $ salt '*' partition.resize /dev/sda 3 200 850
+/// $ salt web1 partition.resize /dev/vdb 2 1MiB 2GiB
 /// ```
 #[function]
 pub fn resize(
@@ -313,7 +313,7 @@ pub fn resize(
 /// Find a lost partition.
 ///
 /// ```console
-/// $ salt '*' partition.rescue /dev/sda 0 8056
+/// $ salt web1 partition.rescue /dev/vdb 1MiB 2GiB
 /// ```
 #[function]
 pub fn rescue(
@@ -333,7 +333,7 @@ pub fn rescue(
 /// Name a partition.
 ///
 /// ```console
-/// $ salt '*' partition.name /dev/sda 1 'My Documents'
+/// $ salt web1 partition.name /dev/vdb 2 data
 /// ```
 #[function]
 pub fn name(
@@ -355,7 +355,7 @@ pub fn name(
 /// Set a flag of a partition.
 ///
 /// ```console
-/// $ salt '*' partition.set /dev/sda 1 boot on
+/// $ salt web1 partition.set /dev/vdb 2 lvm on
 /// ```
 #[function]
 pub fn set(
@@ -384,7 +384,7 @@ pub fn set(
 /// Turn a flag of a partition over.
 ///
 /// ```console
-/// $ salt '*' partition.toggle /dev/sda 1 boot
+/// $ salt web1 partition.toggle /dev/vdb 2 lvm
 /// ```
 #[function]
 pub fn toggle(
@@ -406,7 +406,7 @@ pub fn toggle(
 /// Set a flag of a disk.
 ///
 /// ```console
-/// $ salt '*' partition.disk_set /dev/sda pmbr_boot on
+/// $ salt web1 partition.disk_set /dev/vdb pmbr_boot off
 /// ```
 #[function]
 pub fn disk_set(
@@ -433,7 +433,7 @@ pub fn disk_set(
 /// Turn a flag of a disk over.
 ///
 /// ```console
-/// $ salt '*' partition.disk_toggle /dev/sda pmbr_boot
+/// $ salt web1 partition.disk_toggle /dev/vdb pmbr_boot
 /// ```
 #[function]
 pub fn disk_toggle(
@@ -453,7 +453,7 @@ pub fn disk_toggle(
 /// Tell whether a partition lies well on its disk.
 ///
 /// ```console
-/// $ salt '*' partition.align_check /dev/sda minimal 1
+/// $ salt web1 partition.align_check /dev/vdb optimal 2
 /// ```
 #[function]
 pub fn align_check(
@@ -493,7 +493,7 @@ pub fn check(
 /// Copy a file system to another partition.
 ///
 /// ```console
-/// $ salt '*' partition.cp /dev/sda 2 3
+/// $ salt web1 partition.cp /dev/vdb 1 2
 /// ```
 #[function]
 pub fn cp(
@@ -513,7 +513,7 @@ pub fn cp(
 /// Return the kind of a partition, as a number in hex.
 ///
 /// ```console
-/// $ salt '*' partition.get_id /dev/sda 1
+/// $ salt web1 partition.get_id /dev/vdb 2
 /// ```
 #[function]
 pub fn get_id(
@@ -530,7 +530,7 @@ pub fn get_id(
 /// Set the kind of a partition, as a number in hex.
 ///
 /// ```console
-/// $ salt '*' partition.set_id /dev/sda 1 83
+/// $ salt web1 partition.set_id /dev/vdb 2 8e
 /// ```
 #[function]
 pub fn set_id(
@@ -553,7 +553,7 @@ pub fn set_id(
 /// Return the kinds of partitions: number → name.
 ///
 /// ```console
-/// $ salt '*' partition.system_types
+/// $ salt web1 partition.system_types
 /// ```
 #[function]
 pub fn system_types(cx: &Cx) -> Result<Dict> {
@@ -606,7 +606,7 @@ pub fn mkfs(
 /// Return the disks of the machine.
 ///
 /// ```console
-/// $ salt '*' partition.get_block_device
+/// $ salt web1 partition.get_block_device
 /// ```
 #[function]
 pub fn get_block_device(cx: &Cx) -> Result<Vec<String>> {

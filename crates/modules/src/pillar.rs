@@ -50,7 +50,7 @@ fn pillar_of(cx: &Cx, pillarenv: Option<&str>, saltenv: Option<&str>) -> Result<
 /// Return a value of the pillar, also from within dicts and lists (`a:b:0`).
 ///
 /// ```console
-/// $ salt '*' pillar.get pkg:apache
+/// $ salt web1 pillar.get shop:colour
 /// ```
 #[function]
 pub fn get(
@@ -149,7 +149,6 @@ fn unmask_of(rest: &Rest) -> Option<bool> {
 /// Compile the pillar anew and return all of it, or some keys.
 ///
 /// ```console
-/// $ salt '*' pillar.items
 /// $ salt '*' pillar.items unmask=True
 /// ```
 #[function]
@@ -176,7 +175,7 @@ pub fn items(
 /// Return the names of the pillar's keys.
 ///
 /// ```console
-/// $ salt '*' pillar.ls
+/// $ salt web1 pillar.ls
 /// ```
 #[function]
 pub fn ls(
@@ -190,7 +189,7 @@ pub fn ls(
 /// Return some keys of the pillar; those that are missing are empty.
 ///
 /// ```console
-/// $ salt '*' pillar.item foo bar
+/// $ salt web1 pillar.item shop
 /// ```
 #[function]
 pub fn item(
@@ -216,7 +215,7 @@ pub fn item(
 /// Return the pillar as it is in memory, or one key of it.
 ///
 /// ```console
-/// $ salt '*' pillar.raw
+/// $ salt web1 pillar.raw shop
 /// ```
 #[function]
 pub fn raw(
@@ -274,7 +273,7 @@ pub fn ext(
 /// Return the keys of a dict in the pillar.
 ///
 /// ```console
-/// $ salt '*' pillar.keys web:sites
+/// $ salt web1 pillar.keys shop
 /// ```
 #[function]
 pub fn keys(
@@ -302,7 +301,7 @@ pub fn keys(
 /// Return the pillar with the kinds of its values in place of them.
 ///
 /// ```console
-/// $ salt '*' pillar.obfuscate
+/// $ salt web1 pillar.obfuscate
 /// ```
 #[function]
 pub fn obfuscate(
@@ -349,7 +348,7 @@ pub fn filter_by(
 /// Tell whether a file is in the pillar roots of this machine.
 ///
 /// ```console
-/// $ salt '*' pillar.file_exists foo/bar.sls
+/// $ salt web1 pillar.file_exists shop/init.sls
 /// ```
 #[function]
 pub fn file_exists(

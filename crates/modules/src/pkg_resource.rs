@@ -300,7 +300,7 @@ pub fn installed(cx: &Cx, names: &[String], as_list: bool, extra: &Dict) -> Resu
 /// Add a version to a list of packages, in place.
 ///
 /// ```console
-/// $ salt '*' pkg_resource.add_pkg '{}' bind 9
+/// $ salt web1 pkg_resource.add_pkg '{}' nginx 1.2
 /// ```
 #[function]
 pub fn add_pkg(
@@ -321,7 +321,7 @@ pub fn add_pkg(
 /// Sort the versions of a list of packages and drop repeats, in place.
 ///
 /// ```console
-/// $ salt '*' pkg_resource.sort_pkglist '["3.45", "2.13"]'
+/// $ salt web1 pkg_resource.sort_pkglist "['1.10', '1.9']"
 /// ```
 #[function]
 pub fn sort_pkglist(

@@ -301,7 +301,7 @@ fn lines_with(cx: &Cx, words: &[&str], name: &str) -> Result<Vec<String>> {
 /// Return the processes that use the processors most, over a while.
 ///
 /// ```console
-/// $ salt '*' ps.top 5 10
+/// $ salt web1 ps.top
 /// ```
 #[function]
 pub fn top(
@@ -363,7 +363,7 @@ fn memory_of(cx: &Cx, pid: u32) -> Dict {
 /// Return the numbers of all processes.
 ///
 /// ```console
-/// $ salt '*' ps.get_pid_list
+/// $ salt web1 ps.get_pid_list
 /// ```
 #[function]
 pub fn get_pid_list(cx: &Cx) -> Result<Value> {
@@ -373,7 +373,7 @@ pub fn get_pid_list(cx: &Cx) -> Result<Value> {
 /// Return what is known of a process.
 ///
 /// ```console
-/// $ salt '*' ps.proc_info 2322 attrs='["pid", "name"]'
+/// $ salt web1 ps.proc_info 4711
 /// ```
 #[function]
 pub fn proc_info(
@@ -506,7 +506,7 @@ pub fn pgrep(
 /// Return how busy the processors are.
 ///
 /// ```console
-/// $ salt '*' ps.cpu_percent
+/// $ salt web1 ps.cpu_percent
 /// ```
 #[function]
 pub fn cpu_percent(
@@ -532,7 +532,7 @@ pub fn cpu_percent(
 /// Return how the processors spent their time, in seconds.
 ///
 /// ```console
-/// $ salt '*' ps.cpu_times
+/// $ salt web1 ps.cpu_times
 /// ```
 #[function]
 pub fn cpu_times(
@@ -550,7 +550,7 @@ pub fn cpu_times(
 /// Return how memory is used, in bytes.
 ///
 /// ```console
-/// $ salt '*' ps.virtual_memory
+/// $ salt web1 ps.virtual_memory
 /// ```
 #[function]
 pub fn virtual_memory(cx: &Cx) -> Result<Dict> {
@@ -574,7 +574,7 @@ pub fn virtual_memory(cx: &Cx) -> Result<Dict> {
 /// Return how swap space is used, in bytes.
 ///
 /// ```console
-/// $ salt '*' ps.swap_memory
+/// $ salt web1 ps.swap_memory
 /// ```
 #[function]
 pub fn swap_memory(cx: &Cx) -> Result<Dict> {
@@ -599,7 +599,7 @@ pub fn swap_memory(cx: &Cx) -> Result<Dict> {
 /// Return the mounted partitions.
 ///
 /// ```console
-/// $ salt '*' ps.disk_partitions
+/// $ salt web1 ps.disk_partitions
 /// ```
 #[function]
 pub fn disk_partitions(
@@ -619,7 +619,7 @@ pub fn disk_partitions(
 /// Return the space of the file system a path is on, in bytes.
 ///
 /// ```console
-/// $ salt '*' ps.disk_usage /home
+/// $ salt web1 ps.disk_usage /srv
 /// ```
 #[function]
 pub fn disk_usage(
@@ -633,7 +633,7 @@ pub fn disk_usage(
 /// Return the mounted partitions with their space.
 ///
 /// ```console
-/// $ salt '*' ps.disk_partition_usage
+/// $ salt web1 ps.disk_partition_usage
 /// ```
 #[function]
 pub fn disk_partition_usage(
@@ -658,7 +658,7 @@ pub fn disk_partition_usage(
 /// Return how much memory there is, in bytes.
 ///
 /// ```console
-/// $ salt '*' ps.total_physical_memory
+/// $ salt web1 ps.total_physical_memory
 /// ```
 #[function]
 pub fn total_physical_memory(cx: &Cx) -> Result<u64> {
@@ -668,7 +668,7 @@ pub fn total_physical_memory(cx: &Cx) -> Result<u64> {
 /// Return the number of processors.
 ///
 /// ```console
-/// $ salt '*' ps.num_cpus
+/// $ salt web1 ps.num_cpus
 /// ```
 #[function]
 pub fn num_cpus(cx: &Cx) -> Result<usize> {
@@ -696,7 +696,7 @@ pub fn boot_time(
 /// Return the counters of the network; of one interface, False if it is not there.
 ///
 /// ```console
-/// $ salt '*' ps.network_io_counters interface=eth0
+/// $ salt web1 ps.network_io_counters
 /// ```
 #[function]
 pub fn network_io_counters(
@@ -737,7 +737,7 @@ pub fn network_io_counters(
 /// Return the counters of the disks; of one disk, False if it is not there.
 ///
 /// ```console
-/// $ salt '*' ps.disk_io_counters device=sda1
+/// $ salt web1 ps.disk_io_counters device=vdb
 /// ```
 #[function]
 pub fn disk_io_counters(
@@ -785,7 +785,7 @@ pub fn disk_io_counters(
 /// Return who is logged in.
 ///
 /// ```console
-/// $ salt '*' ps.get_users
+/// $ salt web1 ps.get_users
 /// ```
 #[function]
 pub fn get_users(cx: &Cx) -> Result<List> {
@@ -809,7 +809,7 @@ pub fn get_users(cx: &Cx) -> Result<List> {
 /// Return the open files of programs.
 ///
 /// ```console
-/// $ salt '*' ps.lsof apache2
+/// $ salt web1 ps.lsof nginx
 /// ```
 #[function]
 pub fn lsof(
@@ -824,7 +824,7 @@ pub fn lsof(
 /// Return the lines of netstat that name a program.
 ///
 /// ```console
-/// $ salt '*' ps.netstat apache2
+/// $ salt web1 ps.netstat nginx
 /// ```
 #[function]
 pub fn netstat(
@@ -839,7 +839,7 @@ pub fn netstat(
 /// Return the lines of ss that name a program.
 ///
 /// ```console
-/// $ salt '*' ps.ss apache2
+/// $ salt web1 ps.ss nginx
 /// ```
 #[function]
 pub fn ss(
@@ -854,7 +854,7 @@ pub fn ss(
 /// Return the lines of `ps aux` that name a program.
 ///
 /// ```console
-/// $ salt '*' ps.psaux www-data.+apache2
+/// $ salt web1 ps.psaux nginx
 /// ```
 #[function]
 pub fn psaux(
@@ -879,7 +879,7 @@ pub fn psaux(
 /// Return the processes in a state.
 ///
 /// ```console
-/// $ salt '*' ps.status STATUS
+/// $ salt web1 ps.status running
 /// ```
 #[function]
 pub fn status(

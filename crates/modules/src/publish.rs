@@ -89,7 +89,7 @@ fn clean(returned: &Dict) -> Dict {
 /// Run a function on other minions and return what they return.
 ///
 /// ```console
-/// $ salt system.example.com publish.publish '*' cmd.run 'ls -la /tmp'
+/// $ salt web1 system.example
 /// ```
 #[function]
 pub fn publish(
@@ -124,7 +124,7 @@ pub fn publish(
 /// Run a function on other minions and return everything they send.
 ///
 /// ```console
-/// $ salt system.example.com publish.full_data '*' cmd.run 'ls -la /tmp'
+/// $ salt web1 system.example
 /// ```
 #[function]
 pub fn full_data(
@@ -152,7 +152,7 @@ pub fn full_data(
 /// Run a runner function on the master, as far as its `peer_run` option allows.
 ///
 /// ```console
-/// $ salt publish.runner manage.down
+/// $ salt web1 publish.runner manage.up
 /// ```
 #[function]
 pub fn runner(

@@ -64,7 +64,7 @@ fn read_table(text: &str, heading: &str) -> Dict {
 /// Return what users and groups use and may use.
 ///
 /// ```console
-/// $ salt '*' quota.report /media/data
+/// $ salt web1 quota.report /srv/data
 /// ```
 #[function]
 pub fn report(
@@ -80,7 +80,7 @@ pub fn report(
 /// Set the limits of a user or a group; what is not given stays.
 ///
 /// ```console
-/// $ salt '*' quota.set /media/data user=larry block-soft-limit=1048576
+/// $ salt web1 quota.set /srv/data user=ada block-soft-limit=2000000
 /// ```
 #[function]
 pub fn set(
@@ -122,7 +122,7 @@ pub fn set(
 /// Warn the users who are over their limits.
 ///
 /// ```console
-/// $ salt '*' quota.warn
+/// $ salt web1 quota.warn
 /// ```
 #[function]
 pub fn warn(cx: &Cx) -> Result<Value> {
@@ -133,7 +133,7 @@ pub fn warn(cx: &Cx) -> Result<Value> {
 /// Return what the kernel counts.
 ///
 /// ```console
-/// $ salt '*' quota.stats
+/// $ salt web1 quota.stats
 /// ```
 #[function]
 pub fn stats(cx: &Cx) -> Result<Dict> {

@@ -93,7 +93,7 @@ fn as_json(definition: &Value) -> Result<String> {
 /// Return users and their tags.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_users
+/// $ salt web1 rabbitmq.list_users
 /// ```
 #[function]
 pub fn list_users(
@@ -115,7 +115,7 @@ pub fn list_users(
 /// Return the virtual hosts.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_vhosts
+/// $ salt web1 rabbitmq.list_vhosts
 /// ```
 #[function]
 pub fn list_vhosts(
@@ -133,7 +133,7 @@ pub fn list_vhosts(
 /// Tell whether there is a user.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.user_exists rabbit_user
+/// $ salt web1 rabbitmq.user_exists ada
 /// ```
 #[function]
 pub fn user_exists(
@@ -149,7 +149,7 @@ pub fn user_exists(
 /// Tell whether there is a virtual host.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.vhost_exists rabbit_host
+/// $ salt web1 rabbitmq.vhost_exists shop
 /// ```
 #[function]
 pub fn vhost_exists(
@@ -165,7 +165,7 @@ pub fn vhost_exists(
 /// Add a user; without a password, one who cannot log in with one.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.add_user rabbit_user password
+/// $ salt web1 rabbitmq.add_user ada
 /// ```
 #[function]
 pub fn add_user(
@@ -195,7 +195,7 @@ pub fn add_user(
 /// Remove a user.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.delete_user rabbit_user
+/// $ salt web1 rabbitmq.delete_user ada
 /// ```
 #[function]
 pub fn delete_user(
@@ -212,7 +212,7 @@ pub fn delete_user(
 /// Set the password of a user.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.change_password rabbit_user password
+/// $ salt web1 rabbitmq.change_password ada s3cret
 /// ```
 #[function]
 pub fn change_password(
@@ -231,7 +231,7 @@ pub fn change_password(
 /// Take the password of a user away.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.clear_password rabbit_user
+/// $ salt web1 rabbitmq.clear_password ada
 /// ```
 #[function]
 pub fn clear_password(
@@ -248,7 +248,7 @@ pub fn clear_password(
 /// Tell whether a password is the one of a user.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.check_password rabbit_user password
+/// $ salt web1 rabbitmq.check_password ada s3cret
 /// ```
 #[function]
 pub fn check_password(
@@ -304,7 +304,7 @@ pub fn delete_vhost(
 /// Say what a user may do on a virtual host.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.set_permissions myvhost myuser
+/// $ salt web1 rabbitmq.set_permissions shop ada
 /// ```
 #[function]
 pub fn set_permissions(
@@ -332,7 +332,7 @@ pub fn set_permissions(
 /// Return who may do what on a virtual host.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_permissions /myvhost
+/// $ salt web1 rabbitmq.list_permissions shop
 /// ```
 #[function]
 pub fn list_permissions(
@@ -350,7 +350,7 @@ pub fn list_permissions(
 /// Return what a user may do where.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_user_permissions user
+/// $ salt web1 rabbitmq.list_user_permissions ada
 /// ```
 #[function]
 pub fn list_user_permissions(
@@ -368,7 +368,7 @@ pub fn list_user_permissions(
 /// Set the tags of a user.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.set_user_tags myadmin administrator
+/// $ salt web1 rabbitmq.set_user_tags ada monitoring
 /// ```
 #[function]
 pub fn set_user_tags(
@@ -388,7 +388,7 @@ pub fn set_user_tags(
 /// Return the state of the server.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.status
+/// $ salt web1 rabbitmq.status
 /// ```
 #[function]
 pub fn status(
@@ -402,7 +402,7 @@ pub fn status(
 /// Return the state of the cluster.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.cluster_status
+/// $ salt web1 rabbitmq.cluster_status
 /// ```
 #[function]
 pub fn cluster_status(
@@ -416,7 +416,7 @@ pub fn cluster_status(
 /// Stop the application in the server.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.stop_app
+/// $ salt web1 rabbitmq.stop_app
 /// ```
 #[function]
 pub fn stop_app(
@@ -430,7 +430,7 @@ pub fn stop_app(
 /// Start the application in the server.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.start_app
+/// $ salt web1 rabbitmq.start_app
 /// ```
 #[function]
 pub fn start_app(
@@ -444,7 +444,7 @@ pub fn start_app(
 /// Return the server to its first state.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.reset
+/// $ salt web1 rabbitmq.reset
 /// ```
 #[function]
 pub fn reset(
@@ -458,7 +458,7 @@ pub fn reset(
 /// Return the server to its first state, whatever the cluster says.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.force_reset
+/// $ salt web1 rabbitmq.force_reset
 /// ```
 #[function]
 pub fn force_reset(
@@ -472,7 +472,7 @@ pub fn force_reset(
 /// Join the cluster of another server.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.join_cluster rabbit.example.com rabbit
+/// $ salt web1 rabbitmq.join_cluster db1.example.org
 /// ```
 #[function]
 pub fn join_cluster(
@@ -511,7 +511,7 @@ fn queues(cx: &Cx, runas: Option<&String>, words: &[&str]) -> Result<Dict> {
 /// Return the queues and their lengths.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_queues messages consumers
+/// $ salt web1 rabbitmq.list_queues
 /// ```
 #[function]
 pub fn list_queues(
@@ -553,7 +553,7 @@ pub fn list_queues_vhost(
 /// Return the policies of a virtual host.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_policies /
+/// $ salt web1 rabbitmq.list_policies
 /// ```
 #[function]
 pub fn list_policies(
@@ -587,7 +587,7 @@ pub fn list_policies(
 /// Set a policy.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.set_policy / HA ".*" '{"ha-mode":"all"}'
+/// $ salt web1 rabbitmq.set_policy shop mirrored '^orders' '{"max-length": 100}'
 /// ```
 #[function]
 pub fn set_policy(
@@ -623,7 +623,7 @@ pub fn set_policy(
 /// Remove a policy.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.delete_policy / HA
+/// $ salt web1 rabbitmq.delete_policy shop mirrored
 /// ```
 #[function]
 pub fn delete_policy(
@@ -642,7 +642,7 @@ pub fn delete_policy(
 /// Tell whether there is a policy.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.policy_exists / HA
+/// $ salt web1 rabbitmq.policy_exists shop mirrored
 /// ```
 #[function]
 pub fn policy_exists(
@@ -661,7 +661,7 @@ pub fn policy_exists(
 /// Return all plugins.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_available_plugins
+/// $ salt web1 rabbitmq.list_available_plugins
 /// ```
 #[function]
 pub fn list_available_plugins(
@@ -676,7 +676,7 @@ pub fn list_available_plugins(
 /// Return the enabled plugins.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_enabled_plugins
+/// $ salt web1 rabbitmq.list_enabled_plugins
 /// ```
 #[function]
 pub fn list_enabled_plugins(
@@ -707,7 +707,7 @@ pub fn plugin_is_enabled(
 /// Enable a plugin.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.enable_plugin foo
+/// $ salt web1 rabbitmq.enable_plugin rabbitmq_shovel
 /// ```
 #[function]
 pub fn enable_plugin(
@@ -723,7 +723,7 @@ pub fn enable_plugin(
 /// Disable a plugin.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.disable_plugin foo
+/// $ salt web1 rabbitmq.disable_plugin rabbitmq_shovel
 /// ```
 #[function]
 pub fn disable_plugin(
@@ -739,7 +739,7 @@ pub fn disable_plugin(
 /// Return the upstreams of federation.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.list_upstreams
+/// $ salt web1 rabbitmq.list_upstreams
 /// ```
 #[function]
 pub fn list_upstreams(
@@ -838,7 +838,7 @@ pub fn set_upstream(
 /// Remove an upstream of federation.
 ///
 /// ```console
-/// $ salt '*' rabbitmq.delete_upstream upstream_name
+/// $ salt web1 rabbitmq.delete_upstream north
 /// ```
 #[function]
 pub fn delete_upstream(

@@ -22,7 +22,7 @@ fn run(cx: &Cx, words: &[&str], query: bool) -> Result<Ran> {
 /// Return the arrays: device, metadata, name, UUID.
 ///
 /// ```console
-/// $ salt '*' raid.list
+/// $ salt web1 raid.list
 /// ```
 #[function]
 pub fn list(cx: &Cx) -> Result<Dict> {
@@ -43,7 +43,7 @@ pub fn list(cx: &Cx) -> Result<Dict> {
 /// Return what is known about an array, with its members.
 ///
 /// ```console
-/// $ salt '*' raid.detail '/dev/md0'
+/// $ salt web1 raid.detail /dev/md1
 /// ```
 #[function]
 pub fn detail(
@@ -85,7 +85,7 @@ fn read_detail(text: &str) -> Dict {
 /// Take an array apart, and forget it.
 ///
 /// ```console
-/// $ salt '*' raid.destroy /dev/md0
+/// $ salt web1 raid.destroy /dev/md1
 /// ```
 #[function]
 pub fn destroy(
@@ -134,7 +134,7 @@ fn config_of(cx: &Cx) -> Result<Option<&'static str>> {
 /// Stop all arrays; tell whether that was possible.
 ///
 /// ```console
-/// $ salt '*' raid.stop
+/// $ salt web1 raid.stop
 /// ```
 #[function]
 pub fn stop(cx: &Cx) -> Result<bool> {
@@ -200,7 +200,7 @@ pub fn create(
 /// Write the arrays of now into the configuration, so that they come back after a restart.
 ///
 /// ```console
-/// $ salt '*' raid.save_config
+/// $ salt web1 raid.save_config
 /// ```
 #[function]
 pub fn save_config(cx: &Cx) -> Result<String> {
@@ -231,7 +231,7 @@ pub fn save_config(cx: &Cx) -> Result<String> {
 /// Start an array whose members exist.
 ///
 /// ```console
-/// $ salt '*' raid.assemble /dev/md0 ['/dev/xvdd', '/dev/xvde']
+/// $ salt web1 raid.assemble /dev/md1 '[/dev/vdb, /dev/vdc]'
 /// ```
 #[function]
 pub fn assemble(
@@ -259,7 +259,7 @@ pub fn assemble(
 /// Return what a member says about its array.
 ///
 /// ```console
-/// $ salt '*' raid.examine '/dev/sda1'
+/// $ salt web1 raid.examine /dev/vdb
 /// ```
 #[function]
 pub fn examine(
@@ -279,7 +279,7 @@ pub fn examine(
 /// Add a member to an array.
 ///
 /// ```console
-/// $ salt '*' raid.add /dev/md0 /dev/sda1
+/// $ salt web1 raid.add /dev/md1 /dev/vdb
 /// ```
 #[function]
 pub fn add(

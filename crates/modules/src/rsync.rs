@@ -90,7 +90,7 @@ pub fn rsync(
 /// Return the version of the program.
 ///
 /// ```console
-/// $ salt '*' rsync.version
+/// $ salt web1 rsync.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -102,7 +102,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return the configuration of the server.
 ///
 /// ```console
-/// $ salt '*' rsync.config
+/// $ salt web1 rsync.config
 /// ```
 #[function]
 pub fn config(

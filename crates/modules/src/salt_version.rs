@@ -97,7 +97,7 @@ fn compared(name: &str) -> Option<Ordering> {
 /// Return the number of a release, or nothing.
 ///
 /// ```console
-/// $ salt '*' salt_version.get_release_number 'Oxygen'
+/// $ salt web1 salt_version.get_release_number Argon
 /// ```
 #[function]
 pub fn get_release_number(
@@ -111,7 +111,7 @@ pub fn get_release_number(
 /// Tell whether this is a release.
 ///
 /// ```console
-/// $ salt '*' salt_version.equal 'Oxygen'
+/// $ salt web1 salt_version.equal Argon
 /// ```
 #[function]
 pub fn equal(
@@ -125,7 +125,7 @@ pub fn equal(
 /// Tell whether this is a later release than another.
 ///
 /// ```console
-/// $ salt '*' salt_version.greater_than 'Oxygen'
+/// $ salt web1 salt_version.greater_than Argon
 /// ```
 #[function]
 pub fn greater_than(
@@ -139,7 +139,7 @@ pub fn greater_than(
 /// Tell whether this is an earlier release than another.
 ///
 /// ```console
-/// $ salt '*' salt_version.less_than 'Oxygen'
+/// $ salt web1 salt_version.less_than Argon
 /// ```
 #[function]
 pub fn less_than(

@@ -246,7 +246,7 @@ pub fn parallel_scheck(
 /// Apply states: for tests that need something set up, or removed.
 ///
 /// ```console
-/// $ salt '*' saltcheck.state_apply postfix
+/// $ salt web1 saltcheck.state_apply
 /// ```
 #[function]
 pub fn state_apply(
@@ -397,7 +397,7 @@ fn env_of(cx: &Cx, saltenv: Option<String>) -> String {
 /// Run the tests of states, and of all they include.
 ///
 /// ```console
-/// $ salt '*' saltcheck.run_state_tests postfix,common
+/// $ salt web1 saltcheck.run_state_tests
 /// ```
 #[function]
 pub fn run_state_tests(
@@ -458,7 +458,7 @@ fn highstates(cx: &Cx, saltenv: &str) -> Result<Vec<String>> {
 /// Run the tests of all states the top file gives this minion.
 ///
 /// ```console
-/// $ salt '*' saltcheck.run_highstate_tests
+/// $ salt web1 saltcheck.run_highstate_tests
 /// ```
 #[function]
 pub fn run_highstate_tests(
@@ -480,7 +480,7 @@ pub fn run_highstate_tests(
 /// Tell which states of the top file have tests, and which have none.
 ///
 /// ```console
-/// $ salt '*' saltcheck.report_highstate_tests
+/// $ salt web1 saltcheck.report_highstate_tests
 /// ```
 #[function]
 pub fn report_highstate_tests(

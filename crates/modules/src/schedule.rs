@@ -138,8 +138,7 @@ fn job_named(cx: &Cx, name: &str, offline: bool) -> Result<Option<Dict>> {
 /// List the jobs.
 ///
 /// ```console
-/// $ salt '*' schedule.list
-/// $ salt '*' schedule.list show_all=True
+/// $ salt web1 schedule.list
 /// ```
 #[function]
 pub fn list(
@@ -238,7 +237,7 @@ impl How {
 /// Make a job of options; what is wrong with them is told in Salt's words.
 ///
 /// ```console
-/// $ salt '*' schedule.build_schedule_item job1 function='test.ping' seconds=3600
+/// $ salt web1 schedule.build_schedule_item nightly function=state.apply hours=24
 /// ```
 #[function]
 pub fn build_schedule_item(
@@ -319,7 +318,6 @@ fn built(name: &str, given: &Dict) -> Result<Result<Dict, String>> {
 /// Add a job.
 ///
 /// ```console
-/// $ salt '*' schedule.add job1 function='test.ping' seconds=3600
 /// $ salt '*' schedule.add job2 function='cmd.run' job_args="['date >> /tmp/date.log']" cron='*/5 * * * *'
 /// ```
 #[function]
@@ -368,7 +366,7 @@ pub fn add(
 /// Change options of a job.
 ///
 /// ```console
-/// $ salt '*' schedule.modify job1 function='test.ping' seconds=3600
+/// $ salt web1 schedule.modify nightly hours=12
 /// ```
 #[function]
 pub fn modify(
@@ -429,7 +427,7 @@ pub fn modify(
 /// Remove a job.
 ///
 /// ```console
-/// $ salt '*' schedule.delete job1
+/// $ salt web1 schedule.delete nightly
 /// ```
 #[function]
 pub fn delete(
@@ -474,7 +472,7 @@ fn remove(cx: &Cx, name: &str, how: &How) -> Result<bool> {
 /// Remove all jobs of the configuration.
 ///
 /// ```console
-/// $ salt '*' schedule.purge
+/// $ salt web1 schedule.purge
 /// ```
 #[function]
 pub fn purge(
@@ -534,7 +532,7 @@ fn switch_job(cx: &Cx, name: &str, rest: Rest, enable: bool) -> Result<Value> {
 /// Let a job run again.
 ///
 /// ```console
-/// $ salt '*' schedule.enable_job job1
+/// $ salt web1 schedule.enable_job nightly
 /// ```
 #[function]
 pub fn enable_job(
@@ -550,7 +548,7 @@ pub fn enable_job(
 /// Keep a job from running.
 ///
 /// ```console
-/// $ salt '*' schedule.disable_job job1
+/// $ salt web1 schedule.disable_job nightly
 /// ```
 #[function]
 pub fn disable_job(
@@ -586,7 +584,7 @@ fn switch(cx: &Cx, rest: Rest, enable: bool) -> Result<Value> {
 /// Let the schedule run.
 ///
 /// ```console
-/// $ salt '*' schedule.enable
+/// $ salt web1 schedule.enable
 /// ```
 #[function]
 pub fn enable(
@@ -600,7 +598,7 @@ pub fn enable(
 /// Stop the whole schedule.
 ///
 /// ```console
-/// $ salt '*' schedule.disable
+/// $ salt web1 schedule.disable
 /// ```
 #[function]
 pub fn disable(
@@ -614,8 +612,7 @@ pub fn disable(
 /// Tell whether the schedule is on; or give a job, if there is one of that name.
 ///
 /// ```console
-/// $ salt '*' schedule.is_enabled name=job_name
-/// $ salt '*' schedule.is_enabled
+/// $ salt web1 schedule.is_enabled
 /// ```
 #[function]
 pub fn is_enabled(
@@ -633,8 +630,7 @@ pub fn is_enabled(
 /// Run a job now.
 ///
 /// ```console
-/// $ salt '*' schedule.run_job job1
-/// $ salt '*' schedule.run_job job1 force=True
+/// $ salt web1 schedule.run_job nightly
 /// ```
 #[function]
 pub fn run_job(
@@ -663,7 +659,7 @@ pub fn run_job(
 /// Write the schedule to its file.
 ///
 /// ```console
-/// $ salt '*' schedule.save
+/// $ salt web1 schedule.save
 /// ```
 #[function]
 pub fn save(
@@ -686,7 +682,7 @@ pub fn save(
 /// Read the schedule from its file again.
 ///
 /// ```console
-/// $ salt '*' schedule.reload
+/// $ salt web1 schedule.reload
 /// ```
 #[function]
 pub fn reload(cx: &Cx) -> Result<Value> {
@@ -704,7 +700,7 @@ pub fn reload(cx: &Cx) -> Result<Value> {
 /// Show a job's options and what became of it.
 ///
 /// ```console
-/// $ salt '*' schedule.job_status job_name
+/// $ salt web1 schedule.job_status nightly
 /// ```
 #[function]
 pub fn job_status(
@@ -731,7 +727,7 @@ pub fn job_status(
 /// Show when a job runs next.
 ///
 /// ```console
-/// $ salt '*' schedule.show_next_fire_time job_name
+/// $ salt web1 schedule.show_next_fire_time nightly
 /// ```
 #[function]
 pub fn show_next_fire_time(
@@ -904,7 +900,7 @@ fn given(cx: &Cx, name: &str, target: &str, rest: Rest, moved: bool) -> Result<V
 /// Give a job to other minions, and remove it here.
 ///
 /// ```console
-/// $ salt '*' schedule.move jobname target
+/// $ salt web1 schedule.move nightly web2
 /// ```
 #[function(name = "move")]
 pub fn move_to(
@@ -922,7 +918,7 @@ pub fn move_to(
 /// Give a job to other minions, too.
 ///
 /// ```console
-/// $ salt '*' schedule.copy jobname target
+/// $ salt web1 schedule.copy nightly web2
 /// ```
 #[function]
 pub fn copy(

@@ -93,7 +93,7 @@ pub fn get(
 /// Keep a value.
 ///
 /// ```console
-/// $ salt '*' sdb.set sdb://mymemcached/foo bar
+/// $ salt web1 sdb.set sdb://shop/colour blue
 /// ```
 #[function]
 pub fn set(
@@ -119,7 +119,7 @@ pub fn set(
 /// Forget a value.
 ///
 /// ```console
-/// $ salt '*' sdb.delete sdb://mymemcached/foo
+/// $ salt web1 sdb.delete sdb://shop/colour
 /// ```
 #[function]
 pub fn delete(
@@ -141,7 +141,7 @@ pub fn delete(
 /// Return a value, or make one by chance and keep it.
 ///
 /// ```console
-/// $ salt '*' sdb.get_or_set_hash sdb://mymemcached/SECRET_KEY 50
+/// $ salt web1 sdb.get_or_set_hash sdb://shop/colour
 /// ```
 #[function]
 pub fn get_or_set_hash(

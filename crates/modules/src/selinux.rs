@@ -139,7 +139,7 @@ fn protocol_and_port(
 /// Return where the kernel shows SELinux.
 ///
 /// ```console
-/// $ salt '*' selinux.selinux_fs_path
+/// $ salt web1 selinux.selinux_fs_path
 /// ```
 #[function]
 pub fn selinux_fs_path(cx: &Cx) -> Result<Option<String>> {
@@ -149,7 +149,7 @@ pub fn selinux_fs_path(cx: &Cx) -> Result<Option<String>> {
 /// Return the mode: `Enforcing`, `Permissive` or `Disabled`.
 ///
 /// ```console
-/// $ salt '*' selinux.getenforce
+/// $ salt web1 selinux.getenforce
 /// ```
 #[function]
 pub fn getenforce(cx: &Cx) -> Result<String> {
@@ -166,7 +166,7 @@ pub fn getenforce(cx: &Cx) -> Result<String> {
 /// Return the mode of the next start.
 ///
 /// ```console
-/// $ salt '*' selinux.getconfig
+/// $ salt web1 selinux.getconfig
 /// ```
 #[function]
 pub fn getconfig(cx: &Cx) -> Result<Option<String>> {
@@ -178,7 +178,7 @@ pub fn getconfig(cx: &Cx) -> Result<Option<String>> {
 /// Set the mode, now and for the next start.
 ///
 /// ```console
-/// $ salt '*' selinux.setenforce enforcing
+/// $ salt web1 selinux.setenforce permissive
 /// ```
 #[function]
 pub fn setenforce(
@@ -222,7 +222,7 @@ pub fn setenforce(
 /// Return what is known of a boolean.
 ///
 /// ```console
-/// $ salt '*' selinux.getsebool virt_use_usb
+/// $ salt web1 selinux.getsebool httpd_can_network_connect
 /// ```
 #[function]
 pub fn getsebool(
@@ -236,7 +236,7 @@ pub fn getsebool(
 /// Set a boolean.
 ///
 /// ```console
-/// $ salt '*' selinux.setsebool virt_use_usb off
+/// $ salt web1 selinux.setsebool httpd_can_network_connect on
 /// ```
 #[function]
 pub fn setsebool(
@@ -259,7 +259,7 @@ pub fn setsebool(
 /// Set several booleans at once.
 ///
 /// ```console
-/// $ salt '*' selinux.setsebools '{virt_use_usb: on, squid_use_tproxy: off}'
+/// $ salt web1 selinux.setsebools '{httpd_can_network_connect: on}'
 /// ```
 #[function]
 pub fn setsebools(
@@ -281,7 +281,7 @@ pub fn setsebools(
 /// Return all booleans.
 ///
 /// ```console
-/// $ salt '*' selinux.list_sebool
+/// $ salt web1 selinux.list_sebool
 /// ```
 #[function]
 pub fn list_sebool(cx: &Cx) -> Result<Dict> {
@@ -354,7 +354,7 @@ pub fn install_semod(
 /// Remove a module.
 ///
 /// ```console
-/// $ salt '*' selinux.remove_semod module_name
+/// $ salt web1 selinux.remove_semod shop
 /// ```
 #[function]
 pub fn remove_semod(
@@ -368,7 +368,7 @@ pub fn remove_semod(
 /// Return all modules.
 ///
 /// ```console
-/// $ salt '*' selinux.list_semod
+/// $ salt web1 selinux.list_semod
 /// ```
 #[function]
 pub fn list_semod(cx: &Cx) -> Result<Dict> {
@@ -412,7 +412,7 @@ pub fn filetype_id_to_string(
 /// Return the context files of a path shall have, or nothing.
 ///
 /// ```console
-/// $ salt '*' selinux.fcontext_get_policy my-policy
+/// $ salt web1 selinux.fcontext_get_policy '/srv/app(/.*)?'
 /// ```
 #[function]
 pub fn fcontext_get_policy(
@@ -475,7 +475,7 @@ fn context_words(
 /// Say which context files of a path shall have.
 ///
 /// ```console
-/// $ salt '*' selinux.fcontext_add_policy my-policy
+/// $ salt web1 selinux.fcontext_add_policy '/srv/app(/.*)?'
 /// ```
 #[function]
 pub fn fcontext_add_policy(
@@ -500,7 +500,7 @@ pub fn fcontext_add_policy(
 /// Forget which context files of a path shall have.
 ///
 /// ```console
-/// $ salt '*' selinux.fcontext_delete_policy my-policy
+/// $ salt web1 selinux.fcontext_delete_policy '/srv/app(/.*)?'
 /// ```
 #[function]
 pub fn fcontext_delete_policy(
@@ -523,7 +523,7 @@ pub fn fcontext_delete_policy(
 /// Return what restorecon would change; an empty text if nothing.
 ///
 /// ```console
-/// $ salt '*' selinux.fcontext_policy_is_applied my-policy
+/// $ salt web1 selinux.fcontext_policy_is_applied '/srv/app(/.*)?'
 /// ```
 #[function]
 pub fn fcontext_policy_is_applied(
@@ -543,7 +543,7 @@ pub fn fcontext_policy_is_applied(
 /// Give files the context they shall have; returns what changed.
 ///
 /// ```console
-/// $ salt '*' selinux.fcontext_apply_policy my-policy
+/// $ salt web1 selinux.fcontext_apply_policy '/srv/app(/.*)?'
 /// ```
 #[function]
 pub fn fcontext_apply_policy(
@@ -573,7 +573,7 @@ pub fn fcontext_apply_policy(
 /// Return the type of a port, or nothing.
 ///
 /// ```console
-/// $ salt '*' selinux.port_get_policy tcp/80
+/// $ salt web1 selinux.port_get_policy tcp/8443
 /// ```
 #[function]
 pub fn port_get_policy(
@@ -626,7 +626,7 @@ fn port_words(
 /// Give a port a type.
 ///
 /// ```console
-/// $ salt '*' selinux.port_add_policy tcp/8080 http_port_t
+/// $ salt web1 selinux.port_add_policy tcp/8443 http_port_t
 /// ```
 #[function]
 pub fn port_add_policy(
@@ -650,7 +650,7 @@ pub fn port_add_policy(
 /// Give a port another type.
 ///
 /// ```console
-/// $ salt '*' selinux.port_modify_policy tcp/8080 http_port_t
+/// $ salt web1 selinux.port_modify_policy tcp/8443 http_port_t
 /// ```
 #[function]
 pub fn port_modify_policy(
@@ -674,7 +674,7 @@ pub fn port_modify_policy(
 /// Take the type of a port away.
 ///
 /// ```console
-/// $ salt '*' selinux.port_delete_policy tcp/8080
+/// $ salt web1 selinux.port_delete_policy tcp/8443
 /// ```
 #[function]
 pub fn port_delete_policy(

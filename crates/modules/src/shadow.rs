@@ -79,7 +79,7 @@ pub fn find(cx: &Cx, name: &str, root: Option<&str>) -> Result<Option<Entry>> {
 /// Return what an account without a password has in its place.
 ///
 /// ```console
-/// $ salt '*' shadow.default_hash
+/// $ salt web1 shadow.default_hash
 /// ```
 #[function]
 pub fn default_hash(_cx: &Cx) -> Result<&'static str> {
@@ -89,7 +89,7 @@ pub fn default_hash(_cx: &Cx) -> Result<&'static str> {
 /// Return the password hash of an account and its ages.
 ///
 /// ```console
-/// $ salt '*' shadow.info root
+/// $ salt web1 shadow.info ada
 /// ```
 #[function]
 pub fn info(
@@ -110,7 +110,7 @@ pub fn info(
 /// Return the names of all accounts in the file, sorted.
 ///
 /// ```console
-/// $ salt '*' shadow.list_users
+/// $ salt web1 shadow.list_users
 /// ```
 #[function]
 pub fn list_users(
@@ -165,7 +165,7 @@ fn set_age(
 /// Set the days after which an expired password locks the account.
 ///
 /// ```console
-/// $ salt '*' shadow.set_inactdays username 7
+/// $ salt web1 shadow.set_inactdays ada 10
 /// ```
 #[function]
 pub fn set_inactdays(
@@ -183,7 +183,7 @@ pub fn set_inactdays(
 /// Set the days after which a password must be changed.
 ///
 /// ```console
-/// $ salt '*' shadow.set_maxdays username 90
+/// $ salt web1 shadow.set_maxdays ada 180
 /// ```
 #[function]
 pub fn set_maxdays(
@@ -201,7 +201,7 @@ pub fn set_maxdays(
 /// Set the days during which a password cannot be changed again.
 ///
 /// ```console
-/// $ salt '*' shadow.set_mindays username 7
+/// $ salt web1 shadow.set_mindays ada 1
 /// ```
 #[function]
 pub fn set_mindays(
@@ -219,7 +219,7 @@ pub fn set_mindays(
 /// Set the days before expiry from which on the user is warned.
 ///
 /// ```console
-/// $ salt '*' shadow.set_warndays username 7
+/// $ salt web1 shadow.set_warndays ada 14
 /// ```
 #[function]
 pub fn set_warndays(
@@ -237,7 +237,7 @@ pub fn set_warndays(
 /// Set when the password was last changed.
 ///
 /// ```console
-/// $ salt '*' shadow.set_date username 0
+/// $ salt web1 shadow.set_date ada 0
 /// ```
 #[function]
 pub fn set_date(
@@ -255,7 +255,7 @@ pub fn set_date(
 /// Set when the account expires.
 ///
 /// ```console
-/// $ salt '*' shadow.set_expire username -1
+/// $ salt web1 shadow.set_expire ada 20000
 /// ```
 #[function]
 pub fn set_expire(
@@ -273,7 +273,7 @@ pub fn set_expire(
 /// Return the hash of a password.
 ///
 /// ```console
-/// $ salt '*' shadow.gen_password 'I_am_password'
+/// $ salt web1 shadow.gen_password s3cret
 /// ```
 #[function]
 pub fn gen_password(
@@ -292,7 +292,7 @@ pub fn gen_password(
 /// Remove the password of an account: it needs none any more.
 ///
 /// ```console
-/// $ salt '*' shadow.del_password username
+/// $ salt web1 shadow.del_password ada
 /// ```
 #[function]
 pub fn del_password(
@@ -321,7 +321,7 @@ fn set_lock(cx: &Cx, name: &str, root: Option<&str>, lock: bool) -> Result<bool>
 /// Lock the password of an account.
 ///
 /// ```console
-/// $ salt '*' shadow.lock_password username
+/// $ salt web1 shadow.lock_password ada
 /// ```
 #[function]
 pub fn lock_password(
@@ -337,7 +337,7 @@ pub fn lock_password(
 /// Unlock the password of an account.
 ///
 /// ```console
-/// $ salt '*' shadow.unlock_password username
+/// $ salt web1 shadow.unlock_password ada
 /// ```
 #[function]
 pub fn unlock_password(
@@ -353,7 +353,7 @@ pub fn unlock_password(
 /// Set the password hash of an account.
 ///
 /// ```console
-/// $ salt '*' shadow.set_password root '$1$UYCIxa628.9qXjpQCjM4a..'
+/// $ salt web1 shadow.set_password ada '$6$salt$hash'
 /// ```
 #[function]
 pub fn set_password(

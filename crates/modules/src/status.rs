@@ -46,7 +46,7 @@ pub fn strftime(cx: &Cx, seconds: f64, format: &str) -> Result<String> {
 /// Return since when the machine runs, and who is logged in.
 ///
 /// ```console
-/// $ salt '*' status.uptime
+/// $ salt web1 status.uptime
 /// ```
 #[function]
 pub fn uptime(cx: &Cx) -> Result<Dict> {
@@ -76,7 +76,7 @@ pub fn uptime(cx: &Cx) -> Result<Dict> {
 /// Return the load of the last 1, 5 and 15 minutes.
 ///
 /// ```console
-/// $ salt '*' status.loadavg
+/// $ salt web1 status.loadavg
 /// ```
 #[function]
 pub fn loadavg(cx: &Cx) -> Result<Dict> {
@@ -91,7 +91,7 @@ pub fn loadavg(cx: &Cx) -> Result<Dict> {
 /// Return the counters of the processors.
 ///
 /// ```console
-/// $ salt '*' status.cpustats
+/// $ salt web1 status.cpustats
 /// ```
 #[function]
 pub fn cpustats(cx: &Cx) -> Result<Dict> {
@@ -125,7 +125,7 @@ pub fn cpustats(cx: &Cx) -> Result<Dict> {
 /// Return what the kernel says about memory.
 ///
 /// ```console
-/// $ salt '*' status.meminfo
+/// $ salt web1 status.meminfo
 /// ```
 #[function]
 pub fn meminfo(cx: &Cx) -> Result<Dict> {
@@ -145,7 +145,7 @@ pub fn meminfo(cx: &Cx) -> Result<Dict> {
 /// Return what the kernel says about the last processor.
 ///
 /// ```console
-/// $ salt '*' status.cpuinfo
+/// $ salt web1 status.cpuinfo
 /// ```
 #[function]
 pub fn cpuinfo(cx: &Cx) -> Result<Dict> {
@@ -164,7 +164,7 @@ pub fn cpuinfo(cx: &Cx) -> Result<Dict> {
 /// Return the counters of block devices.
 ///
 /// ```console
-/// $ salt '*' status.diskstats
+/// $ salt web1 status.diskstats
 /// ```
 #[function]
 pub fn diskstats(cx: &Cx) -> Result<Dict> {
@@ -231,7 +231,7 @@ pub fn diskusage(
 /// Return the counters of virtual memory.
 ///
 /// ```console
-/// $ salt '*' status.vmstats
+/// $ salt web1 status.vmstats
 /// ```
 #[function]
 pub fn vmstats(cx: &Cx) -> Result<Dict> {
@@ -245,7 +245,7 @@ pub fn vmstats(cx: &Cx) -> Result<Dict> {
 /// Return the number of processors.
 ///
 /// ```console
-/// $ salt '*' status.nproc
+/// $ salt web1 status.nproc
 /// ```
 #[function]
 pub fn nproc(cx: &Cx) -> Result<i64> {
@@ -256,7 +256,7 @@ pub fn nproc(cx: &Cx) -> Result<i64> {
 /// Return the counters of the network protocols.
 ///
 /// ```console
-/// $ salt '*' status.netstats
+/// $ salt web1 status.netstats
 /// ```
 #[function]
 pub fn netstats(cx: &Cx) -> Result<Dict> {
@@ -280,7 +280,7 @@ pub fn netstats(cx: &Cx) -> Result<Dict> {
 /// Return the counters of network interfaces.
 ///
 /// ```console
-/// $ salt '*' status.netdev
+/// $ salt web1 status.netdev
 /// ```
 #[function]
 pub fn netdev(cx: &Cx) -> Result<Dict> {
@@ -316,7 +316,7 @@ pub fn netdev(cx: &Cx) -> Result<Dict> {
 /// Return who is logged in.
 ///
 /// ```console
-/// $ salt '*' status.w
+/// $ salt web1 status.w
 /// ```
 #[function]
 pub fn w(cx: &Cx) -> Result<List> {
@@ -336,7 +336,7 @@ pub fn w(cx: &Cx) -> Result<List> {
 /// Return the processes: number → user and command line.
 ///
 /// ```console
-/// $ salt '*' status.procs
+/// $ salt web1 status.procs
 /// ```
 #[function]
 pub fn procs(cx: &Cx) -> Result<Dict> {
@@ -369,7 +369,7 @@ pub fn pid(
 /// Return the version of the kernel.
 ///
 /// ```console
-/// $ salt '*' status.version
+/// $ salt web1 status.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -379,7 +379,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return the time of the machine.
 ///
 /// ```console
-/// $ salt '*' status.time '%s'
+/// $ salt web1 status.time
 /// ```
 #[function]
 pub fn time(
@@ -394,7 +394,7 @@ pub fn time(
 /// Tell whether the master is connected; without a master, nothing.
 ///
 /// ```console
-/// $ salt '*' status.master
+/// $ salt web1 status.master
 /// ```
 #[function]
 pub fn master(
@@ -416,7 +416,7 @@ pub fn master(
 /// Tell whether a master answers on its port.
 ///
 /// ```console
-/// $ salt '*' status.ping_master localhost
+/// $ salt web1 status.ping_master salt1
 /// ```
 #[function]
 pub fn ping_master(
@@ -437,7 +437,7 @@ pub fn ping_master(
 /// Connect a proxy minion with its device again; False when this is none.
 ///
 /// ```console
-/// $ salt '*' status.proxy_reconnect rest_sample
+/// $ salt web1 status.proxy_reconnect switch1
 /// ```
 #[function]
 pub fn proxy_reconnect(
@@ -454,7 +454,7 @@ pub fn proxy_reconnect(
 /// Return what the option `status.custom` asks for: function → fields.
 ///
 /// ```console
-/// $ salt '*' status.custom
+/// $ salt web1 status.custom
 /// ```
 #[function]
 pub fn custom(cx: &Cx) -> Result<Dict> {
@@ -478,7 +478,7 @@ pub fn custom(cx: &Cx) -> Result<Dict> {
 /// Return everything at once.
 ///
 /// ```console
-/// $ salt '*' status.all_status
+/// $ salt web1 status.all_status
 /// ```
 #[function]
 pub fn all_status(cx: &Cx) -> Result<Dict> {

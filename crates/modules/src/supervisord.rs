@@ -125,7 +125,7 @@ verb! {
 /// Read the configuration again, without acting on it.
 ///
 /// ```console
-/// $ salt '*' supervisord.reread
+/// $ salt web1 supervisord.reread
 /// ```
 #[function]
 pub fn reread(cx: &Cx, #[group] place: Place) -> Result<String> {
@@ -135,7 +135,7 @@ pub fn reread(cx: &Cx, #[group] place: Place) -> Result<String> {
 /// Read the configuration again and act on it, or only on one process of it.
 ///
 /// ```console
-/// $ salt '*' supervisord.update
+/// $ salt web1 supervisord.update
 /// ```
 #[function]
 pub fn update(
@@ -171,7 +171,7 @@ pub fn states(cx: &Cx, name: Option<&str>, place: &Place) -> Result<Dict> {
 /// Return the state of processes, and why.
 ///
 /// ```console
-/// $ salt '*' supervisord.status
+/// $ salt web1 supervisord.status
 /// ```
 #[function]
 pub fn status(
@@ -186,7 +186,7 @@ pub fn status(
 /// Return the state of processes, as the program writes it.
 ///
 /// ```console
-/// $ salt '*' supervisord.status_raw
+/// $ salt web1 supervisord.status_raw
 /// ```
 #[function]
 pub fn status_raw(
@@ -201,7 +201,7 @@ pub fn status_raw(
 /// Tell whether a process runs, or is in another state.
 ///
 /// ```console
-/// $ salt '*' supervisord.status_bool nginx expected_state='RUNNING'
+/// $ salt web1 supervisord.status_bool shop
 /// ```
 #[function]
 pub fn status_bool(
@@ -222,7 +222,7 @@ pub fn status_bool(
 /// Run any command of the program.
 ///
 /// ```console
-/// $ salt '*' supervisord.custom "mstop '*gunicorn*'"
+/// $ salt web1 supervisord.custom 'tail shop'
 /// ```
 #[function]
 pub fn custom(
@@ -239,7 +239,7 @@ pub fn custom(
 /// Return what the configuration says about a process.
 ///
 /// ```console
-/// $ salt '*' supervisord.options foo
+/// $ salt web1 supervisord.options shop
 /// ```
 #[function]
 pub fn options(

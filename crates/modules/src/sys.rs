@@ -156,7 +156,6 @@ fn shown_spec(about: &Value) -> Value {
 /// Return the documentation of functions.
 ///
 /// ```console
-/// $ salt '*' sys.doc
 /// $ salt '*' sys.doc sys network.ping
 /// $ salt '*' sys.doc 'file.is_*'
 /// ```
@@ -183,8 +182,7 @@ pub fn doc(
 /// Return the names and defaults of the arguments of functions.
 ///
 /// ```console
-/// $ salt '*' sys.argspec pkg.install
-/// $ salt '*' sys.argspec 'pkg.*'
+/// $ salt web1 sys.argspec file.find
 /// ```
 #[function]
 pub fn argspec(
@@ -205,9 +203,7 @@ pub fn argspec(
 /// Return the names of functions.
 ///
 /// ```console
-/// $ salt '*' sys.list_functions
-/// $ salt '*' sys.list_functions sys user
-/// $ salt '*' sys.list_functions 'module.specific_function'
+/// $ salt web1 sys.list_functions
 /// ```
 #[function]
 pub fn list_functions(
@@ -221,8 +217,7 @@ pub fn list_functions(
 /// Return the names of modules.
 ///
 /// ```console
-/// $ salt '*' sys.list_modules
-/// $ salt '*' sys.list_modules 's*'
+/// $ salt web1 sys.list_modules 'net*'
 /// ```
 #[function]
 pub fn list_modules(
@@ -236,8 +231,7 @@ pub fn list_modules(
 /// Return the documentation of states.
 ///
 /// ```console
-/// $ salt '*' sys.state_doc
-/// $ salt '*' sys.state_doc service.running
+/// $ salt web1 sys.state_doc
 /// ```
 #[function]
 pub fn state_doc(
@@ -259,7 +253,7 @@ pub fn state_doc(
 /// Return the names and defaults of the arguments of states.
 ///
 /// ```console
-/// $ salt '*' sys.state_argspec pkg.installed
+/// $ salt web1 sys.state_argspec
 /// ```
 #[function]
 pub fn state_argspec(
@@ -278,7 +272,7 @@ pub fn state_argspec(
 /// Return JSON schemas of the arguments of states.
 ///
 /// ```console
-/// $ salt '*' sys.state_schema pkg.installed
+/// $ salt web1 sys.state_schema
 /// ```
 #[function]
 pub fn state_schema(
@@ -321,7 +315,6 @@ pub fn state_schema(
 /// Return the names of states.
 ///
 /// ```console
-/// $ salt '*' sys.list_state_functions
 /// $ salt '*' sys.list_state_functions file 'pkg.i*'
 /// ```
 #[function]
@@ -338,8 +331,7 @@ pub fn list_state_functions(
 /// Return the names of state modules.
 ///
 /// ```console
-/// $ salt '*' sys.list_state_modules
-/// $ salt '*' sys.list_state_modules 'mysql_*'
+/// $ salt web1 sys.list_state_modules
 /// ```
 #[function]
 pub fn list_state_modules(
@@ -353,7 +345,7 @@ pub fn list_state_modules(
 /// Load the modules anew.
 ///
 /// ```console
-/// $ salt '*' sys.reload_modules
+/// $ salt web1 sys.reload_modules
 /// ```
 #[function]
 pub fn reload_modules(
@@ -395,7 +387,7 @@ fn picked(all: &Dict, wanted: &Rest, pick: impl Fn(&Value) -> Value) -> Dict {
 /// Return the names of runner modules.
 ///
 /// ```console
-/// $ salt '*' sys.list_runners
+/// $ salt web1 sys.list_runners
 /// ```
 #[function]
 pub fn list_runners(
@@ -409,7 +401,7 @@ pub fn list_runners(
 /// Return the names of runner functions.
 ///
 /// ```console
-/// $ salt '*' sys.list_runner_functions
+/// $ salt web1 sys.list_runner_functions
 /// ```
 #[function]
 pub fn list_runner_functions(
@@ -423,7 +415,7 @@ pub fn list_runner_functions(
 /// Return the documentation of runners.
 ///
 /// ```console
-/// $ salt '*' sys.runner_doc
+/// $ salt web1 sys.runner_doc
 /// ```
 #[function]
 pub fn runner_doc(
@@ -438,7 +430,7 @@ pub fn runner_doc(
 /// Return the arguments of runners.
 ///
 /// ```console
-/// $ salt '*' sys.runner_argspec state
+/// $ salt web1 sys.runner_argspec
 /// ```
 #[function]
 pub fn runner_argspec(
@@ -455,7 +447,7 @@ pub fn runner_argspec(
 /// Return the names of returners.
 ///
 /// ```console
-/// $ salt '*' sys.list_returners
+/// $ salt web1 sys.list_returners
 /// ```
 #[function]
 pub fn list_returners(
@@ -469,7 +461,7 @@ pub fn list_returners(
 /// Return the names of returner functions.
 ///
 /// ```console
-/// $ salt '*' sys.list_returner_functions
+/// $ salt web1 sys.list_returner_functions
 /// ```
 #[function]
 pub fn list_returner_functions(
@@ -483,7 +475,7 @@ pub fn list_returner_functions(
 /// Return the documentation of returners.
 ///
 /// ```console
-/// $ salt '*' sys.returner_doc
+/// $ salt web1 sys.returner_doc
 /// ```
 #[function]
 pub fn returner_doc(
@@ -515,8 +507,7 @@ pub fn returner_argspec(
 /// Return the names of renderers.
 ///
 /// ```console
-/// $ salt '*' sys.list_renderers
-/// $ salt '*' sys.list_renderers 'yaml*'
+/// $ salt web1 sys.list_renderers
 /// ```
 #[function]
 pub fn list_renderers(

@@ -16,7 +16,7 @@ module! {
 /// Return the file settings are kept in.
 ///
 /// ```console
-/// $ salt -G 'kernel:Linux' sysctl.default_config
+/// $ salt web1 sysctl.default_config
 /// ```
 #[function]
 pub fn default_config(cx: &Cx) -> Result<&'static str> {
@@ -37,7 +37,7 @@ pub fn read(text: &str) -> Dict {
 /// Return all settings, or those of a file.
 ///
 /// ```console
-/// $ salt '*' sysctl.show
+/// $ salt web1 sysctl.show
 /// ```
 #[function]
 pub fn show(
@@ -66,7 +66,7 @@ fn checked(name: &str) -> Result<()> {
 /// Return one setting as the kernel has it.
 ///
 /// ```console
-/// $ salt '*' sysctl.get net.ipv4.ip_forward
+/// $ salt web1 sysctl.get vm.swappiness
 /// ```
 #[function]
 pub fn get(
@@ -83,7 +83,7 @@ pub fn get(
 /// Set one setting until the next start.
 ///
 /// ```console
-/// $ salt '*' sysctl.assign net.ipv4.ip_forward 1
+/// $ salt web1 sysctl.assign vm.swappiness 10
 /// ```
 #[function]
 pub fn assign(
@@ -150,7 +150,7 @@ fn with_setting(text: &str, name: &str, value: &str) -> Option<String> {
 /// Set one setting now and for every start to come.
 ///
 /// ```console
-/// $ salt '*' sysctl.persist net.ipv4.ip_forward 1
+/// $ salt web1 sysctl.persist vm.swappiness 10
 /// ```
 #[function]
 pub fn persist(

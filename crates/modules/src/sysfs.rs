@@ -28,7 +28,7 @@ fn value_of(text: &str) -> Value {
 /// Return an attribute (of a folder: its real path), or set it; False when there is none.
 ///
 /// ```console
-/// $ salt '*' sysfs.attr block/sda/queue/logical_block_size
+/// $ salt web1 sysfs.attr block/vdb/size
 /// ```
 #[function]
 pub fn attr(
@@ -54,7 +54,7 @@ pub fn attr(
 /// Set an attribute.
 ///
 /// ```console
-/// $ salt '*' sysfs.write devices/system/cpu/cpu0/cpufreq/scaling_governor performance
+/// $ salt web1 sysfs.write block/vdb/queue/scheduler none
 /// ```
 #[function]
 pub fn write(
@@ -71,7 +71,7 @@ pub fn write(
 /// Return an attribute, or all of a folder; False when there is none.
 ///
 /// ```console
-/// $ salt '*' sysfs.read class/net/em1/statistics
+/// $ salt web1 sysfs.read block/vdb/queue/scheduler
 /// ```
 #[function]
 pub fn read(
@@ -133,7 +133,7 @@ pub fn target(
 /// Return what can be read and written below a folder: `r`, `w`, `rw`.
 ///
 /// ```console
-/// $ salt '*' sysfs.interfaces block/bcache0/bcache
+/// $ salt web1 sysfs.interfaces block/vdb/queue
 /// ```
 #[function]
 pub fn interfaces(

@@ -101,7 +101,7 @@ const TIMES: &[&str] = &["%I:%M:%S %p", "%I:%M %p", "%H:%M:%S", "%H:%M", "%I:%M:
 /// Halt the machine.
 ///
 /// ```console
-/// $ salt '*' system.halt
+/// $ salt web1 system.halt
 /// ```
 #[function]
 pub fn halt(cx: &Cx) -> Result<String> {
@@ -111,7 +111,7 @@ pub fn halt(cx: &Cx) -> Result<String> {
 /// Change the runlevel.
 ///
 /// ```console
-/// $ salt '*' system.init 3
+/// $ salt web1 system.init 6
 /// ```
 #[function]
 pub fn init(
@@ -125,7 +125,7 @@ pub fn init(
 /// Turn the machine off.
 ///
 /// ```console
-/// $ salt '*' system.poweroff
+/// $ salt web1 system.poweroff
 /// ```
 #[function]
 pub fn poweroff(cx: &Cx) -> Result<String> {
@@ -135,7 +135,7 @@ pub fn poweroff(cx: &Cx) -> Result<String> {
 /// Start the machine anew.
 ///
 /// ```console
-/// $ salt '*' system.reboot
+/// $ salt web1 system.reboot
 /// ```
 #[function]
 pub fn reboot(
@@ -149,7 +149,7 @@ pub fn reboot(
 /// Shut the machine down.
 ///
 /// ```console
-/// $ salt '*' system.shutdown 5
+/// $ salt web1 system.shutdown
 /// ```
 #[function]
 pub fn shutdown(
@@ -163,7 +163,7 @@ pub fn shutdown(
 /// Return date and time.
 ///
 /// ```console
-/// $ salt '*' system.get_system_date_time '-0500'
+/// $ salt web1 system.get_system_date_time '+0100'
 /// ```
 #[function]
 pub fn get_system_date_time(
@@ -177,7 +177,7 @@ pub fn get_system_date_time(
 /// Return the date.
 ///
 /// ```console
-/// $ salt '*' system.get_system_date
+/// $ salt web1 system.get_system_date
 /// ```
 #[function]
 pub fn get_system_date(
@@ -191,7 +191,7 @@ pub fn get_system_date(
 /// Return the time.
 ///
 /// ```console
-/// $ salt '*' system.get_system_time
+/// $ salt web1 system.get_system_time
 /// ```
 #[function]
 pub fn get_system_time(
@@ -283,7 +283,7 @@ pub fn set_system_date_time(
 /// Return the description of the machine; False when there is none.
 ///
 /// ```console
-/// $ salt '*' system.get_computer_desc
+/// $ salt web1 system.get_computer_desc
 /// ```
 #[function]
 pub fn get_computer_desc(cx: &Cx) -> Result<Value> {
@@ -300,7 +300,7 @@ pub fn get_computer_desc(cx: &Cx) -> Result<Value> {
 /// Set the description of the machine.
 ///
 /// ```console
-/// $ salt '*' system.set_computer_desc "Michael's laptop"
+/// $ salt web1 system.set_computer_desc 'Shop, front'
 /// ```
 #[function]
 pub fn set_computer_desc(
@@ -330,7 +330,7 @@ pub fn set_computer_desc(
 /// Set the name of the machine.
 ///
 /// ```console
-/// $ salt '*' system.set_computer_name master.saltstack.com
+/// $ salt web1 system.set_computer_name web1
 /// ```
 #[function]
 pub fn set_computer_name(
@@ -344,7 +344,7 @@ pub fn set_computer_name(
 /// Return the name of the machine.
 ///
 /// ```console
-/// $ salt '*' system.get_computer_name
+/// $ salt web1 system.get_computer_name
 /// ```
 #[function]
 pub fn get_computer_name(cx: &Cx) -> Result<String> {
@@ -354,7 +354,7 @@ pub fn get_computer_name(cx: &Cx) -> Result<String> {
 /// Note that the machine has to be started anew, until it was.
 ///
 /// ```console
-/// $ salt '*' system.set_reboot_required_witnessed
+/// $ salt web1 system.set_reboot_required_witnessed
 /// ```
 #[function]
 pub fn set_reboot_required_witnessed(cx: &Cx) -> Result<bool> {
@@ -369,7 +369,7 @@ pub fn set_reboot_required_witnessed(cx: &Cx) -> Result<bool> {
 /// Tell whether it was noted that the machine has to be started anew.
 ///
 /// ```console
-/// $ salt '*' system.get_reboot_required_witnessed
+/// $ salt web1 system.get_reboot_required_witnessed
 /// ```
 #[function]
 pub fn get_reboot_required_witnessed(cx: &Cx) -> Result<bool> {
@@ -379,7 +379,7 @@ pub fn get_reboot_required_witnessed(cx: &Cx) -> Result<bool> {
 /// Tell whether there is a hardware clock that can be set.
 ///
 /// ```console
-/// $ salt '*' system.has_settable_hwclock
+/// $ salt web1 system.has_settable_hwclock
 /// ```
 #[function]
 pub fn has_settable_hwclock(cx: &Cx) -> Result<bool> {

@@ -42,7 +42,7 @@ pub(crate) fn folder(cx: &Cx) -> String {
 /// Make a temporary folder and return its path.
 ///
 /// ```console
-/// $ salt '*' temp.dir prefix='mytemp-' parent='/var/run/'
+/// $ salt web1 temp.dir prefix=shop-
 /// ```
 #[function]
 pub fn dir(
@@ -64,7 +64,7 @@ pub fn dir(
 /// Make an empty temporary file and return its path.
 ///
 /// ```console
-/// $ salt '*' temp.file prefix='mytemp-' parent='/var/run/'
+/// $ salt web1 temp.file prefix=shop-
 /// ```
 #[function]
 pub fn file(

@@ -23,7 +23,7 @@ alias! { rand_str = random_hash, versions = versions_report }
 /// Tell that the minion is up: always True.
 ///
 /// ```console
-/// $ salt '*' test.ping
+/// $ salt web1 test.ping
 /// ```
 #[function]
 pub fn ping(_cx: &Cx) -> Result<bool> {
@@ -33,7 +33,7 @@ pub fn ping(_cx: &Cx) -> Result<bool> {
 /// Return a text as it was given.
 ///
 /// ```console
-/// $ salt '*' test.echo 'foo bar baz quo qux'
+/// $ salt web1 test.echo 'some text'
 /// ```
 #[function]
 pub fn echo(
@@ -47,7 +47,7 @@ pub fn echo(
 /// Return True.
 ///
 /// ```console
-/// $ salt '*' test.true
+/// $ salt web1 test.true
 /// ```
 #[function(name = "true")]
 pub fn true_(_cx: &Cx) -> Result<bool> {
@@ -57,7 +57,7 @@ pub fn true_(_cx: &Cx) -> Result<bool> {
 /// Return False.
 ///
 /// ```console
-/// $ salt '*' test.false
+/// $ salt web1 test.false
 /// ```
 #[function(name = "false")]
 pub fn false_(_cx: &Cx) -> Result<bool> {
@@ -67,7 +67,7 @@ pub fn false_(_cx: &Cx) -> Result<bool> {
 /// Wait, then return True.
 ///
 /// ```console
-/// $ salt '*' test.sleep 20
+/// $ salt web1 test.sleep 3
 /// ```
 #[function]
 pub fn sleep(
@@ -89,7 +89,7 @@ fn shown(rest: &Rest, show: impl Fn(&Value) -> Value) -> Value {
 /// Return the arguments as they arrived.
 ///
 /// ```console
-/// $ salt '*' test.arg 1 "two" 3.1 txt="hello" wow='{a: 1, b: "hello"}'
+/// $ salt web1 test.arg 1 blue size=2
 /// ```
 #[function]
 pub fn arg(
@@ -103,7 +103,7 @@ pub fn arg(
 /// Return the keyword arguments as they arrived.
 ///
 /// ```console
-/// $ salt '*' test.kwarg num=1 txt="two" env='{a: 1, b: "hello"}'
+/// $ salt web1 test.kwarg size=2 colour=blue
 /// ```
 #[function]
 pub fn kwarg(
@@ -132,7 +132,7 @@ pub fn arg_repr(
 /// Return the types of the arguments.
 ///
 /// ```console
-/// $ salt '*' test.arg_type 1 'int'
+/// $ salt web1 test.arg_type 7 blue
 /// ```
 #[function]
 pub fn arg_type(
@@ -146,7 +146,7 @@ pub fn arg_type(
 /// Fail with an exception.
 ///
 /// ```console
-/// $ salt '*' test.exception 'Oh noes!'
+/// $ salt web1 test.exception 'out of tea'
 /// ```
 #[function]
 pub fn exception(
@@ -161,7 +161,7 @@ pub fn exception(
 /// Set the return code of the job.
 ///
 /// ```console
-/// $ salt '*' test.retcode 42
+/// $ salt web1 test.retcode 3
 /// ```
 #[function]
 pub fn retcode(
@@ -177,7 +177,7 @@ pub fn retcode(
 /// Wait a random time, then return True.
 ///
 /// ```console
-/// $ salt '*' test.rand_sleep 60
+/// $ salt web1 test.rand_sleep 5
 /// ```
 #[function]
 pub fn rand_sleep(
@@ -249,7 +249,7 @@ fn seconds_since(cx: &Cx, start: SystemTime) -> Value {
 /// Return a Fibonacci number and the seconds it took.
 ///
 /// ```console
-/// $ salt '*' test.fib 3
+/// $ salt web1 test.fib 12
 /// ```
 #[function]
 pub fn fib(
@@ -281,7 +281,7 @@ pub fn fib(
 /// Return the Collatz sequence from a number on, and the seconds it took.
 ///
 /// ```console
-/// $ salt '*' test.collatz 3
+/// $ salt web1 test.collatz 27
 /// ```
 #[function]
 pub fn collatz(
@@ -313,8 +313,7 @@ pub fn collatz(
 /// Return the hash of random data.
 ///
 /// ```console
-/// $ salt '*' test.random_hash
-/// $ salt '*' test.random_hash hash_type=sha512
+/// $ salt web1 test.random_hash
 /// ```
 #[function]
 pub fn random_hash(
@@ -342,7 +341,7 @@ fn salt_version(cx: &Cx) -> String {
 /// Return the version of Salt this minion behaves as.
 ///
 /// ```console
-/// $ salt '*' test.version
+/// $ salt web1 test.version
 /// ```
 #[function]
 pub fn version(cx: &Cx) -> Result<String> {
@@ -352,7 +351,7 @@ pub fn version(cx: &Cx) -> Result<String> {
 /// Return the versions of the minion and of the system it runs on.
 ///
 /// ```console
-/// $ salt '*' test.versions_information
+/// $ salt web1 test.versions_information
 /// ```
 #[function]
 pub fn versions_information(cx: &Cx) -> Result<Dict> {
@@ -374,7 +373,7 @@ pub fn versions_information(cx: &Cx) -> Result<Dict> {
 /// Return the versions as text.
 ///
 /// ```console
-/// $ salt '*' test.versions_report
+/// $ salt web1 test.versions_report
 /// ```
 #[function]
 pub fn versions_report(cx: &Cx) -> Result<String> {
@@ -436,7 +435,7 @@ fn provider_of(cx: &Cx, module: &str) -> String {
 /// Return the name of the file behind a module.
 ///
 /// ```console
-/// $ salt '*' test.provider service
+/// $ salt web1 test.provider pkg
 /// ```
 #[function]
 pub fn provider(
@@ -464,7 +463,7 @@ fn module_names(cx: &Cx) -> Vec<String> {
 /// Return the file behind every module.
 ///
 /// ```console
-/// $ salt '*' test.providers
+/// $ salt web1 test.providers
 /// ```
 #[function]
 pub fn providers(cx: &Cx) -> Result<Dict> {
@@ -474,7 +473,7 @@ pub fn providers(cx: &Cx) -> Result<Dict> {
 /// Return every function and module the minion has.
 ///
 /// ```console
-/// $ salt '*' test.module_report
+/// $ salt web1 test.module_report
 /// ```
 #[function]
 pub fn module_report(cx: &Cx) -> Result<Dict> {
@@ -491,7 +490,7 @@ pub fn module_report(cx: &Cx) -> Result<Dict> {
 /// Return the modules that are there but not usable on this machine; all are usable here.
 ///
 /// ```console
-/// $ salt '*' test.not_loaded
+/// $ salt web1 test.not_loaded
 /// ```
 #[function]
 pub fn not_loaded(_cx: &Cx) -> Result<Vec<String>> {
@@ -501,7 +500,7 @@ pub fn not_loaded(_cx: &Cx) -> Result<Vec<String>> {
 /// Return the configuration with the grains.
 ///
 /// ```console
-/// $ salt '*' test.opts_pkg
+/// $ salt web1 test.opts_pkg
 /// ```
 #[function]
 pub fn opts_pkg(cx: &Cx) -> Result<Dict> {
@@ -513,7 +512,7 @@ pub fn opts_pkg(cx: &Cx) -> Result<Dict> {
 /// Return the configuration.
 ///
 /// ```console
-/// $ salt '*' test.get_opts
+/// $ salt web1 test.get_opts
 /// ```
 #[function]
 pub fn get_opts(cx: &Cx) -> Result<Dict> {
@@ -523,7 +522,7 @@ pub fn get_opts(cx: &Cx) -> Result<Dict> {
 /// Call another function with a list of arguments.
 ///
 /// ```console
-/// $ salt '*' test.cross_test file.gid_to_group '[0]'
+/// $ salt web1 test.cross_test sys.argspec '[test.ping]'
 /// ```
 #[function]
 pub fn cross_test(
@@ -541,7 +540,7 @@ pub fn cross_test(
 /// Return data as it was given, to see how it is shown.
 ///
 /// ```console
-/// $ salt '*' test.outputter foobar
+/// $ salt web1 test.outputter '{colour: blue}'
 /// ```
 #[function]
 pub fn outputter(
@@ -555,7 +554,7 @@ pub fn outputter(
 /// Return where the minion stands: the job and the function that runs.
 ///
 /// ```console
-/// $ salt '*' test.stack
+/// $ salt web1 test.stack
 /// ```
 #[function]
 pub fn stack(cx: &Cx) -> Result<String> {
@@ -565,7 +564,7 @@ pub fn stack(cx: &Cx) -> Result<String> {
 /// Say that the function is elsewhere.
 ///
 /// ```console
-/// $ salt '*' test.tty tty0 'This is a test'
+/// $ salt web1 test.tty tty1 'Lunch is ready'
 /// ```
 #[function]
 pub fn tty(
@@ -604,7 +603,7 @@ pub fn try_(
 /// Fail unless the argument is true.
 ///
 /// ```console
-/// $ salt '*' test.assertion False
+/// $ salt web1 test.assertion True
 /// ```
 #[function]
 pub fn assertion(
@@ -621,7 +620,7 @@ pub fn assertion(
 /// Return the grains, called as an attribute.
 ///
 /// ```console
-/// $ salt '*' test.attr_call
+/// $ salt web1 test.attr_call
 /// ```
 #[function]
 pub fn attr_call(cx: &Cx) -> Result<Dict> {
@@ -631,7 +630,7 @@ pub fn attr_call(cx: &Cx) -> Result<Dict> {
 /// Return the option `test.foo`.
 ///
 /// ```console
-/// $ salt '*' test.conf_test
+/// $ salt web1 test.conf_test
 /// ```
 #[function]
 pub fn conf_test(cx: &Cx) -> Result<Value> {
@@ -651,7 +650,7 @@ pub fn conf_test(cx: &Cx) -> Result<Value> {
 /// Log warnings about something that will go away.
 ///
 /// ```console
-/// $ salt '*' test.deprecation_warning
+/// $ salt web1 test.deprecation_warning
 /// ```
 #[function]
 pub fn deprecation_warning(_cx: &Cx) -> Result<bool> {

@@ -45,7 +45,7 @@ fn setting<'t>(text: &'t str, word: &str) -> Option<&'t str> {
 /// Return the time zone: `Europe/Berlin`.
 ///
 /// ```console
-/// $ salt '*' timezone.get_zone
+/// $ salt web1 timezone.get_zone
 /// ```
 #[function]
 pub fn get_zone(cx: &Cx) -> Result<String> {
@@ -97,7 +97,7 @@ fn date(cx: &Cx, format: &str) -> Result<String> {
 /// Return the short name of the time zone: `CET`.
 ///
 /// ```console
-/// $ salt '*' timezone.get_zonecode
+/// $ salt web1 timezone.get_zonecode
 /// ```
 #[function]
 pub fn get_zonecode(cx: &Cx) -> Result<String> {
@@ -107,7 +107,7 @@ pub fn get_zonecode(cx: &Cx) -> Result<String> {
 /// Return the distance from UTC: `+0100`.
 ///
 /// ```console
-/// $ salt '*' timezone.get_offset
+/// $ salt web1 timezone.get_offset
 /// ```
 #[function]
 pub fn get_offset(cx: &Cx) -> Result<String> {
@@ -136,7 +136,7 @@ fn replace_setting(cx: &Cx, path: &str, word: &str, line: &str) -> Result<()> {
 /// Set the time zone. Returns True, or a text when there is no such zone.
 ///
 /// ```console
-/// $ salt '*' timezone.set_zone 'America/Denver'
+/// $ salt web1 timezone.set_zone Europe/Vienna
 /// ```
 #[function]
 pub fn set_zone(
@@ -193,7 +193,7 @@ fn link_localtime(cx: &Cx, zone: &Path) -> Result<()> {
 /// Tell whether the machine is in a time zone.
 ///
 /// ```console
-/// $ salt '*' timezone.zone_compare 'America/Denver'
+/// $ salt web1 timezone.zone_compare Europe/Vienna
 /// ```
 #[function]
 pub fn zone_compare(
@@ -235,7 +235,7 @@ fn adjtime(cx: &Cx) -> Result<Option<String>> {
 /// Return what the hardware clock shows: `UTC` or `localtime`.
 ///
 /// ```console
-/// $ salt '*' timezone.get_hwclock
+/// $ salt web1 timezone.get_hwclock
 /// ```
 #[function]
 pub fn get_hwclock(cx: &Cx) -> Result<Option<String>> {
@@ -261,7 +261,7 @@ fn is_local(text: &str) -> Option<bool> {
 /// Set what the hardware clock shows.
 ///
 /// ```console
-/// $ salt '*' timezone.set_hwclock UTC
+/// $ salt web1 timezone.set_hwclock UTC
 /// ```
 #[function]
 pub fn set_hwclock(

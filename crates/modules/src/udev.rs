@@ -58,7 +58,7 @@ fn about(cx: &Cx, dev: &str) -> Result<Dict> {
 /// Return all that is known about a device.
 ///
 /// ```console
-/// $ salt '*' udev.info /dev/sda
+/// $ salt web1 udev.info /dev/vdb
 /// ```
 #[function]
 pub fn info(
@@ -72,7 +72,7 @@ pub fn info(
 /// Return the properties of a device.
 ///
 /// ```console
-/// $ salt '*' udev.env /dev/sda
+/// $ salt web1 udev.env /dev/vdb
 /// ```
 #[function]
 pub fn env(
@@ -100,7 +100,7 @@ pub fn name(
 /// Return where a device is below `/sys`.
 ///
 /// ```console
-/// $ salt '*' udev.path /dev/sda
+/// $ salt web1 udev.path /dev/vdb
 /// ```
 #[function]
 pub fn path(
@@ -114,7 +114,7 @@ pub fn path(
 /// Return the links to a device.
 ///
 /// ```console
-/// $ salt '*' udev.links /dev/sda
+/// $ salt web1 udev.links /dev/vdb
 /// ```
 #[function]
 pub fn links(

@@ -111,7 +111,7 @@ fn described(cx: &Cx, user: &host::User) -> Result<Dict> {
 /// Return what is known of an account; an empty dict if there is none.
 ///
 /// ```console
-/// $ salt '*' user.info root
+/// $ salt web1 user.info ada
 /// ```
 #[function]
 pub fn info(
@@ -130,7 +130,7 @@ pub fn info(
 /// Return what is known of every account.
 ///
 /// ```console
-/// $ salt '*' user.getent
+/// $ salt web1 user.getent
 /// ```
 #[function]
 pub fn getent(
@@ -153,7 +153,7 @@ pub fn getent(
 /// Return the names of all accounts, sorted.
 ///
 /// ```console
-/// $ salt '*' user.list_users
+/// $ salt web1 user.list_users
 /// ```
 #[function]
 pub fn list_users(
@@ -173,7 +173,7 @@ pub fn list_users(
 /// Return the names of the groups an account is in.
 ///
 /// ```console
-/// $ salt '*' user.list_groups foo
+/// $ salt web1 user.list_groups ada
 /// ```
 #[function]
 pub fn list_groups(
@@ -187,7 +187,7 @@ pub fn list_groups(
 /// Return the name of an account's own group.
 ///
 /// ```console
-/// $ salt '*' user.primary_group saltadmin
+/// $ salt web1 user.primary_group ada
 /// ```
 #[function]
 pub fn primary_group(
@@ -316,7 +316,7 @@ pub fn create(cx: &Cx, name: &str, new: &New) -> Result<bool> {
 /// Add an account.
 ///
 /// ```console
-/// $ salt '*' user.add name <uid> <gid> <groups> <home> <shell>
+/// $ salt web1 user.add ada 2100 ops
 /// ```
 #[function]
 #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
@@ -393,7 +393,7 @@ pub fn add(
 /// Remove an account.
 ///
 /// ```console
-/// $ salt '*' user.delete name remove=True force=True
+/// $ salt web1 user.delete ada remove=True
 /// ```
 #[function]
 pub fn delete(
@@ -461,7 +461,7 @@ fn set_attribute(
 /// Change the number of an account.
 ///
 /// ```console
-/// $ salt '*' user.chuid foo 4376
+/// $ salt web1 user.chuid ada 2100
 /// ```
 #[function]
 pub fn chuid(
@@ -480,7 +480,7 @@ pub fn chuid(
 /// Change the own group of an account.
 ///
 /// ```console
-/// $ salt '*' user.chgid foo 4376
+/// $ salt web1 user.chgid ada 2100
 /// ```
 #[function]
 pub fn chgid(
@@ -503,7 +503,7 @@ pub fn chgid(
 /// Change the shell of an account.
 ///
 /// ```console
-/// $ salt '*' user.chshell foo /bin/zsh
+/// $ salt web1 user.chshell ada /bin/sh
 /// ```
 #[function]
 pub fn chshell(
@@ -521,7 +521,7 @@ pub fn chshell(
 /// Change the home folder of an account.
 ///
 /// ```console
-/// $ salt '*' user.chhome foo /home/users/foo True
+/// $ salt web1 user.chhome ada /srv/home/ada
 /// ```
 #[function]
 pub fn chhome(
@@ -569,7 +569,7 @@ pub fn set_groups(
 /// Change the groups of an account.
 ///
 /// ```console
-/// $ salt '*' user.chgroups foo wheel,root append=True
+/// $ salt web1 user.chgroups ada ops
 /// ```
 #[function]
 pub fn chgroups(
@@ -612,7 +612,7 @@ fn set_gecos(cx: &Cx, name: &str, at: usize, value: &str, root: Option<&str>) ->
 /// Change the full name of an account.
 ///
 /// ```console
-/// $ salt '*' user.chfullname foo "Foo Bar"
+/// $ salt web1 user.chfullname ada 'Ada Byron'
 /// ```
 #[function]
 pub fn chfullname(
@@ -631,7 +631,7 @@ pub fn chfullname(
 /// Change the room of an account.
 ///
 /// ```console
-/// $ salt '*' user.chroomnumber foo 123
+/// $ salt web1 user.chroomnumber ada 12
 /// ```
 #[function]
 pub fn chroomnumber(
@@ -650,7 +650,7 @@ pub fn chroomnumber(
 /// Change the work telephone of an account.
 ///
 /// ```console
-/// $ salt '*' user.chworkphone foo 7735550123
+/// $ salt web1 user.chworkphone ada 5550101
 /// ```
 #[function]
 pub fn chworkphone(
@@ -669,7 +669,7 @@ pub fn chworkphone(
 /// Change the home telephone of an account.
 ///
 /// ```console
-/// $ salt '*' user.chhomephone foo 7735551234
+/// $ salt web1 user.chhomephone ada 5550100
 /// ```
 #[function]
 pub fn chhomephone(
@@ -715,7 +715,7 @@ pub fn change_gecos(cx: &Cx, name: &str, field: &str, value: &str) -> Result<boo
 /// Change the login class of an account; BSDs only, so False here.
 ///
 /// ```console
-/// $ salt '*' user.chloginclass foo staff
+/// $ salt web1 user.chloginclass ada staff
 /// ```
 #[function]
 pub fn chloginclass(
@@ -734,7 +734,7 @@ pub fn chloginclass(
 /// Return the login class of an account; BSDs only, so False here.
 ///
 /// ```console
-/// $ salt '*' user.get_loginclass foo
+/// $ salt web1 user.get_loginclass ada
 /// ```
 #[function]
 pub fn get_loginclass(
@@ -749,7 +749,7 @@ pub fn get_loginclass(
 /// Give an account another name.
 ///
 /// ```console
-/// $ salt '*' user.rename name new_name
+/// $ salt web1 user.rename ada lovelace
 /// ```
 #[function]
 pub fn rename(

@@ -22,7 +22,7 @@ fn htpasswd(cx: &Cx, words: &[&str], runas: Option<String>, query: bool) -> Resu
 /// Add a user to a file, which is made if need be.
 ///
 /// ```console
-/// $ salt '*' webutil.useradd /etc/httpd/htpasswd larry badpassword
+/// $ salt web1 webutil.useradd /srv/app/htpasswd ada s3cret
 /// ```
 #[function]
 pub fn useradd(
@@ -47,7 +47,7 @@ pub fn useradd(
 /// Remove a user from a file.
 ///
 /// ```console
-/// $ salt '*' webutil.userdel /etc/httpd/htpasswd larry
+/// $ salt web1 webutil.userdel /srv/app/htpasswd ada
 /// ```
 #[function]
 pub fn userdel(
@@ -76,7 +76,7 @@ pub fn userdel(
 /// Tell whether a password is right.
 ///
 /// ```console
-/// $ salt '*' webutil.verify /etc/httpd/htpasswd larry maybepassword
+/// $ salt web1 webutil.verify /srv/app/htpasswd ada s3cret
 /// ```
 #[function]
 pub fn verify(

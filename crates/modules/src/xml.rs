@@ -368,7 +368,7 @@ fn place_of(root: &Element, wanted: &Element, place: &mut Vec<usize>) -> bool {
 /// Return the text of an element, or False when there is none.
 ///
 /// ```console
-/// $ salt '*' xml.get_value /tmp/test.xml ".//element"
+/// $ salt web1 xml.get_value /srv/app/app.xml .//server
 /// ```
 #[function]
 pub fn get_value(
@@ -385,7 +385,7 @@ pub fn get_value(
 /// Set the text of an element.
 ///
 /// ```console
-/// $ salt '*' xml.set_value /tmp/test.xml ".//element" "new value"
+/// $ salt web1 xml.set_value /srv/app/app.xml .//server db1
 /// ```
 #[function]
 pub fn set_value(
@@ -403,7 +403,7 @@ pub fn set_value(
 /// Return the attributes of an element, or False when there is none.
 ///
 /// ```console
-/// $ salt '*' xml.get_attribute /tmp/test.xml ".//element[@id='3']"
+/// $ salt web1 xml.get_attribute /srv/app/app.xml .//server
 /// ```
 #[function]
 pub fn get_attribute(
@@ -426,7 +426,7 @@ pub fn get_attribute(
 /// Set an attribute of an element.
 ///
 /// ```console
-/// $ salt '*' xml.set_attribute /tmp/test.xml ".//element[@id='3']" editedby gal
+/// $ salt web1 xml.set_attribute /srv/app/app.xml .//server port 8443
 /// ```
 #[function]
 pub fn set_attribute(

@@ -26,7 +26,7 @@ pub fn mk_token(cx: &Cx, rest: Rest) -> Result<Value> {
 /// End a token.
 ///
 /// ```console
-/// $ salt-run auth.del_token 6556760736e4077daa601baec2b67c24
+/// $ salt-run auth.del_token 5a6c5d1b9e
 /// ```
 #[function]
 pub fn del_token(

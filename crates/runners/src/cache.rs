@@ -34,7 +34,7 @@ pub(crate) fn data(cx: &Cx, tgt: Value, tgt_type: &str, kind: &str) -> Result<Di
 /// Return the grains the master remembers.
 ///
 /// ```console
-/// $ salt-run cache.grains '*'
+/// $ salt-run cache.grains tgt='db*'
 /// ```
 #[function]
 pub fn grains(
@@ -52,7 +52,7 @@ pub fn grains(
 /// Return the pillar the master remembers.
 ///
 /// ```console
-/// $ salt-run cache.pillar '*'
+/// $ salt-run cache.pillar tgt='db*'
 /// ```
 #[function]
 pub fn pillar(
@@ -70,7 +70,7 @@ pub fn pillar(
 /// Return what minions put into the mine.
 ///
 /// ```console
-/// $ salt-run cache.mine '*'
+/// $ salt-run cache.mine tgt='db*'
 /// ```
 #[function]
 pub fn mine(
@@ -172,7 +172,7 @@ pub fn clear_all(cx: &Cx, #[group] whose: Whose) -> Result<bool> {
 /// Remove the locks of git remotes.
 ///
 /// ```console
-/// $ salt-run cache.clear_git_lock gitfs
+/// $ salt-run cache.clear_git_lock gitfs type=update
 /// ```
 #[function]
 pub fn clear_git_lock(
@@ -259,7 +259,7 @@ fn own_bank(cx: &Cx, bank: &str) -> Result<Option<Dict>> {
 /// Store a value in the cache.
 ///
 /// ```console
-/// $ salt-run cache.store mycache mykey 'The time has come the walrus said'
+/// $ salt-run cache.store shop colour blue
 /// ```
 #[function]
 pub fn store(

@@ -257,7 +257,7 @@ pub fn shed_unowned_all(cx: &Cx, _rest: Rest) -> Result<Value> {
 /// master's store, so there is nothing to bring.
 ///
 /// ```console
-/// $ salt-run cluster.migrate_jobs_to_cache dry_run=True
+/// $ salt-run cluster.migrate_jobs_to_cache
 /// ```
 #[function]
 pub fn migrate_jobs_to_cache(

@@ -11,7 +11,7 @@ module! {
 /// Return a value of the master's configuration.
 ///
 /// ```console
-/// $ salt-run config.get file_roots:base
+/// $ salt-run config.get timeout
 /// ```
 #[function]
 pub fn get(

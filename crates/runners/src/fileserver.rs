@@ -57,7 +57,7 @@ impl Within {
 /// Return the files of an environment.
 ///
 /// ```console
-/// $ salt-run fileserver.file_list saltenv=prod
+/// $ salt-run fileserver.file_list
 /// ```
 #[function]
 pub fn file_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
@@ -70,7 +70,7 @@ pub fn file_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
 /// Return the folders of an environment.
 ///
 /// ```console
-/// $ salt-run fileserver.dir_list saltenv=prod
+/// $ salt-run fileserver.dir_list saltenv=base
 /// ```
 #[function]
 pub fn dir_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
@@ -83,7 +83,7 @@ pub fn dir_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
 /// Return the empty folders of an environment.
 ///
 /// ```console
-/// $ salt-run fileserver.empty_dir_list saltenv=prod
+/// $ salt-run fileserver.empty_dir_list
 /// ```
 #[function]
 pub fn empty_dir_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
@@ -96,7 +96,7 @@ pub fn empty_dir_list(cx: &Cx, #[group] within: Within) -> Result<Value> {
 /// Return the links of an environment, with what they point to.
 ///
 /// ```console
-/// $ salt-run fileserver.symlink_list saltenv=prod
+/// $ salt-run fileserver.symlink_list
 /// ```
 #[function]
 pub fn symlink_list(cx: &Cx, #[group] within: Within) -> Result<Dict> {
@@ -146,7 +146,7 @@ pub fn clear_cache(
 /// used, so there is nothing that could be out of date.
 ///
 /// ```console
-/// $ salt-run fileserver.clear_file_list_cache saltenv=base
+/// $ salt-run fileserver.clear_file_list_cache
 /// ```
 #[function]
 pub fn clear_file_list_cache(

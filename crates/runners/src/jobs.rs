@@ -404,7 +404,7 @@ pub fn list_jobs(
 /// Return the last few jobs.
 ///
 /// ```console
-/// $ salt-run jobs.list_jobs_filter 50
+/// $ salt-run jobs.list_jobs_filter 5
 /// ```
 #[function]
 pub fn list_jobs_filter(

@@ -105,7 +105,6 @@ pub fn up(cx: &Cx, #[group] asked: Asked) -> Result<Value> {
 ///
 /// ```console
 /// $ salt-run manage.down
-/// $ salt-run manage.down removekeys=True
 /// ```
 #[function]
 pub fn down(

@@ -14,7 +14,7 @@ module! {
 /// Return what minions put into the mine, of one function or of several.
 ///
 /// ```console
-/// $ salt-run mine.get '*' network.interfaces
+/// $ salt-run mine.get 'db*' network.ip_addrs
 /// ```
 #[function]
 pub fn get(
@@ -66,7 +66,7 @@ fn unwrapped(entry: Value) -> Value {
 /// Have minions put their data into the mine anew.
 ///
 /// ```console
-/// $ salt-run mine.update '*'
+/// $ salt-run mine.update 'db*'
 /// ```
 #[function]
 pub fn update(

@@ -65,7 +65,7 @@ fn wake(mac: &str, bcast: &str, destport: i64) -> Result<()> {
 /// Wake a machine up.
 ///
 /// ```console
-/// $ salt-run network.wol 08-00-27-13-69-77
+/// $ salt-run network.wol 00:00:5e:00:53:01
 /// ```
 #[function]
 pub fn wol(

@@ -15,7 +15,6 @@ module! {
 /// Return the top file of the pillar, as it is rendered for a minion.
 ///
 /// ```console
-/// $ salt-run pillar.show_top
 /// $ salt-run pillar.show_top minion=web1
 /// ```
 #[function]

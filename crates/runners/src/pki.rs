@@ -33,7 +33,7 @@ pub fn status(cx: &Cx) -> Result<String> {
 /// an index of them is kept in memory.
 ///
 /// ```console
-/// $ salt-run pki.migrate_to_mmap dry_run=True
+/// $ salt-run pki.migrate_to_mmap
 /// ```
 #[function]
 pub fn migrate_to_mmap(

@@ -23,8 +23,7 @@ fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
 /// Add an item, or a list of items.
 ///
 /// ```console
-/// $ salt-run queue.insert myqueue myitem
-/// $ salt-run queue.insert myqueue "['item1', 'item2', 'item3']"
+/// $ salt-run queue.insert deploy web1
 /// ```
 #[function]
 pub fn insert(
@@ -71,7 +70,7 @@ pub fn insert_runner(
 /// Remove an item, or a list of items.
 ///
 /// ```console
-/// $ salt-run queue.delete myqueue myitem
+/// $ salt-run queue.delete deploy web1
 /// ```
 #[function]
 pub fn delete(
@@ -107,7 +106,7 @@ pub fn list_queues(
 /// Tell how many items a queue has.
 ///
 /// ```console
-/// $ salt-run queue.list_length myqueue
+/// $ salt-run queue.list_length deploy
 /// ```
 #[function]
 pub fn list_length(
@@ -125,7 +124,7 @@ pub fn list_length(
 /// List the items of a queue.
 ///
 /// ```console
-/// $ salt-run queue.list_items myqueue
+/// $ salt-run queue.list_items deploy
 /// ```
 #[function]
 pub fn list_items(
@@ -143,9 +142,7 @@ pub fn list_items(
 /// Take items out of a queue, oldest first.
 ///
 /// ```console
-/// $ salt-run queue.pop myqueue
-/// $ salt-run queue.pop myqueue 6
-/// $ salt-run queue.pop myqueue all
+/// $ salt-run queue.pop deploy
 /// ```
 #[function]
 pub fn pop(
@@ -170,7 +167,6 @@ pub fn pop(
 /// `salt/queue/<queue>/process`.
 ///
 /// ```console
-/// $ salt-run queue.process_queue myqueue
 /// $ salt-run queue.process_queue myqueue all
 /// ```
 #[function]

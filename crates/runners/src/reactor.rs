@@ -54,7 +54,7 @@ pub fn list(
 /// Add a reactor, until the master ends.
 ///
 /// ```console
-/// $ salt-run reactor.add 'salt/cloud/*/destroyed' reactors='/srv/reactor/destroy/*.sls'
+/// $ salt-run reactor.add 'shop/*' reactors='[salt://react/shop.sls]'
 /// ```
 #[function]
 pub fn add(
@@ -76,7 +76,7 @@ pub fn add(
 /// Remove a reactor, until the master ends.
 ///
 /// ```console
-/// $ salt-run reactor.delete 'salt/cloud/*/destroyed'
+/// $ salt-run reactor.delete 'shop/*'
 /// ```
 #[function]
 pub fn delete(
@@ -107,7 +107,7 @@ pub fn is_leader(cx: &Cx) -> Result<Value> {
 /// Make this master react, or not.
 ///
 /// ```console
-/// $ salt-run reactor.set_leader True
+/// $ salt-run reactor.set_leader value=True
 /// ```
 #[function]
 pub fn set_leader(

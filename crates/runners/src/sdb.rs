@@ -12,7 +12,7 @@ module! {
 /// Return a value; what is no address is returned as it is.
 ///
 /// ```console
-/// $ salt-run sdb.get sdb://mymemcached/foo
+/// $ salt-run sdb.get sdb://shop/colour
 /// ```
 #[function]
 pub fn get(
@@ -26,7 +26,7 @@ pub fn get(
 /// Keep a value.
 ///
 /// ```console
-/// $ salt-run sdb.set sdb://mymemcached/foo bar
+/// $ salt-run sdb.set sdb://shop/colour blue
 /// ```
 #[function]
 pub fn set(
@@ -42,7 +42,7 @@ pub fn set(
 /// Forget a value.
 ///
 /// ```console
-/// $ salt-run sdb.delete sdb://mymemcached/foo
+/// $ salt-run sdb.delete sdb://shop/colour
 /// ```
 #[function]
 pub fn delete(

@@ -73,7 +73,7 @@ pub fn hash(cx: &Cx, rest: Rest) -> Result<Value> {
 /// Return how the answers differ from the first one.
 ///
 /// ```console
-/// $ salt-run survey.diff survey_sort=up '*' cp.get_file_str file:///etc/hosts
+/// $ salt-run survey.diff 'web*' file.read /srv/app/app.conf
 /// ```
 #[function]
 pub fn diff(cx: &Cx, rest: Rest) -> Result<Value> {

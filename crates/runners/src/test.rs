@@ -38,7 +38,7 @@ pub fn raw_arg(_: &Cx, rest: Rest) -> Result<Value> {
 /// Return words that mean nothing.
 ///
 /// ```console
-/// $ salt-run test.metasyntactic locality=uk
+/// $ salt-run test.metasyntactic
 /// ```
 #[function]
 pub fn metasyntactic(

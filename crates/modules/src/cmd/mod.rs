@@ -258,7 +258,7 @@ command! {
     /// Run a command and return its output.
     ///
     /// ```console
-    /// $ salt '*' cmd.run "ls -l | awk '/foo/{print \\$2}'"
+    /// $ salt web1 cmd.run 'systemctl is-active nginx'
     /// ```
     run(cmd cwd stdin runas group shell python_shell env clean_env template rstrip umask
         output_encoding output_loglevel log_callback hide_output timeout reset_system_locale
@@ -330,7 +330,7 @@ command! {
     /// Start a command and return its process id without waiting.
     ///
     /// ```console
-    /// $ salt '*' cmd.run_bg 'fstrim-all'
+    /// $ salt web1 cmd.run_bg '/usr/local/bin/report'
     /// ```
     run_bg(cmd cwd runas group shell python_shell env clean_env template umask timeout
            output_encoding output_loglevel log_callback reset_system_locale ignore_retcode saltenv
@@ -508,7 +508,7 @@ fn script_of(source: String, args: Value, rest: &Rest) -> Script {
 /// Bring a script from the master (or another place) and run it.
 ///
 /// ```console
-/// $ salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
+/// $ salt web1 cmd.script salt://app/report.sh
 /// ```
 #[function]
 pub fn script(
@@ -669,7 +669,7 @@ pub fn script_retcode(
 /// Return the path of a program on `PATH`; None if there is none.
 ///
 /// ```console
-/// $ salt '*' cmd.which cat
+/// $ salt web1 cmd.which nginx
 /// ```
 #[function]
 pub fn which(
@@ -683,7 +683,7 @@ pub fn which(
 /// Return the path of the first of several programs that is there.
 ///
 /// ```console
-/// $ salt '*' cmd.which_bin '[pip2, pip, pip-python]'
+/// $ salt web1 cmd.which_bin '[nginx, apache2]'
 /// ```
 #[function]
 pub fn which_bin(
@@ -698,7 +698,7 @@ pub fn which_bin(
 /// Tell whether a program is there.
 ///
 /// ```console
-/// $ salt '*' cmd.has_exec cat
+/// $ salt web1 cmd.has_exec nginx
 /// ```
 #[function]
 pub fn has_exec(
@@ -712,7 +712,7 @@ pub fn has_exec(
 /// Run a piece of code with an interpreter and return its output.
 ///
 /// ```console
-/// $ salt '*' cmd.exec_code ruby 'puts "cheese"'
+/// $ salt web1 cmd.exec_code python3 'print(6 * 7)'
 /// ```
 #[function]
 pub fn exec_code(
@@ -735,7 +735,7 @@ pub fn exec_code(
 /// Run a piece of code with an interpreter and return everything, as `cmd.run_all` does.
 ///
 /// ```console
-/// $ salt '*' cmd.exec_code_all ruby 'puts "cheese"'
+/// $ salt web1 cmd.exec_code_all python3 'print(6 * 7)'
 /// ```
 #[function]
 pub fn exec_code_all(
@@ -796,7 +796,7 @@ fn run_code(
 /// Write a text to a terminal.
 ///
 /// ```console
-/// $ salt '*' cmd.tty tty0 'This is a test'
+/// $ salt web1 cmd.tty tty1 'The shop is closed'
 /// ```
 #[function]
 pub fn tty(
@@ -826,7 +826,7 @@ pub fn tty(
 /// Run a command in a chroot, with `/dev`, `/proc` and `/sys` mounted meanwhile.
 ///
 /// ```console
-/// $ salt '*' cmd.run_chroot /var/lib/lxc/container_name/rootfs 'sh /tmp/bootstrap.sh'
+/// $ salt web1 cmd.run_chroot /srv/image 'ls /etc'
 /// ```
 #[function]
 pub fn run_chroot(
@@ -957,7 +957,7 @@ fn listed_shells(cx: &Cx) -> Option<Vec<String>> {
 /// Return the shells that `/etc/shells` lists.
 ///
 /// ```console
-/// $ salt '*' cmd.shells
+/// $ salt web1 cmd.shells
 /// ```
 #[function]
 pub fn shells(cx: &Cx) -> Result<Vec<String>> {
@@ -983,7 +983,7 @@ fn version_command(shell: &str) -> Option<(&'static str, &'static [&'static str]
 /// Return the path and the version of a shell or script language.
 ///
 /// ```console
-/// $ salt '*' cmd.shell_info bash
+/// $ salt web1 cmd.shell_info /bin/sh
 /// ```
 #[function]
 pub fn shell_info(

@@ -87,7 +87,7 @@ pub fn resolved(cx: &Cx, fields: [String; 5]) -> Result<[String; 5]> {
 /// Return a user's crontab as it is.
 ///
 /// ```console
-/// $ salt '*' cron.raw_cron root
+/// $ salt web1 cron.raw_cron ada
 /// ```
 #[function]
 pub fn raw_cron(
@@ -124,7 +124,7 @@ fn described(job: &Job) -> Value {
 /// Return a user's crontab as data.
 ///
 /// ```console
-/// $ salt '*' cron.list_tab root
+/// $ salt web1 cron.list_tab ada
 /// ```
 #[function]
 pub fn list_tab(
@@ -143,7 +143,7 @@ pub fn list_tab(
 /// Return one job of a crontab; False if there is none.
 ///
 /// ```console
-/// $ salt '*' cron.get_entry root identifier=task1
+/// $ salt web1 cron.get_entry ada nightly
 /// ```
 #[function]
 pub fn get_entry(
@@ -186,7 +186,7 @@ pub fn put(cx: &Cx, user: &str, job: &Job) -> Result<String> {
 /// Put a job with a word like `@daily` into a crontab.
 ///
 /// ```console
-/// $ salt '*' cron.set_special root @hourly 'echo foobar'
+/// $ salt web1 cron.set_special ada @daily /usr/local/bin/report
 /// ```
 #[function]
 pub fn set_special(
@@ -211,7 +211,7 @@ pub fn set_special(
 /// Put a job into a crontab.
 ///
 /// ```console
-/// $ salt '*' cron.set_job root '*' '*' '*' '*' 1 /usr/local/weekly
+/// $ salt web1 cron.set_job ada '*/10' 3 '*' '*' 7 /usr/local/bin/report
 /// ```
 #[function]
 #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
@@ -264,7 +264,7 @@ pub fn take(
 /// Take a job with a word like `@daily` out of a crontab.
 ///
 /// ```console
-/// $ salt '*' cron.rm_special root /usr/bin/foo
+/// $ salt web1 cron.rm_special ada /usr/local/bin/report
 /// ```
 #[function]
 pub fn rm_special(
@@ -284,7 +284,7 @@ pub fn rm_special(
 /// Take a job out of a crontab.
 ///
 /// ```console
-/// $ salt '*' cron.rm_job root /usr/local/weekly
+/// $ salt web1 cron.rm_job ada /usr/local/bin/report
 /// ```
 #[function]
 #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
@@ -314,7 +314,7 @@ pub fn rm_job(
 /// Set a variable in a crontab.
 ///
 /// ```console
-/// $ salt '*' cron.set_env root MAILTO user@example.com
+/// $ salt web1 cron.set_env ada LANG C.UTF-8
 /// ```
 #[function]
 pub fn set_env(
@@ -339,7 +339,7 @@ pub fn set_env(
 /// Remove a variable from a crontab.
 ///
 /// ```console
-/// $ salt '*' cron.rm_env root MAILTO
+/// $ salt web1 cron.rm_env ada LANG
 /// ```
 #[function]
 pub fn rm_env(
@@ -369,7 +369,7 @@ fn install_file(cx: &Cx, user: &str, path: &str) -> Result<Output> {
 /// Install a file as a user's crontab; tells whether it worked.
 ///
 /// ```console
-/// $ salt '*' cron.write_cron_file root /tmp/new_cron
+/// $ salt web1 cron.write_cron_file ada /srv/app/crontab
 /// ```
 #[function]
 pub fn write_cron_file(
@@ -385,7 +385,7 @@ pub fn write_cron_file(
 /// Install a file as a user's crontab; returns all that was said.
 ///
 /// ```console
-/// $ salt '*' cron.write_cron_file_verbose root /tmp/new_cron
+/// $ salt web1 cron.write_cron_file_verbose ada /srv/app/crontab
 /// ```
 #[function]
 pub fn write_cron_file_verbose(

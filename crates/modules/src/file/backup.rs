@@ -111,7 +111,7 @@ fn id_key(id: usize) -> Key {
 /// List the copies kept of a file, the newest first.
 ///
 /// ```console
-/// $ salt '*' file.list_backups /foo/bar/baz.txt
+/// $ salt web1 file.list_backups /srv/app/app.conf
 /// ```
 #[function]
 pub fn list_backups(
@@ -127,7 +127,7 @@ pub fn list_backups(
 /// List the copies kept of every file of a folder.
 ///
 /// ```console
-/// $ salt '*' file.list_backups_dir /foo/bar/baz/
+/// $ salt web1 file.list_backups_dir /srv/app
 /// ```
 #[function]
 pub fn list_backups_dir(
@@ -173,7 +173,7 @@ fn copy_of(cx: &Cx, path: &str, id: &Value) -> Result<std::result::Result<String
 /// Bring back a copy of a file; the file as it is now is kept as another copy.
 ///
 /// ```console
-/// $ salt '*' file.restore_backup /foo/bar/baz.txt 0
+/// $ salt web1 file.restore_backup /srv/app/app.conf 0
 /// ```
 #[function]
 pub fn restore_backup(
@@ -210,7 +210,7 @@ pub fn restore_backup(
 /// Delete a copy of a file.
 ///
 /// ```console
-/// $ salt '*' file.delete_backup /var/cache/salt/minion/file_backup/home/foo/bar/baz.txt 0
+/// $ salt web1 file.delete_backup /srv/app/app.conf 0
 /// ```
 #[function]
 pub fn delete_backup(

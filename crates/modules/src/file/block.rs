@@ -149,7 +149,7 @@ impl Block {
 /// Put a text between two marker lines of a file; returns the difference.
 ///
 /// ```console
-/// $ salt '*' file.blockreplace /etc/hosts '#-- start managed zone foobar : DO NOT EDIT --' '#-- end managed zone foobar --' $'10.0.1.1 foo.foobar\n10.0.1.2 bar.foobar' True
+/// $ salt web1 file.blockreplace /srv/app/app.conf '# begin' '# end' 'port=8080'
 /// ```
 #[function]
 pub fn blockreplace(

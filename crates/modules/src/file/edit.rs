@@ -116,7 +116,7 @@ pub fn prepend(
 /// Write lines to a file, replacing what it held.
 ///
 /// ```console
-/// $ salt '*' file.write /etc/motd "With all thine offerings thou shalt offer salt."
+/// $ salt web1 file.write /srv/app/app.conf 'port=8080'
 /// ```
 #[function]
 pub fn write(
@@ -135,7 +135,7 @@ pub fn write(
 /// Write bytes into the middle of a file; returns how many.
 ///
 /// ```console
-/// $ salt '*' file.seek_write /path/to/file 'some data' 4096
+/// $ salt web1 file.seek_write /srv/app/app.conf 'port=8080' 0
 /// ```
 #[function]
 pub fn seek_write(
@@ -162,7 +162,7 @@ pub fn seek_write(
 /// Cut a file (or fill it up with zeros) to a length.
 ///
 /// ```console
-/// $ salt '*' file.truncate /path/to/file 512
+/// $ salt web1 file.truncate /srv/app/app.conf 24
 /// ```
 #[function]
 pub fn truncate(
@@ -220,7 +220,7 @@ pub fn comment_lines(content: &[u8], regex: &str, char: &str, on: bool) -> Resul
 /// Comment lines of a file out or in; returns the difference, False if no line matches.
 ///
 /// ```console
-/// $ salt '*' file.comment_line /etc/modules '^pcspkr'
+/// $ salt web1 file.comment_line /srv/app/app.conf '^port='
 /// ```
 #[function]
 pub fn comment_line(
@@ -259,7 +259,7 @@ pub fn comment_line(
 /// Comment lines of a file out.
 ///
 /// ```console
-/// $ salt '*' file.comment /etc/modules pcspkr
+/// $ salt web1 file.comment /srv/app/app.conf '^port='
 /// ```
 #[function]
 pub fn comment(
@@ -281,7 +281,7 @@ pub fn comment(
 /// Take the comment sign from lines of a file.
 ///
 /// ```console
-/// $ salt '*' file.uncomment /etc/hosts.deny 'ALL: PARANOID'
+/// $ salt web1 file.uncomment /srv/app/app.conf '^port='
 /// ```
 #[function]
 pub fn uncomment(
@@ -315,7 +315,7 @@ fn sed_escaped(text: &str, all: bool) -> String {
 /// Edit a file with the `sed` program.
 ///
 /// ```console
-/// $ salt '*' file.sed /etc/httpd/httpd.conf 'LogLevel warn' 'LogLevel info'
+/// $ salt web1 file.sed /srv/app/app.conf 'port=80' 'port=8080'
 /// ```
 #[function]
 pub fn sed(
@@ -521,7 +521,7 @@ pub fn patch_command(
 /// Apply a patch with the `patch` program.
 ///
 /// ```console
-/// $ salt '*' file.patch /opt/file.txt /tmp/file.txt.patch
+/// $ salt web1 file.patch /srv/app/app.conf /srv/app/app.patch
 /// ```
 #[function]
 pub fn patch(

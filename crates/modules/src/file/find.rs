@@ -356,7 +356,7 @@ fn printed(cx: &Cx, path: &str, stat: &Stat, format: &[String]) -> Value {
 /// `exec` a command.
 ///
 /// ```console
-/// $ salt '*' file.find /var mtime=+30d size=+10m print=path,size,mtime
+/// $ salt web1 file.find /srv/app type=f size=+1m
 /// ```
 #[function]
 pub fn find(

@@ -48,7 +48,7 @@ pub(super) fn hash_of(cx: &Cx, path: &str, kind: &str) -> Result<String> {
 /// Return the digest of a file, or `File not found`.
 ///
 /// ```console
-/// $ salt '*' file.get_sum /etc/passwd sha512
+/// $ salt web1 file.get_sum /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_sum(
@@ -69,7 +69,7 @@ pub fn get_sum(
 /// Return the digest of a file.
 ///
 /// ```console
-/// $ salt '*' file.get_hash /etc/shadow
+/// $ salt web1 file.get_hash /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_hash(
@@ -261,7 +261,7 @@ fn sum_in(line: &str, kind: Option<Kind>) -> Option<Sum> {
 /// Return the digest a `source_hash` stands for, with its kind.
 ///
 /// ```console
-/// $ salt '*' file.get_source_sum /tmp/foo.tar.gz source=http://mydomain.tld/foo.tar.gz source_hash=499ae16dcae71eeb7c3a30c75ea7a1a6
+/// $ salt web1 file.get_source_sum
 /// ```
 #[function]
 pub fn get_source_sum(
@@ -314,7 +314,7 @@ pub fn get_source_sum(
 /// Find a file's digest in a file of digests.
 ///
 /// ```console
-/// $ salt '*' file.extract_hash /path/to/hash/file sha512 /etc/foo
+/// $ salt web1 file.extract_hash /srv/app/SHA256SUMS file_name=app.conf
 /// ```
 #[function]
 pub fn extract_hash(

@@ -477,7 +477,7 @@ pub fn get_managed(
 /// Bring a file to what is wanted, from a source already on this machine or given contents.
 ///
 /// ```console
-/// $ salt '*' file.manage_file /etc/httpd/conf.d/httpd.conf '' '{}' salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' '' base ''
+/// $ salt web1 file.manage_file /srv/app/app.conf
 /// ```
 #[function]
 pub fn manage_file(
@@ -630,7 +630,7 @@ fn checked(
 /// Tell whether a managed file would change, in words.
 ///
 /// ```console
-/// $ salt '*' file.check_managed /etc/httpd/conf.d/httpd.conf salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' jinja True None None base
+/// $ salt web1 file.check_managed /srv/app/app.conf salt://app/app.conf
 /// ```
 #[function]
 pub fn check_managed(
@@ -667,7 +667,7 @@ pub fn check_managed(
 /// Return what would change in a managed file.
 ///
 /// ```console
-/// $ salt '*' file.check_managed_changes /etc/httpd/conf.d/httpd.conf salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' jinja True None None base
+/// $ salt web1 file.check_managed_changes /srv/app/app.conf salt://app/app.conf
 /// ```
 #[function]
 pub fn check_managed_changes(
@@ -691,7 +691,7 @@ pub fn check_managed_changes(
 /// Return what differs between a file and what is wanted of it.
 ///
 /// ```console
-/// $ salt '*' file.check_file_meta /etc/httpd/conf.d/httpd.conf None salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' root root '755' None base
+/// $ salt web1 file.check_file_meta /srv/app/app.conf
 /// ```
 #[function]
 pub fn check_file_meta(
@@ -724,7 +724,7 @@ pub fn check_file_meta(
 /// Render a text as a template.
 ///
 /// ```console
-/// $ salt '*' file.apply_template_on_contents contents='This is a {{ template }} string.' template=jinja context='{}' defaults="{'template': 'cool'}" saltenv=base
+/// $ salt web1 file.apply_template_on_contents 'port=8080' jinja '{}'
 /// ```
 #[function]
 pub fn apply_template_on_contents(
@@ -752,7 +752,7 @@ pub fn apply_template_on_contents(
 /// Return the difference of two files as a unified diff.
 ///
 /// ```console
-/// $ salt '*' file.get_diff /home/fred/.vimrc salt://users/fred/.vimrc
+/// $ salt web1 file.get_diff /srv/app/a.conf /srv/app/b.conf
 /// ```
 #[function]
 pub fn get_diff(

@@ -200,7 +200,7 @@ pub fn glob(cx: &Cx, pattern: &str) -> Result<Vec<String>> {
 /// Return the name of the parent folder: `..`.
 ///
 /// ```console
-/// $ salt '*' file.pardir
+/// $ salt web1 file.pardir
 /// ```
 #[function]
 pub fn pardir(_cx: &Cx) -> Result<&'static str> {
@@ -210,7 +210,7 @@ pub fn pardir(_cx: &Cx) -> Result<&'static str> {
 /// Fold `.`, `..` and repeated slashes of a path.
 ///
 /// ```console
-/// $ salt '*' file.normpath 'a/b/c/..'
+/// $ salt web1 file.normpath /srv/app/app.conf
 /// ```
 #[function]
 pub fn normpath(
@@ -224,7 +224,7 @@ pub fn normpath(
 /// Return the last part of a path.
 ///
 /// ```console
-/// $ salt '*' file.basename 'test/test.config'
+/// $ salt web1 file.basename /srv/app/app.conf
 /// ```
 #[function]
 pub fn basename(
@@ -238,7 +238,7 @@ pub fn basename(
 /// Return a path without its last part.
 ///
 /// ```console
-/// $ salt '*' file.dirname 'test/path/filename.config'
+/// $ salt web1 file.dirname /srv/app/app.conf
 /// ```
 #[function]
 pub fn dirname(
@@ -252,7 +252,7 @@ pub fn dirname(
 /// Join parts to a path; an absolute part begins anew.
 ///
 /// ```console
-/// $ salt '*' file.join '/' 'usr' 'local' 'bin'
+/// $ salt web1 file.join
 /// ```
 #[function]
 pub fn join(

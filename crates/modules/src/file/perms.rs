@@ -478,7 +478,7 @@ pub fn group_name(cx: &Cx, gid: u32) -> Value {
 /// Return a group's name for its id; a name is returned as it is.
 ///
 /// ```console
-/// $ salt '*' file.gid_to_group 0
+/// $ salt web1 file.gid_to_group 2100
 /// ```
 #[function]
 pub fn gid_to_group(
@@ -496,7 +496,7 @@ pub fn gid_to_group(
 /// Return a group's id for its name; an empty text if there is none.
 ///
 /// ```console
-/// $ salt '*' file.group_to_gid root
+/// $ salt web1 file.group_to_gid
 /// ```
 #[function]
 pub fn group_to_gid(
@@ -510,7 +510,7 @@ pub fn group_to_gid(
 /// Return a user's name for an id.
 ///
 /// ```console
-/// $ salt '*' file.uid_to_user 0
+/// $ salt web1 file.uid_to_user 2100
 /// ```
 #[function]
 pub fn uid_to_user(
@@ -527,7 +527,7 @@ pub fn uid_to_user(
 /// Return a user's id for a name; an empty text if there is none.
 ///
 /// ```console
-/// $ salt '*' file.user_to_uid root
+/// $ salt web1 file.user_to_uid
 /// ```
 #[function]
 pub fn user_to_uid(
@@ -545,7 +545,7 @@ pub fn user_to_uid(
 /// Return what is known of a file: owner, mode, size, times, type.
 ///
 /// ```console
-/// $ salt '*' file.stats /etc/passwd
+/// $ salt web1 file.stats /srv/app/app.conf
 /// ```
 #[function]
 pub fn stats(
@@ -592,7 +592,7 @@ fn stat_part(cx: &Cx, looked: &Looked, part: impl FnOnce(&Stat) -> Value) -> Res
 /// Return the id of the group a file belongs to.
 ///
 /// ```console
-/// $ salt '*' file.get_gid /etc/passwd
+/// $ salt web1 file.get_gid /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_gid(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
@@ -602,7 +602,7 @@ pub fn get_gid(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
 /// Return the group a file belongs to.
 ///
 /// ```console
-/// $ salt '*' file.get_group /etc/passwd
+/// $ salt web1 file.get_group /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_group(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
@@ -612,7 +612,7 @@ pub fn get_group(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
 /// Return the id of the user a file belongs to.
 ///
 /// ```console
-/// $ salt '*' file.get_uid /etc/passwd
+/// $ salt web1 file.get_uid /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_uid(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
@@ -622,7 +622,7 @@ pub fn get_uid(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
 /// Return the user a file belongs to.
 ///
 /// ```console
-/// $ salt '*' file.get_user /etc/passwd
+/// $ salt web1 file.get_user /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_user(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
@@ -632,7 +632,7 @@ pub fn get_user(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
 /// Return the mode of a file, with four digits.
 ///
 /// ```console
-/// $ salt '*' file.get_mode /etc/passwd
+/// $ salt web1 file.get_mode /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_mode(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
@@ -642,7 +642,7 @@ pub fn get_mode(cx: &Cx, #[group] looked: Looked) -> Result<Value> {
 /// Set the mode of a file and return it.
 ///
 /// ```console
-/// $ salt '*' file.set_mode /etc/passwd 0644
+/// $ salt web1 file.set_mode /srv/app/app.conf 0640
 /// ```
 #[function]
 pub fn set_mode(
@@ -701,7 +701,7 @@ fn change_owner(
 /// Set the owner and group of a file; of what a link points to.
 ///
 /// ```console
-/// $ salt '*' file.chown /etc/passwd root root
+/// $ salt web1 file.chown /srv/app/app.conf ada ops
 /// ```
 #[function]
 pub fn chown(
@@ -737,7 +737,7 @@ pub fn lchown(
 /// Set the group of a file.
 ///
 /// ```console
-/// $ salt '*' file.chgrp /etc/passwd root
+/// $ salt web1 file.chgrp /srv/app/app.conf ops
 /// ```
 #[function]
 pub fn chgrp(
@@ -753,7 +753,7 @@ pub fn chgrp(
 /// Return the attributes of a file, or of the files of a folder, as `lsattr` tells them.
 ///
 /// ```console
-/// $ salt '*' file.lsattr foo1.txt
+/// $ salt web1 file.lsattr /srv/app/app.conf
 /// ```
 #[function]
 pub fn lsattr(
@@ -774,7 +774,7 @@ pub fn lsattr(
 /// Change attributes of files with `chattr`.
 ///
 /// ```console
-/// $ salt '*' file.chattr foo1.txt foo2.txt operator=add attributes=ai
+/// $ salt web1 file.chattr
 /// ```
 #[function]
 pub fn chattr(
@@ -892,7 +892,7 @@ pub fn check_perms(
 /// Return the SELinux label of a file.
 ///
 /// ```console
-/// $ salt '*' file.get_selinux_context /etc/hosts
+/// $ salt web1 file.get_selinux_context /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_selinux_context(
@@ -912,7 +912,7 @@ pub fn get_selinux_context(
 /// Set parts of the SELinux label of a file.
 ///
 /// ```console
-/// $ salt '*' file.set_selinux_context path user role type range
+/// $ salt web1 file.set_selinux_context /srv/app/app.conf type=etc_t
 /// ```
 #[function]
 pub fn set_selinux_context(
@@ -958,7 +958,7 @@ pub fn set_selinux_context(
 /// Give a file the SELinux label the policy says.
 ///
 /// ```console
-/// $ salt '*' file.restorecon /home/user/.ssh/authorized_keys
+/// $ salt web1 file.restorecon /srv/app/app.conf
 /// ```
 #[function]
 pub fn restorecon(

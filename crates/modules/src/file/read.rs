@@ -21,7 +21,7 @@ use super::{
 /// Return the content of a file.
 ///
 /// ```console
-/// $ salt '*' file.read /path/to/file
+/// $ salt web1 file.read /srv/app/app.conf
 /// ```
 #[function]
 pub fn read(
@@ -55,7 +55,7 @@ pub fn read(
 /// Return the names in a folder, with `.` and `..`.
 ///
 /// ```console
-/// $ salt '*' file.readdir /path/to/dir/
+/// $ salt web1 file.readdir /srv/app
 /// ```
 #[function]
 pub fn readdir(
@@ -78,7 +78,7 @@ pub fn readdir(
 /// Return what `lstat` tells of a path; an empty dict if nothing is there.
 ///
 /// ```console
-/// $ salt '*' file.lstat /path/to/file
+/// $ salt web1 file.lstat /srv/app/app.conf
 /// ```
 #[function]
 pub fn lstat(
@@ -150,7 +150,7 @@ pub fn access(
 /// Tell whether a path is a folder.
 ///
 /// ```console
-/// $ salt '*' file.directory_exists /etc
+/// $ salt web1 file.directory_exists /srv/app
 /// ```
 #[function]
 pub fn directory_exists(
@@ -164,7 +164,7 @@ pub fn directory_exists(
 /// Tell whether a path is a file.
 ///
 /// ```console
-/// $ salt '*' file.file_exists /etc/passwd
+/// $ salt web1 file.file_exists /srv/app/app.conf
 /// ```
 #[function]
 pub fn file_exists(
@@ -178,7 +178,7 @@ pub fn file_exists(
 /// Tell whether any path matches a pattern.
 ///
 /// ```console
-/// $ salt '*' file.path_exists_glob /etc/pam*/pass*
+/// $ salt web1 file.path_exists_glob '/srv/app/*.conf'
 /// ```
 #[function]
 pub fn path_exists_glob(
@@ -192,7 +192,7 @@ pub fn path_exists_glob(
 /// Tell whether a path is a symbolic link.
 ///
 /// ```console
-/// $ salt '*' file.is_link /path/to/link
+/// $ salt web1 file.is_link /srv/app/current
 /// ```
 #[function]
 pub fn is_link(
@@ -212,7 +212,7 @@ pub fn is_link(
 /// Tell whether a file has other hard links.
 ///
 /// ```console
-/// $ salt '*' file.is_hardlink /path/to/link
+/// $ salt web1 file.is_hardlink /srv/app/app.conf
 /// ```
 #[function]
 pub fn is_hardlink(
@@ -230,7 +230,7 @@ pub fn is_hardlink(
 /// Return what `statvfs` tells of the file system a path is on.
 ///
 /// ```console
-/// $ salt '*' file.statvfs /path/to/file
+/// $ salt web1 file.statvfs /srv
 /// ```
 #[function]
 pub fn statvfs(
@@ -258,7 +258,7 @@ pub fn statvfs(
 /// Add up the sizes of the files below a path.
 ///
 /// ```console
-/// $ salt '*' file.diskusage /path/to/check
+/// $ salt web1 file.diskusage /srv/app
 /// ```
 #[function]
 pub fn diskusage(
@@ -288,7 +288,7 @@ pub fn diskusage(
 /// Tell whether a text occurs in a file.
 ///
 /// ```console
-/// $ salt '*' file.contains /etc/crontab 'mymaintenance.sh'
+/// $ salt web1 file.contains /srv/app/app.conf 'some text'
 /// ```
 #[function]
 pub fn contains(
@@ -371,7 +371,7 @@ pub fn contains_regex(
 /// Tell whether a file's content matches a shell pattern.
 ///
 /// ```console
-/// $ salt '*' file.contains_glob /etc/foobar '*cheese*'
+/// $ salt web1 file.contains_glob /srv/app/app.conf 'port*'
 /// ```
 #[function]
 pub fn contains_glob(
@@ -391,7 +391,7 @@ pub fn contains_glob(
 /// Tell whether a regular expression matches somewhere in a file.
 ///
 /// ```console
-/// $ salt '*' file.search /etc/crontab 'mymaintenance.sh'
+/// $ salt web1 file.search /srv/app/app.conf '^port='
 /// ```
 #[function]
 pub fn search(
@@ -433,7 +433,7 @@ pub fn search(
 /// Search files with the `grep` program.
 ///
 /// ```console
-/// $ salt '*' file.grep /etc/sysconfig/network-scripts/ifcfg-eth0 ipaddr -- -i
+/// $ salt web1 file.grep /srv/app/app.conf '^port='
 /// ```
 #[function]
 pub fn grep(
@@ -479,7 +479,7 @@ pub(super) fn run_all(output: &halite_spec::Output) -> Dict {
 /// Return the files processes have open: by file the process ids, or with `by_pid` the reverse.
 ///
 /// ```console
-/// $ salt '*' file.open_files by_pid=True
+/// $ salt web1 file.open_files
 /// ```
 #[function]
 pub fn open_files(
@@ -525,7 +525,7 @@ pub fn open_files(
 /// Read a piece of a file.
 ///
 /// ```console
-/// $ salt '*' file.seek_read /path/to/file 4096 0
+/// $ salt web1 file.seek_read /srv/app/app.conf 64 0
 /// ```
 #[function]
 pub fn seek_read(

@@ -235,7 +235,7 @@ pub fn commit(cx: &Cx, path: &str, new: &[u8], backup: Option<&str>) -> Result<(
 /// Replace what a regular expression matches in a file; returns the difference.
 ///
 /// ```console
-/// $ salt '*' file.replace /etc/httpd/httpd.conf pattern='LogLevel warn' repl='LogLevel info'
+/// $ salt web1 file.replace /srv/app/app.conf '^port=' 'port=8080'
 /// ```
 #[function]
 pub fn replace(

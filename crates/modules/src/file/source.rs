@@ -204,7 +204,7 @@ pub fn choose(
 /// Choose the first source of a list that exists, and return it with its hash.
 ///
 /// ```console
-/// $ salt '*' file.source_list salt://http/httpd.conf '{hash_type: md5, hsum: <md5sum>}' base
+/// $ salt web1 file.source_list salt://app/app.conf salt://app/app.conf.sha256 base
 /// ```
 #[function]
 pub fn source_list(

@@ -95,7 +95,7 @@ pub fn make_folders(
 /// Make a folder, and those above it.
 ///
 /// ```console
-/// $ salt '*' file.mkdir /opt/jetty/context
+/// $ salt web1 file.mkdir /srv/app
 /// ```
 #[function]
 pub fn mkdir(
@@ -117,7 +117,7 @@ pub fn mkdir(
 /// Make the folders above a path: without a slash at its end, the last part is taken for a file.
 ///
 /// ```console
-/// $ salt '*' file.makedirs /opt/code/
+/// $ salt web1 file.makedirs /srv/app/app.conf
 /// ```
 #[function]
 pub fn makedirs(
@@ -153,7 +153,7 @@ pub fn makedirs(
 /// Make a folder and those above it, with owner and mode.
 ///
 /// ```console
-/// $ salt '*' file.makedirs_perms /opt/code
+/// $ salt web1 file.makedirs_perms /srv/app/logs/old
 /// ```
 #[function]
 pub fn makedirs_perms(
@@ -179,7 +179,7 @@ pub fn makedirs_perms(
 /// Remove a file, a link, or a folder with everything in it; False if nothing is there.
 ///
 /// ```console
-/// $ salt '*' file.remove /tmp/foo
+/// $ salt web1 file.remove /srv/app/app.conf
 /// ```
 #[function]
 pub fn remove(
@@ -297,7 +297,7 @@ pub fn time_of(value: Option<&Value>) -> Result<Option<f64>> {
 /// Set the times of a file, making an empty one if it is not there.
 ///
 /// ```console
-/// $ salt '*' file.touch /var/log/emptyfile
+/// $ salt web1 file.touch /srv/app/app.conf
 /// ```
 #[function]
 pub fn touch(
@@ -324,7 +324,7 @@ pub fn touch(
 /// Make a hard link.
 ///
 /// ```console
-/// $ salt '*' file.link /path/to/file /path/to/link
+/// $ salt web1 file.link /srv/app/app.conf /srv/app/same.conf
 /// ```
 #[function]
 pub fn link(
@@ -347,7 +347,7 @@ pub fn link(
 /// Make a symbolic link.
 ///
 /// ```console
-/// $ salt '*' file.symlink /path/to/file /path/to/link
+/// $ salt web1 file.symlink /srv/app/v7 /srv/app/current
 /// ```
 #[function]
 pub fn symlink(
@@ -407,7 +407,7 @@ pub fn symlink(
 /// Rename a file or a folder within a file system.
 ///
 /// ```console
-/// $ salt '*' file.rename /path/to/src /path/to/dst
+/// $ salt web1 file.rename /srv/app/app.conf /srv/app/copy.conf
 /// ```
 #[function]
 pub fn rename(
@@ -451,7 +451,7 @@ pub fn move_any(cx: &Cx, src: &str, dst: &str) -> Result<String> {
 /// Move a file or a folder.
 ///
 /// ```console
-/// $ salt '*' file.move /path/to/src /path/to/dst
+/// $ salt web1 file.move /srv/app/app.conf /srv/app/copy.conf
 /// ```
 #[function(name = "move")]
 pub fn move_(
@@ -526,7 +526,7 @@ fn keep_meta(cx: &Cx, to: &Path, stat: &Stat, keep: bool) -> Result<()> {
 /// Copy a file, or with `recurse` a folder; the copy gets the owner and mode of the original.
 ///
 /// ```console
-/// $ salt '*' file.copy /path/to/src_dir /path/to/dst_dir recurse=True
+/// $ salt web1 file.copy /srv/app/app.conf /srv/app/copy.conf
 /// ```
 #[function]
 pub fn copy(
@@ -592,7 +592,7 @@ fn is_kind(cx: &Cx, name: &str, kind: Kind) -> Result<bool> {
 /// Return major and minor number of a device file; zeros if it is none.
 ///
 /// ```console
-/// $ salt '*' file.get_devmm /dev/chr
+/// $ salt web1 file.get_devmm /srv/app/app.conf
 /// ```
 #[function]
 pub fn get_devmm(
@@ -611,7 +611,7 @@ pub fn get_devmm(
 /// Tell whether a path is a character device.
 ///
 /// ```console
-/// $ salt '*' file.is_chrdev /dev/chr
+/// $ salt web1 file.is_chrdev /dev/null
 /// ```
 #[function]
 pub fn is_chrdev(
@@ -625,7 +625,7 @@ pub fn is_chrdev(
 /// Tell whether a path is a block device.
 ///
 /// ```console
-/// $ salt '*' file.is_blkdev /dev/blk
+/// $ salt web1 file.is_blkdev /dev/vdb
 /// ```
 #[function]
 pub fn is_blkdev(
@@ -639,7 +639,7 @@ pub fn is_blkdev(
 /// Tell whether a path is a named pipe.
 ///
 /// ```console
-/// $ salt '*' file.is_fifo /dev/fifo
+/// $ salt web1 file.is_fifo /srv/app/pipe
 /// ```
 #[function]
 pub fn is_fifo(
@@ -695,7 +695,7 @@ fn make_node(
 /// Make a character device.
 ///
 /// ```console
-/// $ salt '*' file.mknod_chrdev /dev/chr 180 31
+/// $ salt web1 file.mknod_chrdev /srv/app/null 1 3
 /// ```
 #[function]
 pub fn mknod_chrdev(
@@ -720,7 +720,7 @@ pub fn mknod_chrdev(
 /// Make a block device.
 ///
 /// ```console
-/// $ salt '*' file.mknod_blkdev /dev/blk 8 999
+/// $ salt web1 file.mknod_blkdev /srv/app/disk 7 1
 /// ```
 #[function]
 pub fn mknod_blkdev(
@@ -745,7 +745,7 @@ pub fn mknod_blkdev(
 /// Make a named pipe.
 ///
 /// ```console
-/// $ salt '*' file.mknod_fifo /dev/fifo
+/// $ salt web1 file.mknod_fifo /srv/app/pipe
 /// ```
 #[function]
 pub fn mknod_fifo(
@@ -766,7 +766,7 @@ pub fn mknod_fifo(
 /// Make a device file or a named pipe, and the folders above it.
 ///
 /// ```console
-/// $ salt '*' file.mknod /dev/chr c 180 31
+/// $ salt web1 file.mknod /srv/app/pipe p
 /// ```
 #[function]
 pub fn mknod(
@@ -809,7 +809,7 @@ pub fn mknod(
 /// Return what a symbolic link points to.
 ///
 /// ```console
-/// $ salt '*' file.readlink /path/to/link
+/// $ salt web1 file.readlink /srv/app/current
 /// ```
 #[function]
 pub fn readlink(

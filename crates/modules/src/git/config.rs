@@ -116,8 +116,7 @@ fn flag(kwargs: &Rest, name: &str) -> bool {
 /// Return a configured value.
 ///
 /// ```console
-/// $ salt myminion git.config_get user.name cwd=/path/to/repo
-/// $ salt myminion git.config_get core.gitproxy cwd=/path/to/repo all=True
+/// $ salt web1 git.config_get user.name cwd=/srv/app
 /// ```
 #[function]
 pub fn config_get(
@@ -160,8 +159,7 @@ pub fn config_get_regexp(
 /// Set a configured value.
 ///
 /// ```console
-/// $ salt myminion git.config_set user.email me@example.com cwd=/path/to/repo
-/// $ salt myminion git.config_set user.email foo@bar.com global=True
+/// $ salt web1 git.config_set user.name value=Ada cwd=/srv/app
 /// ```
 #[function]
 pub fn config_set(

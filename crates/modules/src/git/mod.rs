@@ -78,7 +78,7 @@ fn lines(text: &str) -> Vec<String> {
 /// Add a file to what is committed next.
 ///
 /// ```console
-/// $ salt myminion git.add /path/to/repo foo/bar.py
+/// $ salt web1 git.add /srv/app app.conf
 /// ```
 #[function]
 pub fn add(
@@ -99,7 +99,7 @@ pub fn add(
 /// List, make or remove branches.
 ///
 /// ```console
-/// $ salt myminion git.branch /path/to/repo mybranch opts='-d'
+/// $ salt web1 git.branch /srv/app release
 /// ```
 #[function]
 pub fn branch(
@@ -121,7 +121,7 @@ pub fn branch(
 /// Check a revision out.
 ///
 /// ```console
-/// $ salt myminion git.checkout /path/to/repo somebranch user=jeff
+/// $ salt web1 git.checkout /srv/app rev=release
 /// ```
 #[function]
 pub fn checkout(
@@ -155,7 +155,7 @@ pub fn checkout(
 /// Return the name of the branch checked out.
 ///
 /// ```console
-/// $ salt myminion git.current_branch /path/to/repo
+/// $ salt web1 git.current_branch /srv/app
 /// ```
 #[function]
 pub fn current_branch(
@@ -171,7 +171,7 @@ pub fn current_branch(
 /// Describe a revision by the nearest tag.
 ///
 /// ```console
-/// $ salt myminion git.describe /path/to/repo develop
+/// $ salt web1 git.describe /srv/app
 /// ```
 #[function]
 pub fn describe(
@@ -190,7 +190,7 @@ pub fn describe(
 /// Throw local changes away.
 ///
 /// ```console
-/// $ salt myminion git.discard_local_changes /path/to/repo
+/// $ salt web1 git.discard_local_changes /srv/app
 /// ```
 #[function]
 pub fn discard_local_changes(
@@ -238,7 +238,7 @@ pub fn fetch(
 /// Return the names of branches.
 ///
 /// ```console
-/// $ salt myminion git.list_branches /path/to/repo remote=True
+/// $ salt web1 git.list_branches /srv/app
 /// ```
 #[function]
 pub fn list_branches(
@@ -259,7 +259,7 @@ pub fn list_branches(
 /// Return the names of tags.
 ///
 /// ```console
-/// $ salt myminion git.list_tags /path/to/repo
+/// $ salt web1 git.list_tags /srv/app
 /// ```
 #[function]
 pub fn list_tags(
@@ -297,7 +297,7 @@ pub fn merge(
 /// Fetch and merge.
 ///
 /// ```console
-/// $ salt myminion git.pull /path/to/repo opts='--rebase origin master'
+/// $ salt web1 git.pull /srv/app
 /// ```
 #[function]
 pub fn pull(
@@ -337,7 +337,7 @@ pub fn push(
 /// Rebase onto a revision.
 ///
 /// ```console
-/// $ salt myminion git.rebase /path/to/repo 'origin master'
+/// $ salt web1 git.rebase /srv/app rev=main
 /// ```
 #[function]
 pub fn rebase(
@@ -359,7 +359,7 @@ pub fn rebase(
 /// Reset the working copy.
 ///
 /// ```console
-/// $ salt myminion git.reset /path/to/repo opts='--hard origin/master'
+/// $ salt web1 git.reset /srv/app
 /// ```
 #[function]
 pub fn reset(
@@ -375,7 +375,7 @@ pub fn reset(
 /// Return what a revision means.
 ///
 /// ```console
-/// $ salt myminion git.rev_parse /path/to/repo HEAD
+/// $ salt web1 git.rev_parse /srv/app main
 /// ```
 #[function]
 pub fn rev_parse(
@@ -393,7 +393,7 @@ pub fn rev_parse(
 /// Return the full name of a revision.
 ///
 /// ```console
-/// $ salt myminion git.revision /path/to/repo mybranch
+/// $ salt web1 git.revision /srv/app
 /// ```
 #[function]
 pub fn revision(
@@ -416,7 +416,7 @@ pub fn revision(
 /// Remove a file.
 ///
 /// ```console
-/// $ salt myminion git.rm /path/to/repo foo/baz opts='-r'
+/// $ salt web1 git.rm /srv/app old.conf
 /// ```
 #[function]
 pub fn rm(
@@ -456,7 +456,7 @@ pub fn stash(
 /// Return the changed files, by kind of change.
 ///
 /// ```console
-/// $ salt myminion git.status /path/to/repo
+/// $ salt web1 git.status /srv/app
 /// ```
 #[function]
 pub fn status(
@@ -506,7 +506,7 @@ pub fn submodule(
 /// Read or set a symbolic reference.
 ///
 /// ```console
-/// $ salt myminion git.symbolic_ref /path/to/repo HEAD
+/// $ salt web1 git.symbolic_ref /srv/app HEAD
 /// ```
 #[function]
 pub fn symbolic_ref(
@@ -528,7 +528,7 @@ pub fn symbolic_ref(
 /// Make or remove a tag.
 ///
 /// ```console
-/// $ salt myminion git.tag /path/to/repo v1.2 message='Version 1.2'
+/// $ salt web1 git.tag /srv/app v7
 /// ```
 #[function]
 pub fn tag(
@@ -660,7 +660,7 @@ pub fn archive(
 /// Clone a repository.
 ///
 /// ```console
-/// $ salt myminion git.clone /path/to/repo_parent_dir git://github.com/saltstack/salt.git
+/// $ salt web1 git.clone /srv/app https://example.org/shop.git
 /// ```
 #[function]
 pub fn clone(
@@ -710,7 +710,7 @@ pub fn clone(
 /// Make a repository.
 ///
 /// ```console
-/// $ salt myminion git.init /path/to/bare/repo.git bare=True
+/// $ salt web1 git.init /srv/app
 /// ```
 #[function]
 pub fn init(
@@ -751,7 +751,7 @@ pub fn init(
 /// Return the common ancestor of revisions, or tell whether one is another's ancestor.
 ///
 /// ```console
-/// $ salt myminion git.merge_base /path/to/repo HEAD upstream/mybranch
+/// $ salt web1 git.merge_base /srv/app refs='[main, release]'
 /// ```
 #[function]
 pub fn merge_base(
@@ -796,7 +796,7 @@ pub fn merge_base(
 /// Return git's version.
 ///
 /// ```console
-/// $ salt myminion git.version
+/// $ salt web1 git.version
 /// ```
 #[function]
 pub fn version(
@@ -817,7 +817,7 @@ pub fn version(
 /// Commit.
 ///
 /// ```console
-/// $ salt myminion git.commit /path/to/repo 'The commit message'
+/// $ salt web1 git.commit /srv/app 'Another port'
 /// ```
 #[function]
 pub fn commit(

@@ -22,7 +22,6 @@ pub fn refs_of(cx: &Cx, git: &Git, url: &str) -> Result<Vec<(String, String)>> {
 /// Return the references of a remote of a working copy, or of a URL.
 ///
 /// ```console
-/// $ salt myminion git.ls_remote /path/to/repo origin master
 /// $ salt myminion git.ls_remote remote=https://mydomain.tld/repo.git opts='--tags'
 /// ```
 #[function]
@@ -78,7 +77,7 @@ fn shown_remote(fetch: &str, push: &str, hide: bool) -> Value {
 /// Return the remotes of a working copy.
 ///
 /// ```console
-/// $ salt myminion git.remotes /path/to/repo
+/// $ salt web1 git.remotes /srv/app
 /// ```
 #[function]
 pub fn remotes(
@@ -103,7 +102,7 @@ pub fn remotes(
 /// Return one remote of a working copy.
 ///
 /// ```console
-/// $ salt myminion git.remote_get /path/to/repo upstream
+/// $ salt web1 git.remote_get /srv/app
 /// ```
 #[function]
 pub fn remote_get(
@@ -128,7 +127,7 @@ pub fn remote_get(
 /// Return the references of a repository by its URL.
 ///
 /// ```console
-/// $ salt myminion git.remote_refs https://github.com/saltstack/salt.git filter=develop
+/// $ salt web1 git.remote_refs https://example.org/shop.git
 /// ```
 #[function]
 pub fn remote_refs(
@@ -181,7 +180,7 @@ pub fn set_remote(cx: &Cx, git: &Git, remote: &str, url: &str, push: Option<&str
 /// Set a remote of a working copy.
 ///
 /// ```console
-/// $ salt myminion git.remote_set /path/to/repo git@github.com:user/repo.git
+/// $ salt web1 git.remote_set /srv/app https://example.org/shop.git
 /// ```
 #[function]
 pub fn remote_set(

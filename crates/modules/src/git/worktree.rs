@@ -10,7 +10,7 @@ use super::{Git, Local, Plain, Who, here, words};
 /// Tell whether a folder is the top of a linked working copy.
 ///
 /// ```console
-/// $ salt myminion git.is_worktree /path/to/repo
+/// $ salt web1 git.is_worktree /srv/app
 /// ```
 #[function]
 pub fn is_worktree(
@@ -59,7 +59,7 @@ fn worktrees(cx: &Cx, git: &Git) -> Result<Vec<(String, Dict)>> {
 /// Return the working copies of a repository.
 ///
 /// ```console
-/// $ salt myminion git.list_worktrees /path/to/repo
+/// $ salt web1 git.list_worktrees /srv/app
 /// ```
 #[function]
 pub fn list_worktrees(
@@ -134,7 +134,7 @@ pub fn worktree_add(
 /// Forget the working copies whose folders are gone.
 ///
 /// ```console
-/// $ salt myminion git.worktree_prune /path/to/repo dry_run=True
+/// $ salt web1 git.worktree_prune /srv/app
 /// ```
 #[function]
 pub fn worktree_prune(
@@ -165,7 +165,7 @@ pub fn worktree_prune(
 /// Show what a merge would do.
 ///
 /// ```console
-/// $ salt myminion git.merge_tree /path/to/repo HEAD upstream/dev
+/// $ salt web1 git.merge_tree /srv/app main release
 /// ```
 #[function]
 pub fn merge_tree(
@@ -193,7 +193,7 @@ pub fn merge_tree(
 /// Remove the folder of a working copy that is not the main one.
 ///
 /// ```console
-/// $ salt myminion git.worktree_rm /path/to/worktree
+/// $ salt web1 git.worktree_rm /srv/app-release
 /// ```
 #[function]
 pub fn worktree_rm(

@@ -158,7 +158,7 @@ fn saved_text(cx: &Cx, family: &str) -> Result<String> {
 /// Return the version of iptables.
 ///
 /// ```console
-/// $ salt '*' iptables.version
+/// $ salt web1 iptables.version
 /// ```
 #[function]
 pub fn version(
@@ -192,7 +192,7 @@ pub fn shown(
 /// Return a rule made from names and values.
 ///
 /// ```console
-/// $ salt '*' iptables.build_rule match=state connstate=RELATED,ESTABLISHED jump=ACCEPT
+/// $ salt web1 iptables.build_rule match=tcp dport=8443 jump=ACCEPT
 /// ```
 #[function]
 pub fn build_rule(
@@ -234,7 +234,7 @@ pub fn build_rule(
 /// Return the rules in force.
 ///
 /// ```console
-/// $ salt '*' iptables.get_rules
+/// $ salt web1 iptables.get_rules
 /// ```
 #[function]
 pub fn get_rules(
@@ -249,7 +249,7 @@ pub fn get_rules(
 /// Return the rules kept.
 ///
 /// ```console
-/// $ salt '*' iptables.get_saved_rules
+/// $ salt web1 iptables.get_saved_rules
 /// ```
 #[function]
 pub fn get_saved_rules(
@@ -274,7 +274,7 @@ fn policy_in(rules: &Dict, table: &str, chain: &str) -> Option<Value> {
 /// Return the policy of a chain.
 ///
 /// ```console
-/// $ salt '*' iptables.get_policy filter INPUT
+/// $ salt web1 iptables.get_policy filter FORWARD
 /// ```
 #[function]
 pub fn get_policy(
@@ -295,7 +295,7 @@ pub fn get_policy(
 /// Return the policy of a chain, as kept.
 ///
 /// ```console
-/// $ salt '*' iptables.get_saved_policy filter INPUT
+/// $ salt web1 iptables.get_saved_policy
 /// ```
 #[function]
 pub fn get_saved_policy(
@@ -318,7 +318,7 @@ pub fn get_saved_policy(
 /// Set the policy of a chain; returns what iptables complained of.
 ///
 /// ```console
-/// $ salt '*' iptables.set_policy filter INPUT ACCEPT
+/// $ salt web1 iptables.set_policy filter FORWARD DROP
 /// ```
 #[function]
 pub fn set_policy(
@@ -368,7 +368,7 @@ pub fn save(
 /// Tell whether a rule is in force.
 ///
 /// ```console
-/// $ salt '*' iptables.check filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+/// $ salt web1 iptables.check filter INPUT '-p tcp --dport 8443 -j ACCEPT'
 /// ```
 #[function]
 pub fn check(
@@ -394,7 +394,7 @@ pub fn check(
 /// Tell whether a chain is there.
 ///
 /// ```console
-/// $ salt '*' iptables.check_chain filter INPUT
+/// $ salt web1 iptables.check_chain filter SHOP
 /// ```
 #[function]
 pub fn check_chain(
@@ -421,7 +421,7 @@ fn true_or(text: String) -> Value {
 /// Make a chain. Returns True, or a text that says why not.
 ///
 /// ```console
-/// $ salt '*' iptables.new_chain filter CUSTOM_CHAIN
+/// $ salt web1 iptables.new_chain filter SHOP
 /// ```
 #[function]
 pub fn new_chain(
@@ -442,7 +442,7 @@ pub fn new_chain(
 /// Remove a chain. Returns True, or a text that says why not.
 ///
 /// ```console
-/// $ salt '*' iptables.delete_chain filter CUSTOM_CHAIN
+/// $ salt web1 iptables.delete_chain filter SHOP
 /// ```
 #[function]
 pub fn delete_chain(
@@ -463,7 +463,7 @@ pub fn delete_chain(
 /// Append a rule; False if it is there already or was refused.
 ///
 /// ```console
-/// $ salt '*' iptables.append filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+/// $ salt web1 iptables.append filter INPUT '-p tcp --dport 8443 -j ACCEPT'
 /// ```
 #[function]
 pub fn append(
@@ -539,7 +539,7 @@ pub fn insert(
 /// Delete a rule, by itself or by position; returns what iptables complained of.
 ///
 /// ```console
-/// $ salt '*' iptables.delete filter INPUT position=3
+/// $ salt web1 iptables.delete filter INPUT 2
 /// ```
 #[function]
 pub fn delete(
@@ -569,7 +569,7 @@ pub fn delete(
 /// Delete all rules of a chain, or of a table; returns what iptables complained of.
 ///
 /// ```console
-/// $ salt '*' iptables.flush filter INPUT
+/// $ salt web1 iptables.flush filter SHOP
 /// ```
 #[function]
 pub fn flush(

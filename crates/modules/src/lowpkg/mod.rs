@@ -48,7 +48,7 @@ fn names_of(rest: &Rest) -> Vec<String> {
 /// Return name, version and architecture of a package file.
 ///
 /// ```console
-/// $ salt '*' lowpkg.bin_pkg_info /root/foo-1.2.3-1ubuntu1_all.deb
+/// $ salt web1 lowpkg.bin_pkg_info /srv/packages/shop.deb
 /// ```
 #[function]
 pub fn bin_pkg_info(
@@ -87,7 +87,7 @@ pub fn bin_pkg_info(
 /// Mark packages that are to be purged as to be installed.
 ///
 /// ```console
-/// $ salt '*' lowpkg.unpurge curl
+/// $ salt web1 lowpkg.unpurge
 /// ```
 #[function]
 pub fn unpurge(
@@ -121,7 +121,7 @@ pub fn list_pkgs(
 /// Return the files of packages.
 ///
 /// ```console
-/// $ salt '*' lowpkg.file_list httpd
+/// $ salt web1 lowpkg.file_list
 /// ```
 #[function]
 pub fn file_list(
@@ -138,7 +138,7 @@ pub fn file_list(
 /// Return the files of packages, by package.
 ///
 /// ```console
-/// $ salt '*' lowpkg.file_dict httpd
+/// $ salt web1 lowpkg.file_dict
 /// ```
 #[function]
 pub fn file_dict(
@@ -173,7 +173,7 @@ pub fn info(
 /// Return the files of packages that differ from what was installed; rpm only.
 ///
 /// ```console
-/// $ salt '*' lowpkg.verify httpd
+/// $ salt web1 lowpkg.verify
 /// ```
 #[function]
 pub fn verify(
@@ -190,7 +190,7 @@ pub fn verify(
 /// Return the changed files of packages with the kind of change; rpm only.
 ///
 /// ```console
-/// $ salt '*' lowpkg.modified httpd
+/// $ salt web1 lowpkg.modified
 /// ```
 #[function]
 pub fn modified(
@@ -207,7 +207,7 @@ pub fn modified(
 /// Return the package that owns a file; rpm only.
 ///
 /// ```console
-/// $ salt '*' lowpkg.owner /usr/bin/apachectl
+/// $ salt web1 lowpkg.owner /usr/sbin/nginx
 /// ```
 #[function]
 pub fn owner(

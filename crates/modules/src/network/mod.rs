@@ -173,7 +173,7 @@ fn described(own: &Interface) -> Dict {
 /// Return the interfaces of the machine.
 ///
 /// ```console
-/// $ salt '*' network.interfaces
+/// $ salt web1 network.interfaces
 /// ```
 #[function]
 pub fn interfaces(cx: &Cx) -> Result<Dict> {
@@ -194,7 +194,7 @@ fn unknown(name: &str, cx: &Cx) -> Result<String> {
 /// Return the hardware address of an interface.
 ///
 /// ```console
-/// $ salt '*' network.hw_addr eth0
+/// $ salt web1 network.hw_addr eth1
 /// ```
 #[function]
 pub fn hw_addr(
@@ -211,7 +211,7 @@ pub fn hw_addr(
 /// Return the IPv4 addresses of an interface, with masks.
 ///
 /// ```console
-/// $ salt '*' network.interface eth0
+/// $ salt web1 network.interface eth1
 /// ```
 #[function]
 pub fn interface(
@@ -226,7 +226,7 @@ pub fn interface(
 /// Return the first IPv4 address of an interface.
 ///
 /// ```console
-/// $ salt '*' network.interface_ip eth0
+/// $ salt web1 network.interface_ip eth1
 /// ```
 #[function]
 pub fn interface_ip(
@@ -266,8 +266,7 @@ fn texts(addresses: Vec<IpAddr>) -> Vec<String> {
 /// Return the IPv4 addresses of the machine; those of the loopback only if asked.
 ///
 /// ```console
-/// $ salt '*' network.ip_addrs
-/// $ salt '*' network.ip_addrs cidr=10.0.0.0/8
+/// $ salt web1 network.ip_addrs interface=eth1
 /// ```
 #[function]
 pub fn ip_addrs(
@@ -298,7 +297,7 @@ pub fn ip_addrs(
 /// Return the IPv6 addresses of the machine; those of the loopback only if asked.
 ///
 /// ```console
-/// $ salt '*' network.ip_addrs6
+/// $ salt web1 network.ip_addrs6
 /// ```
 #[function]
 pub fn ip_addrs6(
@@ -334,7 +333,7 @@ fn nets(cx: &Cx, only: &[String], v4: bool) -> Result<Vec<String>> {
 /// Return the IPv4 subnets the machine is in.
 ///
 /// ```console
-/// $ salt '*' network.subnets
+/// $ salt web1 network.subnets
 /// ```
 #[function]
 pub fn subnets(
@@ -360,7 +359,7 @@ pub fn subnets6(cx: &Cx) -> Result<Vec<String>> {
 /// Tell whether the machine has an address in a subnet.
 ///
 /// ```console
-/// $ salt '*' network.in_subnet 10.0.0.0/16
+/// $ salt web1 network.in_subnet 192.0.2.0/24
 /// ```
 #[function]
 pub fn in_subnet(
@@ -380,7 +379,7 @@ pub fn in_subnet(
 /// Tell whether an address is in a subnet.
 ///
 /// ```console
-/// $ salt '*' network.ip_in_subnet 172.17.0.4 172.16.0.0/12
+/// $ salt web1 network.ip_in_subnet 192.0.2.10 192.0.2.0/24
 /// ```
 #[function]
 pub fn ip_in_subnet(
@@ -400,7 +399,7 @@ pub fn ip_in_subnet(
 /// Return the subnet of an address.
 ///
 /// ```console
-/// $ salt '*' network.calc_net 172.17.0.5 255.255.255.240
+/// $ salt web1 network.calc_net 192.0.2.10 255.255.255.192
 /// ```
 #[function]
 pub fn calc_net(
@@ -416,7 +415,7 @@ pub fn calc_net(
 /// Return network, mask and broadcast address of a subnet.
 ///
 /// ```console
-/// $ salt '*' network.convert_cidr 172.31.0.0/16
+/// $ salt web1 network.convert_cidr 192.0.2.0/24
 /// ```
 #[function]
 pub fn convert_cidr(
@@ -478,7 +477,7 @@ fn private(ip: IpAddr) -> bool {
 /// Tell whether an address is a private one.
 ///
 /// ```console
-/// $ salt '*' network.is_private 10.0.0.3
+/// $ salt web1 network.is_private 192.0.2.10
 /// ```
 #[function]
 pub fn is_private(
@@ -492,7 +491,7 @@ pub fn is_private(
 /// Tell whether an address is one of the loopback.
 ///
 /// ```console
-/// $ salt '*' network.is_loopback 127.0.0.1
+/// $ salt web1 network.is_loopback 192.0.2.10
 /// ```
 #[function]
 pub fn is_loopback(
@@ -506,7 +505,7 @@ pub fn is_loopback(
 /// Return the name DNS has an address under.
 ///
 /// ```console
-/// $ salt '*' network.reverse_ip 172.17.0.4
+/// $ salt web1 network.reverse_ip 192.0.2.10
 /// ```
 #[function]
 pub fn reverse_ip(
@@ -530,7 +529,7 @@ pub fn reverse_ip(
 /// Return an IPv4 address as hexadecimal digits.
 ///
 /// ```console
-/// $ salt '*' network.iphexval 10.0.0.1
+/// $ salt web1 network.iphexval 192.0.2.10
 /// ```
 #[function]
 pub fn iphexval(
@@ -546,7 +545,7 @@ pub fn iphexval(
 /// Return the interfaces with an address that begins with a text.
 ///
 /// ```console
-/// $ salt '*' network.ifacestartswith 10.0
+/// $ salt web1 network.ifacestartswith 192.0
 /// ```
 #[function]
 pub fn ifacestartswith(
@@ -626,7 +625,7 @@ fn routes6(text: &str) -> Vec<Value> {
 /// Return the routes of the machine.
 ///
 /// ```console
-/// $ salt '*' network.routes
+/// $ salt web1 network.routes family=inet
 /// ```
 #[function]
 pub fn routes(
@@ -655,7 +654,7 @@ pub fn routes(
 /// Return the default routes of the machine.
 ///
 /// ```console
-/// $ salt '*' network.default_route
+/// $ salt web1 network.default_route
 /// ```
 #[function]
 pub fn default_route(
@@ -673,7 +672,7 @@ pub fn default_route(
 /// Return the way to an address.
 ///
 /// ```console
-/// $ salt '*' network.get_route 10.10.10.10
+/// $ salt web1 network.get_route 192.0.2.10
 /// ```
 #[function]
 pub fn get_route(
@@ -704,7 +703,7 @@ pub fn get_route(
 /// Return the machine's name.
 ///
 /// ```console
-/// $ salt '*' network.get_hostname
+/// $ salt web1 network.get_hostname
 /// ```
 #[function]
 pub fn get_hostname(cx: &Cx) -> Result<String> {
@@ -714,7 +713,7 @@ pub fn get_hostname(cx: &Cx) -> Result<String> {
 /// Return the machine's full name.
 ///
 /// ```console
-/// $ salt '*' network.get_fqdn
+/// $ salt web1 network.get_fqdn
 /// ```
 #[function]
 pub fn get_fqdn(cx: &Cx) -> Result<String> {
@@ -725,7 +724,7 @@ pub fn get_fqdn(cx: &Cx) -> Result<String> {
 /// Give the machine another name.
 ///
 /// ```console
-/// $ salt '*' network.mod_hostname master.saltstack.com
+/// $ salt web1 network.mod_hostname db1.example.org
 /// ```
 #[function]
 pub fn mod_hostname(
@@ -813,7 +812,7 @@ pub fn ping(
 /// Look a name up with `dig`.
 ///
 /// ```console
-/// $ salt '*' network.dig archlinux.org
+/// $ salt web1 network.dig db1.example.org
 /// ```
 #[function]
 pub fn dig(
@@ -827,7 +826,7 @@ pub fn dig(
 /// Show the way to a host.
 ///
 /// ```console
-/// $ salt '*' network.traceroute archlinux.org
+/// $ salt web1 network.traceroute db1.example.org
 /// ```
 #[function]
 pub fn traceroute(
@@ -841,7 +840,7 @@ pub fn traceroute(
 /// Return the hardware addresses the machine knows, with their IPv4 addresses.
 ///
 /// ```console
-/// $ salt '*' network.arp
+/// $ salt web1 network.arp
 /// ```
 #[function]
 pub fn arp(cx: &Cx) -> Result<Dict> {

@@ -10,9 +10,7 @@ use super::nets;
 /// Try whether somebody listens on a port; returns `result` and `comment`.
 ///
 /// ```console
-/// $ salt '*' network.connect archlinux.org 80
-/// $ salt '*' network.connect archlinux.org 80 timeout=3
-/// $ salt '*' network.connect google-public-dns-a.google.com port=53 proto=udp timeout=3
+/// $ salt web1 network.connect db1.example.org 5432
 /// ```
 #[function]
 pub fn connect(
@@ -62,7 +60,7 @@ pub fn connect(
 /// Return the full names of the machine's addresses, as the resolver knows them.
 ///
 /// ```console
-/// $ salt '*' network.fqdns
+/// $ salt web1 network.fqdns
 /// ```
 #[function]
 pub fn fqdns(cx: &Cx) -> Result<Dict> {
@@ -119,8 +117,7 @@ fn networks(
 /// Return the IPv4 networks the machine is in.
 ///
 /// ```console
-/// $ salt '*' network.ip_networks
-/// $ salt '*' network.ip_networks interface=docker0
+/// $ salt web1 network.ip_networks interface=eth1
 /// ```
 #[function]
 pub fn ip_networks(
@@ -140,7 +137,7 @@ pub fn ip_networks(
 /// Return the IPv6 networks the machine is in.
 ///
 /// ```console
-/// $ salt '*' network.ip_networks6
+/// $ salt web1 network.ip_networks6
 /// ```
 #[function]
 pub fn ip_networks6(
@@ -174,7 +171,7 @@ fn neighbours(cx: &Cx, option: &str) -> Result<Dict> {
 /// Return the IPv4 neighbours: hardware address → address.
 ///
 /// ```console
-/// $ salt '*' network.ip_neighs
+/// $ salt web1 network.ip_neighs
 /// ```
 #[function]
 pub fn ip_neighs(cx: &Cx) -> Result<Dict> {
@@ -194,7 +191,7 @@ pub fn ipneighs(cx: &Cx) -> Result<Dict> {
 /// Return the IPv6 neighbours: hardware address → address.
 ///
 /// ```console
-/// $ salt '*' network.ip_neighs6
+/// $ salt web1 network.ip_neighs6
 /// ```
 #[function]
 pub fn ip_neighs6(cx: &Cx) -> Result<Dict> {
@@ -214,7 +211,7 @@ pub fn ipneighs6(cx: &Cx) -> Result<Dict> {
 /// Return the sockets of the machine, as netstat shows them.
 ///
 /// ```console
-/// $ salt '*' network.netstat
+/// $ salt web1 network.netstat
 /// ```
 #[function]
 pub fn netstat(cx: &Cx) -> Result<List> {
@@ -255,7 +252,7 @@ fn end_point(text: &str) -> Option<(String, u16)> {
 /// Return the established TCP connections, numbered.
 ///
 /// ```console
-/// $ salt '*' network.active_tcp
+/// $ salt web1 network.active_tcp
 /// ```
 #[function]
 pub fn active_tcp(cx: &Cx) -> Result<Dict> {
@@ -279,7 +276,7 @@ pub fn active_tcp(cx: &Cx) -> Result<Dict> {
 /// Return the sizes of an interface's buffers, as ethtool shows them.
 ///
 /// ```console
-/// $ salt '*' network.get_bufsize eth0
+/// $ salt web1 network.get_bufsize eth1
 /// ```
 #[function]
 pub fn get_bufsize(

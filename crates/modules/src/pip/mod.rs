@@ -225,7 +225,7 @@ fn frozen(cx: &Cx, env: &Env) -> Result<Vec<String>> {
 /// Return the installed packages: name → version.
 ///
 /// ```console
-/// $ salt '*' pip.list salt
+/// $ salt web1 pip.list
 /// ```
 #[function(name = "list")]
 pub fn list_(
@@ -247,7 +247,7 @@ pub fn list_(
 /// Return the installed packages as `pip freeze` knows them: name → version.
 ///
 /// ```console
-/// $ salt '*' pip.list_freeze_parse salt
+/// $ salt web1 pip.list_freeze_parse
 /// ```
 #[function]
 pub fn list_freeze_parse(
@@ -286,7 +286,7 @@ pub fn list_freeze_parse(
 /// Tell whether a package is installed.
 ///
 /// ```console
-/// $ salt '*' pip.is_installed salt
+/// $ salt web1 pip.is_installed flask
 /// ```
 #[function]
 pub fn is_installed(

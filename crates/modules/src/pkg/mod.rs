@@ -251,7 +251,7 @@ pub fn version_(
 /// Fetch the lists of packages.
 ///
 /// ```console
-/// $ salt '*' pkg.refresh_db
+/// $ salt web1 pkg.refresh_db
 /// ```
 #[function]
 pub fn refresh_db(
@@ -378,7 +378,7 @@ pub fn purge(
 /// Remove packages nobody needs any more.
 ///
 /// ```console
-/// $ salt '*' pkg.autoremove list_only=True
+/// $ salt web1 pkg.autoremove
 /// ```
 #[function]
 pub fn autoremove(
@@ -420,7 +420,7 @@ pub fn upgrade(
 /// Bring packages up to date without obsoleting others; `pkg.upgrade` with yum's `update`.
 ///
 /// ```console
-/// $ salt '*' pkg.update
+/// $ salt web1 pkg.update nginx
 /// ```
 #[function]
 pub fn update(
@@ -447,7 +447,7 @@ pub fn update(
 /// Return the packages that have a newer version.
 ///
 /// ```console
-/// $ salt '*' pkg.list_upgrades
+/// $ salt web1 pkg.list_upgrades
 /// ```
 #[function]
 pub fn list_upgrades(
@@ -554,7 +554,7 @@ pub fn unhold(
 /// Return the packages that are kept at their version; yum and dnf.
 ///
 /// ```console
-/// $ salt '*' pkg.list_holds
+/// $ salt web1 pkg.list_holds
 /// ```
 #[function]
 pub fn list_holds(
@@ -581,7 +581,7 @@ pub fn list_holds(
 /// Return the installed packages with their versions.
 ///
 /// ```console
-/// $ salt '*' pkg.list_pkgs versions_as_list=True
+/// $ salt web1 pkg.list_pkgs
 /// ```
 #[function]
 pub fn list_pkgs(
@@ -616,7 +616,7 @@ pub fn list_pkgs(
 /// Compare two versions: -1, 0 or 1.
 ///
 /// ```console
-/// $ salt '*' pkg.version_cmp 0.2-001 0.2.0.1-002
+/// $ salt web1 pkg.version_cmp 1.2-3 1.2-4
 /// ```
 #[function]
 pub fn version_cmp(
@@ -638,7 +638,7 @@ pub fn version_cmp(
 /// Return a package's name without the architecture, if that is this machine's.
 ///
 /// ```console
-/// $ salt '*' pkg.normalize_name zsh:amd64
+/// $ salt web1 pkg.normalize_name nginx:arm64
 /// ```
 #[function]
 pub fn normalize_name(
@@ -652,7 +652,7 @@ pub fn normalize_name(
 /// Return name and architecture of a package's full name.
 ///
 /// ```console
-/// $ salt '*' pkg.parse_arch zsh:amd64
+/// $ salt web1 pkg.parse_arch nginx:arm64
 /// ```
 #[function]
 pub fn parse_arch(
@@ -700,7 +700,7 @@ pub fn check_db(
 /// Return the sources packages come from.
 ///
 /// ```console
-/// $ salt '*' pkg.list_repos
+/// $ salt web1 pkg.list_repos
 /// ```
 #[function]
 pub fn list_repos(
@@ -765,7 +765,7 @@ pub fn del_repo(
 /// Return the keys apt trusts.
 ///
 /// ```console
-/// $ salt '*' pkg.get_repo_keys
+/// $ salt web1 pkg.get_repo_keys
 /// ```
 #[function]
 pub fn get_repo_keys(
@@ -783,8 +783,7 @@ pub fn get_repo_keys(
 /// Let apt trust a key.
 ///
 /// ```console
-/// $ salt '*' pkg.add_repo_key 'salt://apt/sources/test.key'
-/// $ salt '*' pkg.add_repo_key keyserver='keyserver.example' keyid='0000AAAA'
+/// $ salt web1 pkg.add_repo_key salt://keys/shop.asc
 /// ```
 #[function]
 pub fn add_repo_key(
@@ -825,7 +824,7 @@ pub fn add_repo_key(
 /// Let apt trust a key no longer.
 ///
 /// ```console
-/// $ salt '*' pkg.del_repo_key keyid=0123ABCD
+/// $ salt web1 pkg.del_repo_key keyid=5E000053
 /// ```
 #[function]
 pub fn del_repo_key(
@@ -850,7 +849,7 @@ pub fn del_repo_key(
 /// Return the files of packages.
 ///
 /// ```console
-/// $ salt '*' pkg.file_list httpd
+/// $ salt web1 pkg.file_list
 /// ```
 #[function]
 pub fn file_list(
@@ -864,7 +863,7 @@ pub fn file_list(
 /// Return the files of packages, by package.
 ///
 /// ```console
-/// $ salt '*' pkg.file_dict httpd
+/// $ salt web1 pkg.file_dict
 /// ```
 #[function]
 pub fn file_dict(
@@ -878,7 +877,7 @@ pub fn file_dict(
 /// Return the package that owns a file; a dict for several files.
 ///
 /// ```console
-/// $ salt '*' pkg.owner /usr/bin/apachectl
+/// $ salt web1 pkg.owner
 /// ```
 #[function]
 pub fn owner(
@@ -967,7 +966,7 @@ pub fn get_selections(
 /// Tell dpkg what it shall do with packages.
 ///
 /// ```console
-/// $ salt '*' pkg.set_selections selection='{"install": ["netcat"]}'
+/// $ salt web1 pkg.set_selections selection='{hold: [nginx]}'
 /// ```
 #[function]
 pub fn set_selections(
@@ -1038,7 +1037,7 @@ pub fn set_selections(
 /// Return the package files that were fetched.
 ///
 /// ```console
-/// $ salt '*' pkg.list_downloaded
+/// $ salt web1 pkg.list_downloaded
 /// ```
 #[function]
 pub fn list_downloaded(
@@ -1052,7 +1051,7 @@ pub fn list_downloaded(
 /// Return the services that run with files that were replaced.
 ///
 /// ```console
-/// $ salt '*' pkg.services_need_restart
+/// $ salt web1 pkg.services_need_restart
 /// ```
 #[function]
 pub fn services_need_restart(
@@ -1067,7 +1066,7 @@ pub fn services_need_restart(
 /// Return the groups of packages.
 ///
 /// ```console
-/// $ salt '*' pkg.group_list
+/// $ salt web1 pkg.group_list
 /// ```
 #[function]
 pub fn group_list(cx: &Cx) -> Result<Dict> {
@@ -1077,7 +1076,7 @@ pub fn group_list(cx: &Cx) -> Result<Dict> {
 /// Return the packages of a group.
 ///
 /// ```console
-/// $ salt '*' pkg.group_info 'Perl Support'
+/// $ salt web1 pkg.group_info 'Web Server'
 /// ```
 #[function]
 pub fn group_info(
@@ -1097,7 +1096,7 @@ pub fn group_info(
 /// Return which packages of a group are installed and which are not.
 ///
 /// ```console
-/// $ salt '*' pkg.group_diff 'Perl Support'
+/// $ salt web1 pkg.group_diff 'Web Server'
 /// ```
 #[function]
 pub fn group_diff(
@@ -1128,7 +1127,7 @@ pub fn group_diff(
 /// Install the packages of a group.
 ///
 /// ```console
-/// $ salt '*' pkg.group_install 'My Group' skip=foo,bar
+/// $ salt web1 pkg.group_install 'Web Server'
 /// ```
 #[function]
 pub fn group_install(
@@ -1171,7 +1170,7 @@ pub fn group_install(
 /// Return the patches that can be had.
 ///
 /// ```console
-/// $ salt '*' pkg.list_patches
+/// $ salt web1 pkg.list_patches
 /// ```
 #[function]
 pub fn list_patches(
@@ -1189,7 +1188,7 @@ pub fn list_patches(
 /// Return the patches that are installed.
 ///
 /// ```console
-/// $ salt '*' pkg.list_installed_patches
+/// $ salt web1 pkg.list_installed_patches
 /// ```
 #[function]
 pub fn list_installed_patches(
@@ -1218,7 +1217,7 @@ pub fn verify(
 /// Return the changed files of packages with the kind of change; rpm only.
 ///
 /// ```console
-/// $ salt '*' pkg.modified httpd
+/// $ salt web1 pkg.modified
 /// ```
 #[function]
 pub fn modified(

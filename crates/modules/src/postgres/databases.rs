@@ -350,7 +350,7 @@ const OTHER_VERSION: &str = "EXTENSION MUST BE UPGRADED";
 /// Return all databases: name → owner, encoding …
 ///
 /// ```console
-/// $ salt '*' postgres.db_list
+/// $ salt web1 postgres.db_list
 /// ```
 #[function]
 pub fn db_list(cx: &Cx, #[group] connection: Connection) -> Result<Dict> {
@@ -477,7 +477,7 @@ pub fn installed_extensions(cx: &Cx, #[group] connection: Connection) -> Result<
 /// Return the extensions that could be installed.
 ///
 /// ```console
-/// $ salt '*' postgres.available_extensions
+/// $ salt web1 postgres.available_extensions
 /// ```
 #[function]
 pub fn available_extensions(cx: &Cx, #[group] connection: Connection) -> Result<Dict> {
@@ -702,7 +702,7 @@ pub fn language_remove(
 /// Return all tablespaces: name → owner, location …
 ///
 /// ```console
-/// $ salt '*' postgres.tablespace_list
+/// $ salt web1 postgres.tablespace_list
 /// ```
 #[function]
 pub fn tablespace_list(cx: &Cx, #[group] connection: Connection) -> Result<Dict> {
@@ -907,7 +907,7 @@ fn initdb(cx: &Cx) -> Option<String> {
 /// Make the data folder of a server.
 ///
 /// ```console
-/// $ salt '*' postgres.datadir_init /var/lib/pgsql/data
+/// $ salt web1 postgres.datadir_init /srv/postgres
 /// ```
 #[function]
 pub fn datadir_init(

@@ -41,7 +41,7 @@ fn has_psql(cx: &Cx) -> bool {
 /// Return the version of the server; None if it cannot be asked.
 ///
 /// ```console
-/// $ salt '*' postgres.version
+/// $ salt web1 postgres.version
 /// ```
 #[function(name = "version")]
 pub fn version_(cx: &Cx, #[group] connection: Connection) -> Result<Option<String>> {
@@ -51,7 +51,7 @@ pub fn version_(cx: &Cx, #[group] connection: Connection) -> Result<Option<Strin
 /// Run a query and return its rows as dicts.
 ///
 /// ```console
-/// $ salt '*' postgres.psql_query 'select * from pg_stat_activity'
+/// $ salt web1 postgres.psql_query 'select 1'
 /// ```
 #[function]
 pub fn psql_query(

@@ -276,7 +276,7 @@ impl Conn {
 /// Return all roles: name → what is known of it.
 ///
 /// ```console
-/// $ salt '*' postgres.user_list
+/// $ salt web1 postgres.user_list
 /// ```
 #[function]
 pub fn user_list(

@@ -56,7 +56,7 @@ pub fn digest(algorithm: &str, data: &[u8]) -> Result<String> {
 /// Return the hash of a text.
 ///
 /// ```console
-/// $ salt '*' random.hash 'I am a string' md5
+/// $ salt web1 random.hash 'some text'
 /// ```
 #[function]
 pub fn hash(
@@ -80,7 +80,7 @@ pub fn hash(
 /// Return a text encoded.
 ///
 /// ```console
-/// $ salt '*' random.str_encode 'I am a new string' base64
+/// $ salt web1 random.str_encode 'some text'
 /// ```
 #[function]
 pub fn str_encode(
@@ -115,7 +115,6 @@ pub fn text_of(cx: &Cx, length: usize, chars: &str) -> Result<String> {
 /// Return a random text.
 ///
 /// ```console
-/// $ salt '*' random.get_str 128
 /// $ salt '*' random.get_str 16 chars='abc123.!()'
 /// $ salt '*' random.get_str 16 lowercase=False
 /// ```
@@ -278,7 +277,6 @@ fn generator(cx: &Cx, seed: Option<&Value>) -> Result<Mersenne> {
 /// Return a random number between two others, both included.
 ///
 /// ```console
-/// $ salt '*' random.rand_int 1 10
 /// $ salt '*' random.rand_int 1 100 seed=web1
 /// ```
 #[function]
@@ -308,7 +306,7 @@ fn value_error(message: String) -> Error {
 /// Return a number below a limit that is always the same for this minion.
 ///
 /// ```console
-/// $ salt '*' random.seed 10 hash=None
+/// $ salt web1 random.seed
 /// ```
 #[function]
 pub fn seed(
@@ -332,7 +330,7 @@ pub fn seed(
 /// Return some items of a list, picked at random.
 ///
 /// ```console
-/// $ salt '*' random.sample '["one", "two"]' 1 seed="something"
+/// $ salt web1 random.sample '[red, blue, green]' 2
 /// ```
 #[function]
 pub fn sample(
@@ -376,7 +374,7 @@ pub fn sample(
 /// Return the items of a list in random order.
 ///
 /// ```console
-/// $ salt '*' random.shuffle '["one", "two"]' seed="something"
+/// $ salt web1 random.shuffle '[red, blue, green]'
 /// ```
 #[function]
 pub fn shuffle(

@@ -51,7 +51,7 @@ fn cachedir(cx: &Cx) -> Result<PathBuf> {
 /// Return the jobs that run on the minion now.
 ///
 /// ```console
-/// $ salt '*' saltutil.running
+/// $ salt web1 saltutil.running
 /// ```
 #[function]
 pub fn running(cx: &Cx) -> Result<Vec<Value>> {
@@ -63,7 +63,7 @@ pub fn running(cx: &Cx) -> Result<Vec<Value>> {
 /// Return the running jobs whose function fits a glob.
 ///
 /// ```console
-/// $ salt '*' saltutil.is_running state.highstate
+/// $ salt web1 saltutil.is_running 'state.*'
 /// ```
 #[function]
 pub fn is_running(
@@ -175,7 +175,7 @@ fn signal_all(cx: &Cx, signal: i64) -> Result<Vec<Value>> {
 /// Ask all jobs to end (SIGTERM).
 ///
 /// ```console
-/// $ salt '*' saltutil.term_all_jobs
+/// $ salt web1 saltutil.term_all_jobs
 /// ```
 #[function]
 pub fn term_all_jobs(cx: &Cx) -> Result<Vec<Value>> {
@@ -185,7 +185,7 @@ pub fn term_all_jobs(cx: &Cx) -> Result<Vec<Value>> {
 /// End all jobs (SIGKILL).
 ///
 /// ```console
-/// $ salt '*' saltutil.kill_all_jobs
+/// $ salt web1 saltutil.kill_all_jobs
 /// ```
 #[function]
 pub fn kill_all_jobs(cx: &Cx) -> Result<Vec<Value>> {
@@ -195,7 +195,7 @@ pub fn kill_all_jobs(cx: &Cx) -> Result<Vec<Value>> {
 /// Fetch the pillar anew.
 ///
 /// ```console
-/// $ salt '*' saltutil.refresh_pillar
+/// $ salt web1 saltutil.refresh_pillar
 /// ```
 #[function]
 pub fn refresh_pillar(
@@ -217,7 +217,7 @@ pub fn refresh_pillar(
 /// Collect the grains anew.
 ///
 /// ```console
-/// $ salt '*' saltutil.refresh_grains
+/// $ salt web1 saltutil.refresh_grains
 /// ```
 #[function]
 pub fn refresh_grains(
@@ -249,7 +249,7 @@ fn forget_stored_grains(cx: &Cx) -> Result<()> {
 /// Load modules anew, and with them the grains.
 ///
 /// ```console
-/// $ salt '*' saltutil.refresh_modules
+/// $ salt web1 saltutil.refresh_modules
 /// ```
 #[function]
 pub fn refresh_modules(
@@ -264,7 +264,7 @@ pub fn refresh_modules(
 /// Load the beacons anew.
 ///
 /// ```console
-/// $ salt '*' saltutil.refresh_beacons
+/// $ salt web1 saltutil.refresh_beacons
 /// ```
 #[function]
 pub fn refresh_beacons(cx: &Cx) -> Result<bool> {
@@ -274,7 +274,7 @@ pub fn refresh_beacons(cx: &Cx) -> Result<bool> {
 /// Load the matchers anew.
 ///
 /// ```console
-/// $ salt '*' saltutil.refresh_matchers
+/// $ salt web1 saltutil.refresh_matchers
 /// ```
 #[function]
 pub fn refresh_matchers(cx: &Cx) -> Result<bool> {
@@ -284,7 +284,7 @@ pub fn refresh_matchers(cx: &Cx) -> Result<bool> {
 /// Look for managed resources anew.
 ///
 /// ```console
-/// $ salt '*' saltutil.refresh_resources
+/// $ salt web1 saltutil.refresh_resources
 /// ```
 #[function]
 pub fn refresh_resources(cx: &Cx) -> Result<bool> {
@@ -294,7 +294,7 @@ pub fn refresh_resources(cx: &Cx) -> Result<bool> {
 /// Remove every file of the minion's cache. What jobs and returns depend on stays.
 ///
 /// ```console
-/// $ salt '*' saltutil.clear_cache
+/// $ salt web1 saltutil.clear_cache
 /// ```
 #[function]
 pub fn clear_cache(cx: &Cx) -> Result<bool> {
@@ -319,7 +319,7 @@ pub fn clear_cache(cx: &Cx) -> Result<bool> {
 /// Remove old returns from the minion's own cache (`cache_jobs`).
 ///
 /// ```console
-/// $ salt '*' saltutil.clear_job_cache hours=12
+/// $ salt web1 saltutil.clear_job_cache
 /// ```
 #[function]
 pub fn clear_job_cache(
@@ -347,7 +347,7 @@ pub fn clear_job_cache(
 /// List the users' own modules that were synced.
 ///
 /// ```console
-/// $ salt '*' saltutil.list_extmods
+/// $ salt web1 saltutil.list_extmods
 /// ```
 #[function]
 pub fn list_extmods(cx: &Cx) -> Result<Value> {
@@ -369,7 +369,7 @@ pub fn list_extmods(cx: &Cx) -> Result<Value> {
 /// Tell the master to forget this minion's key.
 ///
 /// ```console
-/// $ salt '*' saltutil.revoke_auth
+/// $ salt web1 saltutil.revoke_auth
 /// ```
 #[function]
 pub fn revoke_auth(
@@ -394,7 +394,7 @@ pub fn revoke_auth(
 /// Remove the minion's keys; new ones are made when it starts again.
 ///
 /// ```console
-/// $ salt '*' saltutil.regen_keys
+/// $ salt web1 saltutil.regen_keys
 /// ```
 #[function]
 pub fn regen_keys(cx: &Cx) -> Result<()> {
@@ -410,7 +410,7 @@ pub fn regen_keys(cx: &Cx) -> Result<()> {
 /// Update the minion in place: only for builds that bring an updater, which this one does not.
 ///
 /// ```console
-/// $ salt '*' saltutil.update
+/// $ salt web1 saltutil.update 3008.3
 /// ```
 #[function]
 pub fn update(
@@ -590,7 +590,7 @@ pub fn cmd_iter(
 /// Call an execution function with the modules of an environment.
 ///
 /// ```console
-/// $ salt '*' saltutil.mmodule base test.ping
+/// $ salt web1 saltutil.mmodule base test.version
 /// ```
 #[function]
 pub fn mmodule(

@@ -190,7 +190,7 @@ fn refresh_if(cx: &Cx, wanted: bool, what: Refresh) -> Result<()> {
 /// Copy the users' own beacons from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_beacons
+/// $ salt web1 saltutil.sync_beacons
 /// ```
 #[function]
 pub fn sync_beacons(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -200,7 +200,7 @@ pub fn sync_beacons(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own cloud modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_clouds
+/// $ salt web1 saltutil.sync_clouds
 /// ```
 #[function]
 pub fn sync_clouds(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -210,7 +210,7 @@ pub fn sync_clouds(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own engines from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_engines
+/// $ salt web1 saltutil.sync_engines
 /// ```
 #[function]
 pub fn sync_engines(
@@ -228,7 +228,7 @@ pub fn sync_engines(
 /// Copy the users' own executors from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_executors
+/// $ salt web1 saltutil.sync_executors
 /// ```
 #[function]
 pub fn sync_executors(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -238,7 +238,7 @@ pub fn sync_executors(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own grain modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_grains
+/// $ salt web1 saltutil.sync_grains
 /// ```
 #[function]
 pub fn sync_grains(
@@ -255,7 +255,7 @@ pub fn sync_grains(
 /// Copy the users' own log handlers from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_log_handlers
+/// $ salt web1 saltutil.sync_log_handlers
 /// ```
 #[function]
 pub fn sync_log_handlers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -265,7 +265,7 @@ pub fn sync_log_handlers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>
 /// Copy the users' own matchers from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_matchers
+/// $ salt web1 saltutil.sync_matchers
 /// ```
 #[function]
 pub fn sync_matchers(
@@ -283,7 +283,7 @@ pub fn sync_matchers(
 /// Copy the users' own execution modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_modules
+/// $ salt web1 saltutil.sync_modules
 /// ```
 #[function]
 pub fn sync_modules(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -293,7 +293,7 @@ pub fn sync_modules(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own outputters from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_output
+/// $ salt web1 saltutil.sync_output
 /// ```
 #[function]
 pub fn sync_output(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -313,7 +313,7 @@ pub fn sync_outputters(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> 
 /// Copy the users' own pillar modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_pillar
+/// $ salt web1 saltutil.sync_pillar
 /// ```
 #[function]
 pub fn sync_pillar(
@@ -333,7 +333,7 @@ pub fn sync_pillar(
 /// Copy the users' own proxy modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_proxymodules
+/// $ salt web1 saltutil.sync_proxymodules
 /// ```
 #[function]
 pub fn sync_proxymodules(
@@ -351,7 +351,7 @@ pub fn sync_proxymodules(
 /// Copy the users' own renderers from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_renderers
+/// $ salt web1 saltutil.sync_renderers
 /// ```
 #[function]
 pub fn sync_renderers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -361,7 +361,7 @@ pub fn sync_renderers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own resource modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_resources
+/// $ salt web1 saltutil.sync_resources
 /// ```
 #[function]
 pub fn sync_resources(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -371,7 +371,7 @@ pub fn sync_resources(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own returners from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_returners
+/// $ salt web1 saltutil.sync_returners
 /// ```
 #[function]
 pub fn sync_returners(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -381,7 +381,7 @@ pub fn sync_returners(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own sdb modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_sdb
+/// $ salt web1 saltutil.sync_sdb
 /// ```
 #[function]
 pub fn sync_sdb(
@@ -396,7 +396,7 @@ pub fn sync_sdb(
 /// Copy the users' own serializers from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_serializers
+/// $ salt web1 saltutil.sync_serializers
 /// ```
 #[function]
 pub fn sync_serializers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -406,7 +406,7 @@ pub fn sync_serializers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>>
 /// Copy the users' own state modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_states
+/// $ salt web1 saltutil.sync_states
 /// ```
 #[function]
 pub fn sync_states(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -416,7 +416,7 @@ pub fn sync_states(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own thorium modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_thorium
+/// $ salt web1 saltutil.sync_thorium
 /// ```
 #[function]
 pub fn sync_thorium(
@@ -434,7 +434,7 @@ pub fn sync_thorium(
 /// Copy the users' own master top modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_tops
+/// $ salt web1 saltutil.sync_tops
 /// ```
 #[function]
 pub fn sync_tops(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -445,7 +445,7 @@ pub fn sync_tops(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own utility modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_utils
+/// $ salt web1 saltutil.sync_utils
 /// ```
 #[function]
 pub fn sync_utils(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -455,7 +455,7 @@ pub fn sync_utils(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own wrapper modules from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_wrapper
+/// $ salt web1 saltutil.sync_wrapper
 /// ```
 #[function]
 pub fn sync_wrapper(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
@@ -466,7 +466,6 @@ pub fn sync_wrapper(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
 /// Copy the users' own modules of every kind from the file server to this machine.
 ///
 /// ```console
-/// $ salt '*' saltutil.sync_all
 /// $ salt '*' saltutil.sync_all saltenv=dev,base
 /// ```
 #[function]

@@ -238,7 +238,7 @@ pub fn disabled(
 /// Tell whether there is such a service.
 ///
 /// ```console
-/// $ salt '*' service.available sshd
+/// $ salt web1 service.available nginx
 /// ```
 #[function]
 pub fn available(
@@ -252,7 +252,7 @@ pub fn available(
 /// Tell whether there is no such service.
 ///
 /// ```console
-/// $ salt '*' service.missing sshd
+/// $ salt web1 service.missing nginx
 /// ```
 #[function]
 pub fn missing(
@@ -266,7 +266,7 @@ pub fn missing(
 /// Return all services.
 ///
 /// ```console
-/// $ salt '*' service.get_all
+/// $ salt web1 service.get_all
 /// ```
 #[function]
 pub fn get_all(cx: &Cx) -> Result<Vec<String>> {
@@ -276,7 +276,7 @@ pub fn get_all(cx: &Cx) -> Result<Vec<String>> {
 /// Return the services that start at boot.
 ///
 /// ```console
-/// $ salt '*' service.get_enabled
+/// $ salt web1 service.get_enabled
 /// ```
 #[function]
 pub fn get_enabled(cx: &Cx) -> Result<Vec<String>> {
@@ -286,7 +286,7 @@ pub fn get_enabled(cx: &Cx) -> Result<Vec<String>> {
 /// Return the services that do not start at boot.
 ///
 /// ```console
-/// $ salt '*' service.get_disabled
+/// $ salt web1 service.get_disabled
 /// ```
 #[function]
 pub fn get_disabled(cx: &Cx) -> Result<Vec<String>> {
@@ -296,7 +296,7 @@ pub fn get_disabled(cx: &Cx) -> Result<Vec<String>> {
 /// Return the services that run (systemd).
 ///
 /// ```console
-/// $ salt '*' service.get_running
+/// $ salt web1 service.get_running
 /// ```
 #[function]
 pub fn get_running(cx: &Cx) -> Result<Vec<String>> {
@@ -306,7 +306,7 @@ pub fn get_running(cx: &Cx) -> Result<Vec<String>> {
 /// Return the services that cannot be enabled (systemd).
 ///
 /// ```console
-/// $ salt '*' service.get_static
+/// $ salt web1 service.get_static
 /// ```
 #[function]
 pub fn get_static(
@@ -323,7 +323,7 @@ pub fn get_static(
 /// Make it impossible to start a service (systemd).
 ///
 /// ```console
-/// $ salt '*' service.mask foo runtime=True
+/// $ salt web1 service.mask nginx
 /// ```
 #[function]
 pub fn mask(
@@ -342,7 +342,7 @@ pub fn mask(
 /// Make it possible to start a service again (systemd).
 ///
 /// ```console
-/// $ salt '*' service.unmask foo
+/// $ salt web1 service.unmask nginx
 /// ```
 #[function]
 pub fn unmask(
@@ -361,7 +361,7 @@ pub fn unmask(
 /// Tell whether a service cannot be started (systemd).
 ///
 /// ```console
-/// $ salt '*' service.masked foo
+/// $ salt web1 service.masked nginx
 /// ```
 #[function]
 pub fn masked(
@@ -396,7 +396,7 @@ pub fn show(
 /// Return the commands that units start.
 ///
 /// ```console
-/// $ salt '*' service.execs
+/// $ salt web1 service.execs
 /// ```
 #[function]
 pub fn execs(
@@ -456,7 +456,7 @@ pub fn firstboot(
 /// Let systemd read the unit files anew.
 ///
 /// ```console
-/// $ salt '*' service.systemctl_reload
+/// $ salt web1 service.systemctl_reload
 /// ```
 #[function]
 pub fn systemctl_reload(cx: &Cx) -> Result<bool> {
@@ -466,7 +466,7 @@ pub fn systemctl_reload(cx: &Cx) -> Result<bool> {
 /// Tell whether systemd is installed but does not run.
 ///
 /// ```console
-/// $ salt '*' service.offline
+/// $ salt web1 service.offline
 /// ```
 #[function]
 pub fn offline(cx: &Cx) -> Result<bool> {

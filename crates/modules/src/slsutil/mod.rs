@@ -56,7 +56,7 @@ fn merged(
 /// Bring one dict into another; the second wins.
 ///
 /// ```console
-/// $ salt '*' slsutil.update '{foo: Foo}' '{bar: Bar}'
+/// $ salt web1 slsutil.update '{port: 80}' '{host: db1}'
 /// ```
 #[function]
 pub fn update(
@@ -79,7 +79,7 @@ pub fn update(
 /// Merge two dicts into a new one.
 ///
 /// ```console
-/// $ salt '*' slsutil.merge '{foo: Foo}' '{bar: Bar}'
+/// $ salt web1 slsutil.merge '{port: 80}' '{host: db1}'
 /// ```
 #[function]
 pub fn merge(
@@ -128,7 +128,7 @@ pub fn merge_all(
 /// Run a file or a text through renderers and return the data.
 ///
 /// ```console
-/// $ salt '*' slsutil.renderer salt://path/to/file
+/// $ salt web1 slsutil.renderer salt://web/nginx/init.sls
 /// ```
 #[function]
 pub fn renderer(
@@ -202,7 +202,7 @@ pub fn serialize(
 /// Read data from text.
 ///
 /// ```console
-/// $ salt '*' slsutil.deserialize json '{"foo": "Foo!"}'
+/// $ salt web1 slsutil.deserialize yaml '{colour: blue}'
 /// ```
 #[function]
 pub fn deserialize(
@@ -357,7 +357,7 @@ pub fn boolstr(
 /// Tell whether the file server has a file.
 ///
 /// ```console
-/// $ salt '*' slsutil.file_exists nginx/defaults.yaml
+/// $ salt web1 slsutil.file_exists web/nginx/map.jinja
 /// ```
 #[function]
 pub fn file_exists(
@@ -374,7 +374,7 @@ pub fn file_exists(
 /// Tell whether the file server has a folder.
 ///
 /// ```console
-/// $ salt '*' slsutil.dir_exists nginx/files
+/// $ salt web1 slsutil.dir_exists web/nginx
 /// ```
 #[function]
 pub fn dir_exists(
@@ -411,7 +411,7 @@ fn listed(
 /// Tell whether the file server has a file or a folder.
 ///
 /// ```console
-/// $ salt '*' slsutil.path_exists nginx/defaults.yaml
+/// $ salt web1 slsutil.path_exists web/nginx
 /// ```
 #[function]
 pub fn path_exists(
@@ -428,7 +428,7 @@ pub fn path_exists(
 /// Find the nearest file of a name, from a folder of the server upwards.
 ///
 /// ```console
-/// $ salt '*' slsutil.findup formulas/shared/nginx map.jinja
+/// $ salt web1 slsutil.findup web/nginx map.jinja
 /// ```
 #[function]
 pub fn findup(

@@ -263,8 +263,7 @@ fn shown(keys: &[(Key, String)]) -> Dict {
 /// Return the keys that may sign in.
 ///
 /// ```console
-/// $ salt '*' ssh.auth_keys root
-/// $ salt '*' ssh.auth_keys user="[user1, user2]"
+/// $ salt web1 ssh.auth_keys
 /// ```
 #[function]
 pub fn auth_keys(
@@ -297,7 +296,7 @@ pub fn auth_keys(
 /// Tell for each key of a source file whether a user has it.
 ///
 /// ```console
-/// $ salt '*' ssh.check_key_file root salt://ssh/keyfile
+/// $ salt web1 ssh.check_key_file ada salt://keys/ada.pub
 /// ```
 #[function]
 pub fn check_key_file(
@@ -327,7 +326,7 @@ pub fn check_key_file(
 /// Tell whether a user has a key: `add`, `update` or `exists`.
 ///
 /// ```console
-/// $ salt '*' ssh.check_key <user> <key> <enc> <comment> <options>
+/// $ salt web1 ssh.check_key ada AAAAC3Nza ssh-ed25519 ada@web1 '[]'
 /// ```
 #[function]
 #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
@@ -368,7 +367,7 @@ fn from_source(cx: &Cx, path: &str, saltenv: &str, kind: Option<&str>) -> Result
 /// Remove the keys of a source file from a user's.
 ///
 /// ```console
-/// $ salt '*' ssh.rm_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
+/// $ salt web1 ssh.rm_auth_key_from_file ada salt://keys/ada.pub
 /// ```
 #[function]
 pub fn rm_auth_key_from_file(
@@ -399,7 +398,7 @@ pub fn rm_auth_key_from_file(
 /// Remove a key from a user's file.
 ///
 /// ```console
-/// $ salt '*' ssh.rm_auth_key <user> <key>
+/// $ salt web1 ssh.rm_auth_key ada AAAAC3Nza
 /// ```
 #[function]
 pub fn rm_auth_key(
@@ -421,7 +420,7 @@ pub fn rm_auth_key(
 /// Add the keys of a source file to a user's.
 ///
 /// ```console
-/// $ salt '*' ssh.set_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
+/// $ salt web1 ssh.set_auth_key_from_file ada salt://keys/ada.pub
 /// ```
 #[function]
 pub fn set_auth_key_from_file(
@@ -472,7 +471,7 @@ pub fn put_keys(
 /// Add a key to a user's file.
 ///
 /// ```console
-/// $ salt '*' ssh.set_auth_key <user> '<key>' enc='dsa'
+/// $ salt web1 ssh.set_auth_key ada AAAAC3Nza enc=ssh-ed25519
 /// ```
 #[function]
 #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
@@ -507,7 +506,7 @@ pub fn set_auth_key(
 /// Return the known keys of a host.
 ///
 /// ```console
-/// $ salt '*' ssh.get_known_host_entries <user> <hostname>
+/// $ salt web1 ssh.get_known_host_entries ada db1.example.org
 /// ```
 #[function]
 pub fn get_known_host_entries(
@@ -535,7 +534,7 @@ pub fn get_known_host_entries(
 /// Ask a host for its keys.
 ///
 /// ```console
-/// $ salt '*' ssh.recv_known_host_entries <hostname> enc=<enc> port=<port>
+/// $ salt web1 ssh.recv_known_host_entries db1.example.org
 /// ```
 #[function]
 pub fn recv_known_host_entries(
@@ -563,7 +562,7 @@ pub fn recv_known_host_entries(
 /// Tell whether a host's key is known: `add`, `update` or `exists`.
 ///
 /// ```console
-/// $ salt '*' ssh.check_known_host <user> <hostname> key='AAAA...FAaQ=='
+/// $ salt web1 ssh.check_known_host ada db1.example.org
 /// ```
 #[function]
 #[expect(clippy::too_many_arguments, reason = "they are Salt's")]
@@ -608,7 +607,7 @@ pub fn check_known_host(
 /// Forget a host.
 ///
 /// ```console
-/// $ salt '*' ssh.rm_known_host <user> <hostname>
+/// $ salt web1 ssh.rm_known_host ada db1.example.org
 /// ```
 #[function]
 pub fn rm_known_host(
@@ -746,7 +745,7 @@ pub fn hash_known_hosts(
 /// Tell whether a private key needs a passphrase.
 ///
 /// ```console
-/// $ salt '*' ssh.key_is_encrypted /root/id_rsa
+/// $ salt web1 ssh.key_is_encrypted /srv/home/ada/.ssh/id_ed25519
 /// ```
 #[function]
 pub fn key_is_encrypted(

@@ -36,7 +36,7 @@ fn write_requests(cx: &Cx, requests: &Dict) -> Result<()> {
 /// Show what states would do, and remember the request for `state.run_request`.
 ///
 /// ```console
-/// $ salt '*' state.request stuff
+/// $ salt web1 state.request
 /// ```
 #[function(name = "request")]
 pub fn request_(
@@ -63,7 +63,7 @@ pub fn request_(
 /// Return the remembered requests, or one of them.
 ///
 /// ```console
-/// $ salt '*' state.check_request
+/// $ salt web1 state.check_request
 /// ```
 #[function]
 pub fn check_request(
@@ -81,7 +81,7 @@ pub fn check_request(
 /// Forget the remembered requests, or one of them.
 ///
 /// ```console
-/// $ salt '*' state.clear_request
+/// $ salt web1 state.clear_request
 /// ```
 #[function]
 pub fn clear_request(
@@ -102,7 +102,7 @@ pub fn clear_request(
 /// Run a remembered request.
 ///
 /// ```console
-/// $ salt '*' state.run_request
+/// $ salt web1 state.run_request
 /// ```
 #[function]
 pub fn run_request(
@@ -128,7 +128,7 @@ pub fn run_request(
 /// Return the states that are disabled.
 ///
 /// ```console
-/// $ salt '*' state.list_disabled
+/// $ salt web1 state.list_disabled
 /// ```
 #[function]
 pub fn list_disabled(cx: &Cx) -> Result<Value> {
@@ -145,8 +145,7 @@ fn set_disabled(cx: &Cx, list: &[Value]) -> Result<()> {
 /// Disable states, by name or glob (`pkg.*`).
 ///
 /// ```console
-/// $ salt '*' state.disable highstate
-/// $ salt '*' state.disable highstate,test.succeed_without_changes
+/// $ salt web1 state.disable web.nginx
 /// ```
 #[function]
 pub fn disable(
@@ -172,7 +171,7 @@ pub fn disable(
 /// Enable states that were disabled.
 ///
 /// ```console
-/// $ salt '*' state.enable highstate
+/// $ salt web1 state.enable web.nginx
 /// ```
 #[function]
 pub fn enable(
@@ -222,8 +221,7 @@ const EVERY_STATE: &str = "__all__";
 /// Pause a running state run, at once or before one of its states.
 ///
 /// ```console
-/// $ salt '*' state.pause 20171130110407769519
-/// $ salt '*' state.pause 20171130110407769519 vim
+/// $ salt web1 state.pause 20300101120000000000
 /// ```
 #[function]
 pub fn pause(
@@ -246,7 +244,7 @@ pub fn pause(
 /// Go on with a paused state run.
 ///
 /// ```console
-/// $ salt '*' state.resume 20171130110407769519
+/// $ salt web1 state.resume 20300101120000000000
 /// ```
 #[function]
 pub fn resume(
@@ -269,7 +267,7 @@ pub fn resume(
 /// End a state run before its next state, or before the state named.
 ///
 /// ```console
-/// $ salt '*' state.soft_kill 20171130110407769519
+/// $ salt web1 state.soft_kill 20300101120000000000
 /// ```
 #[function]
 pub fn soft_kill(
@@ -315,7 +313,7 @@ pub fn get_pauses(
 /// Forget compiled states, so that the next run compiles them anew.
 ///
 /// ```console
-/// $ salt '*' state.clear_cache
+/// $ salt web1 state.clear_cache
 /// ```
 #[function]
 pub fn clear_cache(cx: &Cx) -> Result<Vec<String>> {

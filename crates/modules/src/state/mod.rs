@@ -227,7 +227,6 @@ fn error_code(errors: &List) -> i64 {
 /// Apply the states named, or those the top file gives this minion.
 ///
 /// ```console
-/// $ salt '*' state.apply
 /// $ salt '*' state.apply web,db test=True
 /// $ salt '*' state.apply web pillar='{"foo": "bar"}'
 /// ```
@@ -302,8 +301,7 @@ pub fn sls(
 /// Apply the states the top file gives this minion.
 ///
 /// ```console
-/// $ salt '*' state.highstate
-/// $ salt '*' state.highstate whitelist=sls1_to_run,sls2_to_run
+/// $ salt web1 state.highstate
 /// ```
 #[function]
 pub fn highstate(
@@ -327,7 +325,7 @@ pub fn highstate(
 /// Apply one id, or several, out of SLS files, with what they require.
 ///
 /// ```console
-/// $ salt '*' state.sls_id my_state my_module
+/// $ salt web1 state.sls_id app_conf web.nginx
 /// ```
 #[function]
 pub fn sls_id(
@@ -360,7 +358,7 @@ pub fn sls_id(
 /// Apply a single state given on the command line.
 ///
 /// ```console
-/// $ salt '*' state.single pkg.installed name=vim
+/// $ salt web1 state.single file.directory name=/srv/app
 /// ```
 #[function]
 pub fn single(
@@ -401,7 +399,7 @@ fn is_state(cx: &Cx, name: &str) -> bool {
 /// Apply high data given as a dict.
 ///
 /// ```console
-/// $ salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
+/// $ salt web1 state.high '{/srv/app: {file: [directory]}}'
 /// ```
 #[function]
 pub fn high(
@@ -416,7 +414,7 @@ pub fn high(
 /// Apply one low chunk.
 ///
 /// ```console
-/// $ salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
+/// $ salt web1 state.low '{state: file, fun: directory, name: /srv/app}'
 /// ```
 #[function]
 pub fn low(
@@ -497,7 +495,7 @@ pub fn test(
 /// Apply the states another top file gives this minion.
 ///
 /// ```console
-/// $ salt '*' state.top reverse_top.sls exclude=sls_to_exclude
+/// $ salt web1 state.top other_top.sls
 /// ```
 #[function]
 pub fn top(
@@ -515,7 +513,7 @@ pub fn top(
 /// Tell which other state runs are in progress.
 ///
 /// ```console
-/// $ salt '*' state.running
+/// $ salt web1 state.running
 /// ```
 #[function]
 pub fn running(

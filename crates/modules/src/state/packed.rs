@@ -19,7 +19,7 @@ use crate::{hashutil, temp};
 /// Run a packed state tree, as salt-ssh sends it.
 ///
 /// ```console
-/// $ salt '*' state.pkg /tmp/salt_state.tgz 760a9353810e36f6d81416366fc426dc md5
+/// $ salt web1 state.pkg /srv/run/states.tgz d41d8cd98f00b204e9800998ecf8427e sha256
 /// ```
 #[function]
 pub fn pkg(

@@ -23,7 +23,7 @@ fn is_chunks(ret: &Value) -> bool {
 /// Show the high data of SLS files.
 ///
 /// ```console
-/// $ salt '*' state.show_sls core,edit.vim saltenv=dev
+/// $ salt web1 state.show_sls web.nginx
 /// ```
 #[function]
 pub fn show_sls(
@@ -39,7 +39,7 @@ pub fn show_sls(
 /// Show the low data of SLS files, in the order of a run.
 ///
 /// ```console
-/// $ salt '*' state.show_low_sls foo
+/// $ salt web1 state.show_low_sls web.nginx
 /// ```
 #[function]
 pub fn show_low_sls(
@@ -56,7 +56,7 @@ pub fn show_low_sls(
 /// Show the high data the top file leads to.
 ///
 /// ```console
-/// $ salt '*' state.show_highstate
+/// $ salt web1 state.show_highstate
 /// ```
 #[function]
 pub fn show_highstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
@@ -68,7 +68,7 @@ pub fn show_highstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
 /// Show the low data the top file leads to, in the order of a run.
 ///
 /// ```console
-/// $ salt '*' state.show_lowstate
+/// $ salt web1 state.show_lowstate
 /// ```
 #[function]
 pub fn show_lowstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
@@ -81,7 +81,7 @@ pub fn show_lowstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
 /// Show which SLS the top file gives this minion, by environment.
 ///
 /// ```console
-/// $ salt '*' state.show_top
+/// $ salt web1 state.show_top
 /// ```
 #[function]
 pub fn show_top(cx: &Cx, #[group] later: Later) -> Result<Value> {
@@ -93,7 +93,7 @@ pub fn show_top(cx: &Cx, #[group] later: Later) -> Result<Value> {
 /// Show the SLS this minion gets, includes and all.
 ///
 /// ```console
-/// $ salt '*' state.show_states
+/// $ salt web1 state.show_states
 /// ```
 #[function]
 pub fn show_states(cx: &Cx, #[group] later: Later) -> Result<Value> {
@@ -104,7 +104,7 @@ pub fn show_states(cx: &Cx, #[group] later: Later) -> Result<Value> {
 /// Show which SLS of the file server this minion uses, and which it does not.
 ///
 /// ```console
-/// $ salt '*' state.show_state_usage
+/// $ salt web1 state.show_state_usage
 /// ```
 #[function]
 pub fn show_state_usage(cx: &Cx, #[group] later: Later) -> Result<Value> {
@@ -142,7 +142,7 @@ fn sls_names(cx: &Cx, env: &str) -> Result<Vec<String>> {
 /// Tell whether SLS files exist and render.
 ///
 /// ```console
-/// $ salt '*' state.sls_exists core,edit.vim saltenv=dev
+/// $ salt web1 state.sls_exists web.nginx
 /// ```
 #[function]
 pub fn sls_exists(
@@ -162,7 +162,7 @@ pub fn sls_exists(
 /// Tell whether ids exist in SLS files.
 ///
 /// ```console
-/// $ salt '*' state.id_exists create_myfile,update_template filestate saltenv=dev
+/// $ salt web1 state.id_exists app_conf web.nginx
 /// ```
 #[function]
 pub fn id_exists(
