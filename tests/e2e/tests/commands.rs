@@ -35,21 +35,15 @@ const DIFFERS: &[(&str, &str)] = &[
     ),
     ("file.seek_read {root}/w/f 3 4", "bytes are told as text"),
     ("file.uncomment {root}/w/conf off", "a line that does not match is no error"),
-    ("pillar.ext {}", "not built"),
     ("slsutil.renderer path=salt://nosuch.sls", "a file that is not there is an error"),
     ("slsutil.serialize toml {a: 1}", "genuine Salt lacks a library for it"),
     ("state.low {state: test, fun: nop, name: x}", "genuine Salt fails with an exception"),
     ("state.low {state: test, name: x}", "another message"),
-    ("state.pkg {root}/w/nosuch.tgz 0 md5", "not built"),
     ("state.show_states", "the order in which they are included"),
     ("state.single cmd.call name=nosuch", "a failed state, not a list of errors"),
     (
         "state.single file.managed name={root}/w/n source=salt://nosuch",
         "warns before the state runs",
-    ),
-    (
-        "state.single file.pruned name={root}/w/d recurse=True",
-        "the system's error without Python's form",
     ),
     (
         "state.single file.recurse name={root}/w/n source=salt://nosuch",

@@ -214,7 +214,8 @@ fn https(machine: &Machine) -> (Https, u16) {
         .spawn()
         .expect("python3 starts");
     let mut ready = [0; 5];
-    let mut out = child.stdout.take().expect("it is piped");
+    // The pipe stays open: it writes the end of the line by itself.
+    let out = child.stdout.as_mut().expect("it is piped");
     out.read_exact(&mut ready).expect("the server starts");
     (Https(child), port)
 }
