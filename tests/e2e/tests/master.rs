@@ -29,8 +29,10 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
-    let sent = Command::new("kill").args([name, &pid]).status().expect("kill can be started");
-    assert!(sent.success(), "kill {name} {pid}");
+    // The shell has it built in; the program of that name may be missing.
+    let mut kill = Command::new("sh");
+    let sent = kill.args(["-c", "kill \"$0\" \"$1\"", name, &pid]).status();
+    assert!(sent.expect("a shell").success(), "kill {name} {pid}");
 }
 
 impl Fleet {

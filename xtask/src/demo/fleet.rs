@@ -83,6 +83,11 @@ fn free_ports() -> Result<(u16, u16)> {
     free.next().zip(free.next()).context("no free port")
 }
 
+/// Tells a process to end. The shell has `kill` built in; the program of that name may be missing.
+fn ask_to_end(pid: &str) {
+    let _ = Command::new("sh").args(["-c", "kill \"$0\"", pid]).status();
+}
+
 /// Ends daemons of an earlier demo that was kept, so that its folder can be used again.
 fn stop_earlier(scratch: &Path) {
     for file in fs::read_dir(scratch.join("pid")).into_iter().flatten().flatten() {
@@ -90,7 +95,7 @@ fn stop_earlier(scratch: &Path) {
         let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.trim()));
         // The number may belong to somebody else by now.
         if command.is_ok_and(|line| line.contains(&scratch.display().to_string())) {
-            let _ = Command::new("kill").arg(pid.trim()).status();
+            ask_to_end(pid.trim());
         }
     }
 }
@@ -195,7 +200,7 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         // Asked first, so that they leave nothing half done; all at once, so that it is quick.
         for (_, child) in &self.running {
-            let _ = Command::new("kill").arg(child.id().to_string()).status();
+            ask_to_end(&child.id().to_string());
         }
         let until = Instant::now() + Duration::from_secs(5);
         for (_, child) in &mut self.running {
