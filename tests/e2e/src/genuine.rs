@@ -1,4 +1,5 @@
-//! Genuine Salt, installed by pip into virtual environments in the build folder when it is missing.
+//! Genuine Salt, and what our own Python package needs, installed by pip into virtual environments in
+//! the build folder when it is missing.
 //!
 //! The first use takes a minute or two and the network; later ones find `oracle/<version>` ready. A
 //! lock lets one process install while others wait. An environment counts as ready only when its
@@ -20,18 +21,27 @@ const DEBIAN: [&str; 2] = ["python3", "python3-venv"];
 
 /// Returns the folder with the programs of a release, which is installed if need be.
 pub fn programs(version: &str) -> PathBuf {
+    environment(version, &format!("salt=={version}"))
+}
+
+/// Returns an interpreter that has what our own client package needs, and no Salt.
+pub fn client_python() -> PathBuf {
+    environment("client", "pyyaml").join("python")
+}
+
+/// Returns the folder with the programs of an environment that has a package, made if need be.
+pub fn environment(name: &str, wanted: &str) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _here = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = build_folder().join("oracle");
     fs::create_dir_all(&folder).expect("a folder for genuine Salt");
     let lock = File::create(folder.join(".lock")).expect("a lock file");
     lock.lock().expect("file locks work here");
-    let venv = folder.join(version);
+    let venv = folder.join(name);
     let stamp = venv.join("halite-stamp");
-    let wanted = format!("salt=={version}");
-    if fs::read_to_string(&stamp).ok().as_deref() != Some(&wanted) {
-        install(&venv, &wanted);
-        fs::write(&stamp, &wanted).expect("a stamp");
+    if fs::read_to_string(&stamp).ok().as_deref() != Some(wanted) {
+        install(&venv, wanted);
+        fs::write(&stamp, wanted).expect("a stamp");
     }
     venv.join("bin")
 }
@@ -65,7 +75,7 @@ fn install(venv: &Path, package: &str) {
     if fetch().is_err() {
         // One of its dependencies is compiled: that takes Python's headers.
         apt(&["python3-dev", "gcc", "libc6-dev"]).expect("what pip compiles with can be installed");
-        fetch().expect("pip installs genuine Salt");
+        fetch().expect("pip installs it");
     }
 }
 

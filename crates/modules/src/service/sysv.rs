@@ -83,9 +83,17 @@ impl Provider for Sysv {
 
     fn enable(&self, cx: &Cx, name: &str, _: How) -> Result<bool> {
         match self {
-            Self::Debian => Ok((cx.host.which("insserv").is_none()
-                || succeeds(cx, &["insserv", name], false)?)
-                && succeeds(cx, &["update-rc.d", name, "enable"], false)?),
+            Self::Debian => {
+                // Only links that are there can be enabled; `insserv`, which makes them, is gone
+                // from newer releases.
+                let insserv: &[&str] = &["insserv", name];
+                let links = match cx.host.which("insserv") {
+                    Some(_) => insserv,
+                    None => &["update-rc.d", name, "defaults"],
+                };
+                Ok(succeeds(cx, links, false)?
+                    && succeeds(cx, &["update-rc.d", name, "enable"], false)?)
+            }
             Self::RedHat => Ok(succeeds(cx, &["chkconfig", "--add", name], false)?
                 && succeeds(cx, &["chkconfig", name, "on"], false)?),
             Self::OpenRc => succeeds(cx, &["rc-update", "add", name], false),

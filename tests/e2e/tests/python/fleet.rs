@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use halite_e2e::{
+    genuine::client_python,
     root,
     site::{Make, Site},
 };
@@ -52,7 +53,7 @@ fn the_canary_runner_of_the_examples() {
 /// Runs a script with our package.
 fn script(site: &Site, text: &str) -> halite_e2e::Ran {
     site.write("script.py", text);
-    let mut command = Command::new("python3");
+    let mut command = Command::new(client_python());
     command.arg("-c").arg(format!(
         "import sys; sys.path.insert(0, {:?}); exec(open({:?}).read())",
         root().join("python").display().to_string(),
@@ -133,7 +134,7 @@ fn the_event_forwarder_of_the_examples() {
     let package = root().join("python");
     let path = format!("{}:{}", site.path("lib").display(), package.display());
     let collected = site.path("collected");
-    let mut forwarder = Command::new("python3")
+    let mut forwarder = Command::new(client_python())
         .arg(site.path("forwarder.py"))
         .env("PYTHONPATH", path)
         .env("COLLECTED", &collected)
@@ -258,7 +259,7 @@ fn scripts_do_the_same_with_the_genuine_package() {
     let ours = run(Command::new("env")
         .arg(format!("PYTHONPATH={}", root().join("python").display()))
         .arg(format!("HALITE={}", halite_e2e::halite().display()))
-        .arg("python3"));
+        .arg(client_python()));
     let theirs = run(&mut Command::new(halite_e2e::genuine::python()));
     assert!(ours.len() > 30, "{ours:?}");
     for (what, genuine) in &theirs {

@@ -16,10 +16,7 @@ const RENDERERS: [(&str, &str, &str, &str, &str); 5] = [
 
 /// Makes an interpreter with those of the packages that pip can get here.
 fn interpreter(machine: &Machine) -> String {
-    let folder = machine.path("venv");
-    let mut command = Command::new("python3");
-    machine.run(command.args(["-m", "venv"]).arg(&folder)).code(0);
-    let python = folder.join("bin/python");
+    let python = halite_e2e::genuine::environment("renderers", "pyyaml").join("python");
     for (_, package, ..) in RENDERERS {
         let mut command = Command::new(&python);
         command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args([
