@@ -4,7 +4,7 @@
 use std::{
     io::Read as _,
     os::unix::net::UnixStream,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -90,9 +90,20 @@ impl Reader {
     }
 }
 
+/// Sets its flag when it goes, so that a thread which waits for it ends after a failure too.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn who_reads_a_byte_a_second_holds_nobody_up() {
-    const ROUND: usize = 15_000;
+    /// So many at a time, far below what may wait for one reader: a busy machine is not a slow reader.
+    const STEP: usize = 500;
+    const ROUND: usize = 30 * STEP;
     const MANY: usize = 2 * ROUND;
     let fleet = Fleet::new("");
     let word = "x".repeat(6000);
@@ -103,13 +114,15 @@ fn who_reads_a_byte_a_second_holds_nobody_up() {
     };
     let mut readers: Vec<Reader> = (0..3).map(|_| Reader::new(&fleet)).collect();
     let mut slow = Reader::new(&fleet);
-    let is_over = AtomicBool::new(false);
     // All listen once each has seen something.
     for reader in &mut readers {
         fire("many/first");
         while reader.read() == 0 {}
     }
-    let (counts, before) = std::thread::scope(|scope| {
+    let is_over = AtomicBool::new(false);
+    let counts = [const { AtomicUsize::new(0) }; 3];
+    let before = std::thread::scope(|scope| {
+        let over = Over(&is_over);
         scope.spawn(|| {
             let mut byte = [0];
             while !is_over.load(Ordering::Relaxed) && slow.socket.read(&mut byte).is_ok() {
@@ -120,30 +133,29 @@ fn who_reads_a_byte_a_second_holds_nobody_up() {
                 }
             }
         });
-        let reading: Vec<_> = readers
-            .iter_mut()
-            .map(|reader| {
-                scope.spawn(move || {
-                    let mut seen = 0;
-                    while seen < MANY {
-                        seen += reader.read();
-                    }
-                    seen
-                })
-            })
-            .collect();
+        for (reader, count) in readers.iter_mut().zip(&counts) {
+            scope.spawn(move || {
+                while count.load(Ordering::Relaxed) < MANY {
+                    count.fetch_add(reader.read(), Ordering::Relaxed);
+                }
+            });
+        }
         let mut before = 0;
-        for n in 0..MANY {
+        for n in 1..=MANY {
             fire(&format!("many/{n}"));
+            if n % STEP == 0 {
+                let have_all = || counts.iter().all(|count| count.load(Ordering::Relaxed) >= n);
+                until("the others have read all", have_all);
+            }
             if n == ROUND {
                 before = memory(&fleet);
             }
         }
-        let counts: Vec<usize> = reading.into_iter().map(|r| r.join().expect("it reads")).collect();
-        is_over.store(true, Ordering::Relaxed);
-        (counts, before)
+        drop(over);
+        before
     });
     // Those of the beginning may have come to some twice over.
+    let counts = counts.map(AtomicUsize::into_inner);
     assert!(counts.iter().all(|count| (MANY..MANY + 3).contains(count)), "{counts:?}");
     // What waits for the slow one has a limit, which the first round reached; another 90 MB went by.
     let grown = memory(&fleet).saturating_sub(before);
