@@ -23,7 +23,13 @@ def _private():
 
 
 def both(text="x"):
-    """Say it natively."""
+    """
+    Say it natively.
+
+    .. code-block:: bash
+
+        salt '*' deploy.both
+    """
     log.warning("about to say %s", text)
     return [
         __salt__["test.echo"](text),
@@ -104,7 +110,12 @@ fn functions_are_called_and_call_back() {
 #[test]
 fn documentation_and_arguments() {
     let machine = machine();
-    machine.call(&["sys.doc", "deploy.both"]).code(0).says("Say it natively.");
+    // As it stands there; `-d` shows its markup too.
+    let doc = returned(&machine, &["sys.doc", "deploy.both"]);
+    let words = r"\n    Say it natively.\n\n        salt '*' deploy.both\n    ";
+    assert_eq!(doc, format!(r#"{{"deploy.both": "{words}"}}"#));
+    let shown = "deploy.both:\n\n    Say it natively.\n\n    .. code-block:: bash\n";
+    machine.call(&["-d", "deploy.both"]).code(0).says(shown);
     assert_eq!(
         returned(&machine, &["sys.argspec", "deploy.both"]),
         r#"{"deploy.both": {"args": ["text"], "defaults": ["x"], "varargs": null, "kwargs": null}}"#
