@@ -63,6 +63,10 @@ def failing():
     return __salt__["cmd.run"]("exit 3", raise_err=True)
 
 
+def broken():
+    return {}["missing"]
+
+
 def code():
     __context__["retcode"] = 4
     return "set"
@@ -105,6 +109,10 @@ fn functions_are_called_and_call_back() {
         .complains("takes from 0 to 1 positional arguments");
     machine.call(&["deploy.both", "z=1"]).code(1).complains("keyword arguments are not valid: z=1");
     machine.call(&["deploy.failing"]).code(1).complains("Error running 'deploy.failing'");
+    // What a template calls tells the way to the mistake, too.
+    machine.write("srv/salt/raises.sls", "x: {{ salt['deploy.broken']() }}\n");
+    let ran = machine.call(&["state.apply", "raises"]).code(1);
+    ran.says("Traceback (most recent call last):").says(", in broken\n").says("; line 1");
 }
 
 #[test]
