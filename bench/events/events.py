@@ -11,7 +11,7 @@ sockets (the same for both makes):
 - slow reader: how late events reach a subscriber (p50, p95, p99), alone and
   beside one that reads a byte per second;
 - reactions: runner reactions per second in a burst, and how many came of it;
-- raw: fan-out and reactions again, with programs that take next to no time: who
+- raw: latency, fan-out and reactions again, with programs that take next to no time: who
   fires writes frames made beforehand, who listens counts tags in what it reads.
 
 It must run with a Python that has genuine Salt installed: the listener is Salt's
@@ -333,6 +333,36 @@ def raw_count(fleet, pattern, total, ready, seen, last):
             rest = rest[max(end, len(rest) - 64):]
 
 
+def raw_latency(fleet, count):
+    """As `latency`: from writing an event until the tags of its job and of the return are read."""
+    job, done = re.compile(rb"salt/job/\d+/new\n\n"), re.compile(rb"salt/job/\d+/ret/m1\n\n")
+    sock_dir = fleet.opts["sock_dir"]
+    begun, ended, lost = [], [], 0
+    with socket.socket(socket.AF_UNIX) as heard, socket.socket(socket.AF_UNIX) as fire:
+        heard.connect(os.path.join(sock_dir, "master_event_pub.ipc"))
+        heard.settimeout(20)
+        fire.connect(os.path.join(sock_dir, "master_event_pull.ipc"))
+        time.sleep(0.3)
+        for n, frame in enumerate(frames("bench/one/", count + 5)):
+            start = time.perf_counter()
+            fire.sendall(frame)
+            seen, at_job = b"", None
+            try:
+                while not done.search(seen):
+                    seen += heard.recv(1 << 16)
+                    if at_job is None and job.search(seen):
+                        at_job = time.perf_counter()
+            except TimeoutError:
+                lost += 1
+                continue
+            at_return = time.perf_counter()
+            if n >= 5 and at_job is not None:
+                begun.append(at_job - start)
+                ended.append(at_return - start)
+            time.sleep(0.02)
+    return {"seconds_to_job": spread(begun), "seconds_to_return": spread(ended), "lost": lost}
+
+
 def raw(fleet, tag, pattern, total, subscribers):
     ready = multiprocessing.Semaphore(0)
     readers = []
@@ -373,6 +403,7 @@ def main():
         result["fan_out"] = fan_out(fleet, args.fanout)
         result["slow_reader"] = slow_reader(fleet, args.late)
         result["reactions"] = burst(fleet, args.burst)
+        result["raw_latency"] = raw_latency(fleet, args.single)
         result["raw_fan_out"] = raw(fleet, "bench/none/", rb"bench/none/", args.raw, 5)
         result["raw_reactions"] = raw(fleet, "bench/many/", rb"salt/run/\d+/ret\n\n", args.burst, 1)
     finally:
