@@ -18,7 +18,7 @@ use crate::{
     x509::{
         der,
         keys::{Private as Opened, Public as Spki},
-        source::{Encoding, Piece, raised},
+        source::{self, BAD_PASSPHRASE, Encoding, Piece},
     },
 };
 
@@ -41,6 +41,12 @@ pub fn default_size(algo: &str) -> Option<i64> {
         "ec" => Some(256),
         _ => None,
     }
+}
+
+/// What stands between the lines of a private key.
+fn blob_of(bytes: &[u8]) -> Option<Vec<u8>> {
+    let pieces = Piece::all(&String::from_utf8_lossy(bytes));
+    pieces.iter().find(|piece| piece.kind == KIND)?.der()
 }
 
 impl Private {
@@ -71,31 +77,16 @@ impl Private {
 
     pub fn open(cx: &Cx, bytes: &[u8], passphrase: Option<&str>) -> Result<Self> {
         let passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
-        let text = String::from_utf8_lossy(bytes);
-        let piece = Piece::all(&text).into_iter().find(|piece| piece.kind == KIND);
-        let blob = piece.as_ref().and_then(Piece::der);
-        let unreadable = || raised("PrivDeserializationError", UNREADABLE);
-        let blob = blob.ok_or_else(unreadable)?;
+        let unreadable = || Error::raised("PrivDeserializationError", UNREADABLE);
+        let blob = blob_of(bytes).ok_or_else(unreadable)?;
         let encrypted = Container::read(&blob).ok_or_else(unreadable)?.cipher != "none";
-        let blob = match (encrypted, passphrase) {
-            (true, None) => {
-                return Err(raised(
-                    "MissingPassword",
-                    "Private key is encrypted. Please provide a password.",
-                ));
-            }
-            (false, Some(_)) => {
-                return Err(raised(
-                    "SuperfluousPassword",
-                    "Password was given but private key is not encrypted",
-                ));
-            }
-            (false, None) => blob,
-            (true, Some(passphrase)) => {
+        let superfluous = "Password was given but private key is not encrypted";
+        source::check_passphrase(encrypted, passphrase.is_some(), superfluous)?;
+        let blob = match passphrase {
+            None => blob,
+            Some(passphrase) => {
                 let opened = change_passphrase(cx, bytes, Some(passphrase), None)?;
-                let text = String::from_utf8_lossy(&opened).into_owned();
-                let piece = Piece::all(&text).into_iter().find(|piece| piece.kind == KIND);
-                piece.and_then(|piece| piece.der()).ok_or_else(unreadable)?
+                blob_of(&opened).ok_or_else(unreadable)?
             }
         };
         let (public, der) =
@@ -179,7 +170,7 @@ pub fn verify(cx: &Cx, key: &Public, signature: &[u8], data: &[u8]) -> Result<bo
     Ok(fits && crate::x509::keys::verify_by(cx, &spki, digest, false, &value, data)?)
 }
 
-/// What stands between the lines of a private key.
+/// A private key as [`blob_of`] returns it.
 struct Container<'a> {
     cipher: &'a str,
     private: &'a [u8],
@@ -351,16 +342,13 @@ ASK
         return Ok(output.stdout);
     }
     match old {
-        Some(_) => Err(raised("InvalidPassword", BAD_PASSPHRASE)),
+        Some(_) => Err(Error::raised("InvalidPassword", BAD_PASSPHRASE)),
         None => Err(Error::failed(format!(
             "Could not encrypt the private key: {}",
             output.stderr_text().trim()
         ))),
     }
 }
-
-/// What Salt says about a passphrase that does not fit.
-const BAD_PASSPHRASE: &str = "Bad decrypt - is the password correct?";
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use super::{
     certificate::Certificate,
     der::{self, Item},
     openssl, reason_of,
-    source::{self, Encoding, Piece, raised},
+    source::{self, Encoding, Piece},
 };
 use crate::hashutil;
 
@@ -147,11 +147,13 @@ impl Private {
                     piece.kind.starts_with("ENCRYPTED") || piece.head.contains("ENCRYPTED");
                 (Encoding::Pem, "PEM", encrypted)
             }
-            (None, true) => return Err(raised(class, "Could not load PEM-encoded private key")),
+            (None, true) => {
+                return Err(Error::raised(class, "Could not load PEM-encoded private key"));
+            }
             (None, false) if source::is_pkcs12(bytes) => {
                 let found = source::pkcs12(cx, bytes, passphrase)?;
                 let key = found.key.ok_or_else(|| {
-                    raised(class, "PKCS#12-encoded blob does not contain a private key")
+                    Error::raised(class, "PKCS#12-encoded blob does not contain a private key")
                 })?;
                 return Ok(Self { encoding: Encoding::Pkcs12, ..Self::open(cx, &key, None)? });
             }
@@ -161,7 +163,7 @@ impl Private {
                     Some(der::SEQUENCE) => true,
                     Some(der::INTEGER) => false,
                     _ => {
-                        return Err(raised(
+                        return Err(Error::raised(
                             class,
                             "Could not deserialize binary data, neither as DER nor PKCS#12.",
                         ));
@@ -170,21 +172,8 @@ impl Private {
                 (Encoding::Der, "DER", encrypted)
             }
         };
-        match (encrypted, passphrase) {
-            (true, None) => {
-                return Err(raised(
-                    "MissingPassword",
-                    "Private key is encrypted. Please provide a password.",
-                ));
-            }
-            (false, Some(_)) => {
-                return Err(raised(
-                    "SuperfluousPassword",
-                    "Private key is unencrypted. Please remove the password.",
-                ));
-            }
-            _ => {}
-        }
+        let superfluous = "Private key is unencrypted. Please remove the password.";
+        source::check_passphrase(encrypted, passphrase.is_some(), superfluous)?;
         let written = piece.map(|piece| piece.written().into_bytes());
         let input = written.as_deref().unwrap_or(bytes);
         // Without the option an encrypted key would ask the terminal.
@@ -193,13 +182,13 @@ impl Private {
         let opened = match openssl(cx, &words, input, &secrets) {
             Ok(opened) => opened,
             Err(Error::Failed(_)) if encrypted => {
-                return Err(raised("InvalidPassword", source::BAD_PASSPHRASE));
+                return Err(Error::raised("InvalidPassword", source::BAD_PASSPHRASE));
             }
             Err(Error::Failed(_)) if encoding == Encoding::Pem => {
-                return Err(raised(class, "Could not load PEM-encoded private key"));
+                return Err(Error::raised(class, "Could not load PEM-encoded private key"));
             }
             Err(Error::Failed(_)) => {
-                return Err(raised(
+                return Err(Error::raised(
                     class,
                     "Could not deserialize binary data, neither as DER nor PKCS#12.",
                 ));
@@ -211,7 +200,7 @@ impl Private {
         let der = source::pem_entry(&pem, None).ok().and_then(|piece| piece.der());
         let public = openssl(cx, &["pkey", "-pubout"], &opened, &[])?;
         let public = public_only(&public).ok();
-        let unreadable = || raised(class, "Could not load PEM-encoded private key");
+        let unreadable = || Error::raised(class, "Could not load PEM-encoded private key");
         let (der, public) = der.zip(public).ok_or_else(unreadable)?;
         Ok(Self { der, public, encoding })
     }
@@ -229,10 +218,7 @@ impl Private {
             return source::to_pkcs12(cx, Some(&self.der), &[], passphrase, None, compatible);
         }
         let Some(passphrase) = passphrase else {
-            return Ok(match encoding {
-                Encoding::Der => self.der.clone(),
-                _ => source::pem("PRIVATE KEY", &self.der).into_bytes(),
-            });
+            return Ok(source::written(encoding, "PRIVATE KEY", &self.der));
         };
         let input = source::pem("PRIVATE KEY", &self.der);
         let words = ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-passout", "env:HALITE_PASSPHRASE"];
@@ -262,9 +248,9 @@ impl Private {
             _ => "1.3.101.113",
         };
         if number.is_empty() {
-            return Err(raised(
+            return Err(Error::raised(
                 "UnsupportedAlgorithm",
-                &format!(
+                format!(
                     "Hash algorithm \"{}\" not supported for signatures",
                     digest.replace('_', "-")
                 ),
@@ -443,9 +429,7 @@ pub fn public_of(cx: &Cx, source: &Value, passphrase: Option<&str>) -> Result<Pu
         let first = found.certificates.first().and_then(|der| Certificate::read(der));
         return first.map(|certificate| certificate.key).ok_or_else(nothing);
     }
-    if let Ok((der, _)) = super::request::load(&bytes)
-        && let Some(request) = super::request::Request::read(&der)
-    {
+    if let Ok((request, _)) = super::request::load(&bytes) {
         return Ok(request.key);
     }
     match Private::open(cx, &bytes, passphrase) {
@@ -468,7 +452,7 @@ pub fn public_only(bytes: &[u8]) -> Result<Public> {
         }
         false => Some(bytes.to_vec()),
     };
-    der.as_deref()
-        .and_then(Public::read)
-        .ok_or_else(|| raised("PubDeserializationError", "Could not load PEM-encoded public key."))
+    der.as_deref().and_then(Public::read).ok_or_else(|| {
+        Error::raised("PubDeserializationError", "Could not load PEM-encoded public key.")
+    })
 }
