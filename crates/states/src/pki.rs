@@ -9,7 +9,7 @@ use std::path::Path;
 
 use halite_modules::x509::source::Encoding;
 use halite_spec::{
-    Applied, Args, Binder, Call, Cx, Error, Outcome, Param, Plan, Result, State, host::Write,
+    Applied, Args, Binder, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, host::Write,
 };
 use halite_value::{Dict, Value, dict, entries};
 
@@ -123,7 +123,12 @@ pub(crate) struct Target<'a> {
     pub(crate) mode: Option<&'a str>,
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// `given` are arguments of `file.managed`, and others.
+    pub(crate) fn of(what: &'static str, name: &'a str, given: &'a Rest) -> Self {
+        Self { what, name, given: &given.kwargs, mode: None }
+    }
+
     fn flag(&self, name: &str) -> bool {
         self.given.get(name).is_none_or(|flag| flag.truthy())
     }

@@ -81,8 +81,7 @@ impl PrivateKeyManaged {
 
 impl Made for PrivateKeyManaged {
     fn target(&self) -> Target<'_> {
-        let given = &self.rest.kwargs;
-        Target { what: "private key", name: &self.name, given, mode: Some("0400") }
+        Target { mode: Some("0400"), ..Target::of("private key", &self.name, &self.rest) }
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
@@ -154,7 +153,7 @@ impl Made for PublicKeyManaged {
     const REHEARSES_FILE: bool = false;
 
     fn target(&self) -> Target<'_> {
-        Target { what: "public key", name: &self.name, given: &self.rest.kwargs, mode: None }
+        Target::of("public key", &self.name, &self.rest)
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
@@ -439,7 +438,7 @@ fn principals_change(own: &[String], wanted: &[String]) -> Option<Dict> {
 
 impl Made for CertificateManaged {
     fn target(&self) -> Target<'_> {
-        Target { what: "certificate", name: &self.name, given: &self.rest.kwargs, mode: None }
+        Target::of("certificate", &self.name, &self.rest)
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {

@@ -102,12 +102,7 @@ impl PrivateKeyManaged {
 
 impl Made for PrivateKeyManaged {
     fn target(&self) -> Target<'_> {
-        Target {
-            what: "private key",
-            name: &self.name,
-            given: &self.rest.kwargs,
-            mode: Some("0400"),
-        }
+        Target { mode: Some("0400"), ..Target::of("private key", &self.name, &self.rest) }
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
@@ -360,7 +355,7 @@ fn compare(own: &Certificate, wanted: &Certificate, given: &Dict, changes: &Dict
 
 impl Made for CertificateManaged {
     fn target(&self) -> Target<'_> {
-        Target { what: "certificate", name: &self.name, given: &self.rest.kwargs, mode: None }
+        Target::of("certificate", &self.name, &self.rest)
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
@@ -510,12 +505,7 @@ fn revocation_changes(own: &[Revoked], wanted: &[Revoked]) -> Option<Dict> {
 
 impl Made for CrlManaged {
     fn target(&self) -> Target<'_> {
-        Target {
-            what: "certificate revocation list",
-            name: &self.name,
-            given: &self.rest.kwargs,
-            mode: None,
-        }
+        Target::of("certificate revocation list", &self.name, &self.rest)
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
@@ -578,12 +568,7 @@ impl CsrManaged {
 
 impl Made for CsrManaged {
     fn target(&self) -> Target<'_> {
-        Target {
-            what: "certificate signing request",
-            name: &self.name,
-            given: &self.rest.kwargs,
-            mode: None,
-        }
+        Target::of("certificate signing request", &self.name, &self.rest)
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {

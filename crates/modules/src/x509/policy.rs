@@ -20,7 +20,7 @@ use crate::{
 impl Issued for Certificate {
     const POLICIES: &'static str = "x509_signing_policies";
     const FUNCTION: &'static str = "x509.sign_remote_certificate";
-    const WITHHELD: &'static [&'static str] = &["signing_cert"];
+    const WITHHELD: &'static [&'static str] = &["signing_cert", "prepend_cn"];
 
     fn load(cx: &Cx, source: &Value) -> Result<Self> {
         Self::load(cx, source)

@@ -541,15 +541,9 @@ impl State for Detached {
     }
 }
 
-/// Make sure that a configured value is set.
+/// Where a value is configured.
 #[derive(Args)]
-pub struct ConfigSet {
-    /// The key.
-    name: String,
-    /// The value.
-    value: Option<String>,
-    /// Several values.
-    multivar: Option<halite_spec::Strings>,
+struct Place {
     /// The working copy.
     repo: Option<String>,
     /// Whose configuration.
@@ -565,14 +559,30 @@ pub struct ConfigSet {
     global: bool,
 }
 
-fn config(repo: Option<&String>, user: Option<&String>, global: bool) -> Result<Config> {
-    if !global && repo.is_none_or(std::string::String::is_empty) {
-        return Err(Error::failed(
-            "Non-global config options require the 'repo' argument to be set",
-        ));
+impl Place {
+    fn config(&self) -> Result<Config> {
+        if !self.global && self.repo.as_ref().is_none_or(String::is_empty) {
+            return Err(Error::failed(
+                "Non-global config options require the 'repo' argument to be set",
+            ));
+        }
+        let cwd = self.repo.as_ref().map(Into::into);
+        let git = Git { cwd, user: self.user.clone(), ..Git::default() };
+        Ok(Config { git, global: self.global })
     }
-    let git = Git { cwd: repo.map(Into::into), user: user.cloned(), ..Git::default() };
-    Ok(Config { git, global })
+}
+
+/// Make sure that a configured value is set.
+#[derive(Args)]
+pub struct ConfigSet {
+    /// The key.
+    name: String,
+    /// The value.
+    value: Option<String>,
+    /// Several values.
+    multivar: Option<halite_spec::Strings>,
+    #[group]
+    place: Place,
 }
 
 impl ConfigSet {
@@ -595,12 +605,12 @@ impl State for ConfigSet {
         if self.value.is_some() && self.multivar.is_some() {
             return Err(Error::failed("Only one of 'value' and 'multivar' is permitted"));
         }
-        config(self.repo.as_ref(), self.user.as_ref(), self.global)?.get(cx, &self.name)
+        self.place.config()?.get(cx, &self.name)
     }
 
     fn plan(&self, old: &Option<Vec<String>>) -> Result<Plan> {
         let (wanted, shown) = self.wanted();
-        let kind = if self.global { "Global key " } else { "" };
+        let kind = if self.place.global { "Global key " } else { "" };
         let name = &self.name;
         if old.as_ref() == Some(&wanted) {
             return Ok(Plan::nothing(format!("{kind}'{name}' is already set to {shown}")));
@@ -614,8 +624,8 @@ impl State for ConfigSet {
 
     fn apply(&self, cx: &Cx, _: Option<Vec<String>>) -> Result<Applied> {
         let (wanted, shown) = self.wanted();
-        let config = config(self.repo.as_ref(), self.user.as_ref(), self.global)?;
-        let kind = if self.global { "global key " } else { "" };
+        let config = self.place.config()?;
+        let kind = if self.place.global { "global key " } else { "" };
         let failed = format!("Failed to set {kind}'{}' to {shown}", self.name);
         config.set(cx, &self.name, &wanted, false).map_err(|error| {
             Error::failed(format!("{failed}: {}", git::without_command(&error)))
@@ -634,19 +644,8 @@ pub struct ConfigUnset {
     name: String,
     /// Only values that fit.
     value_regex: Option<String>,
-    /// The working copy.
-    repo: Option<String>,
-    /// Whose configuration.
-    user: Option<String>,
-    /// For Windows.
-    #[expect(dead_code, reason = "for Windows")]
-    password: Option<String>,
-    /// The encoding of git's output.
-    #[expect(dead_code, reason = "UTF-8 is assumed")]
-    output_encoding: Option<String>,
-    /// The user's configuration, not the working copy's.
-    #[default(false)]
-    global: bool,
+    #[group]
+    place: Place,
     /// Also where there are several values.
     #[default(false)]
     all: bool,
@@ -656,7 +655,7 @@ impl State for ConfigUnset {
     type Seen = Vec<(String, Vec<String>)>;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
-        let config = config(self.repo.as_ref(), self.user.as_ref(), self.global)?;
+        let config = self.place.config()?;
         let key = format!("^{}$", self.name.trim_start_matches('^').trim_end_matches('$'));
         config.matching(cx, &key, self.value_regex.as_deref())
     }
@@ -688,7 +687,7 @@ impl State for ConfigUnset {
     }
 
     fn apply(&self, cx: &Cx, found: Self::Seen) -> Result<Applied> {
-        let config = config(self.repo.as_ref(), self.user.as_ref(), self.global)?;
+        let config = self.place.config()?;
         let mut failed = Vec::new();
         for (key, _) in &found {
             if let Err(error) = config.unset(cx, key, self.value_regex.as_deref(), self.all) {
