@@ -11,7 +11,10 @@ use std::path::Path;
 use halite_spec::{Args, Cx, Error, Rest, Result, host::Write};
 use halite_value::{Dict, Value, entries};
 
-use crate::{config, publish};
+use crate::{
+    config,
+    publish::{self, Wish},
+};
 
 pub const NO_SIGNER: &str =
     "Creating a certificate locally at least requires a signing private key.";
@@ -158,16 +161,15 @@ fn ask<C: Issued>(
     if only_policy {
         words.push(true.into());
     }
-    let answer = publish::publish(
-        cx,
-        server.into(),
-        C::FUNCTION.to_owned(),
-        Some(Value::list(words)),
-        "glob".into(),
-        String::new(),
-        PATIENCE,
-        None,
-    )?;
+    let wish = Wish {
+        tgt: server.into(),
+        fun: C::FUNCTION.to_owned(),
+        arg: Some(Value::list(words)),
+        tgt_type: "glob".into(),
+        returner: String::new(),
+        timeout: PATIENCE,
+    };
+    let answer = publish::publish(cx, wish, None)?;
     let answers = answer.as_dict().map(Dict::entries).unwrap_or_default();
     let (_, answer) = answers.into_iter().next().ok_or_else(|| Error::invalid(NO_ANSWER))?;
     let Value::Dict(answer) = answer else {

@@ -328,10 +328,7 @@ impl CertificateManaged {
         let merged = self.merged(cx)?;
         let value = |name: &str| pki::set(&merged, name);
         let text = |name: &str| pki::text(&merged, name);
-        let kind = text("cert_type").unwrap_or_else(|| "None".to_owned());
-        let kind = For::named(&kind).ok_or_else(|| {
-            Error::failed(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
-        })?;
+        let kind = ssh_pki::kind_of(&merged)?;
         let remaining = match &self.ttl_remaining {
             // By what is there: one made for users does not end too soon for a host.
             Value::Null if own.kind == For::Host => Value::from("7d"),
@@ -390,19 +387,7 @@ impl CertificateManaged {
                 changes.insert(name, change);
             }
         }
-        let wanted = match value("valid_principals") {
-            Some(Value::Str(one)) => vec![one.to_string()],
-            Some(all) => {
-                let all = all.items_of_sequence().unwrap_or_default();
-                all.iter().map(|name| name.to_str().to_string()).collect()
-            }
-            None => Vec::new(),
-        };
-        if wanted.is_empty() && !value("all_principals").is_some_and(|all| all.truthy()) {
-            return Err(Error::failed(
-                "Must either set all_principals to true or specify principals to allow",
-            ));
-        }
+        let wanted = ssh_pki::principals_of(&merged)?;
         if let Some(change) = principals_change(&own.principals, &wanted) {
             changes.insert("principals", change);
         }

@@ -178,6 +178,32 @@ pub struct Built {
     pub signer: Private,
 }
 
+/// What a certificate is for.
+pub fn kind_of(given: &Dict) -> Result<For> {
+    let kind = text(given, "cert_type").unwrap_or_else(|| "None".to_owned());
+    For::named(&kind).ok_or_else(|| {
+        Error::invalid(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
+    })
+}
+
+/// Who a certificate is for; nobody named means everybody, which has to be said.
+pub fn principals_of(given: &Dict) -> Result<Vec<String>> {
+    let names = match set(given, "valid_principals") {
+        None => Vec::new(),
+        Some(Value::Str(one)) => vec![one.to_string()],
+        Some(names) => {
+            let names = names.items_of_sequence().unwrap_or_default();
+            names.iter().map(|name| name.to_str().to_string()).collect()
+        }
+    };
+    if names.is_empty() && !set(given, "all_principals").is_some_and(|all| all.truthy()) {
+        return Err(Error::invalid(
+            "Must either set all_principals to true or specify principals to allow",
+        ));
+    }
+    Ok(names)
+}
+
 fn seconds(time: Timestamp) -> u64 {
     u64::try_from(time.as_second()).unwrap_or_default()
 }
@@ -196,23 +222,8 @@ pub fn build(cx: &Cx, given: &Dict) -> Result<Built> {
     }
     let no_signer = || Error::invalid(pki::NO_SIGNER);
     value("signing_private_key").ok_or_else(no_signer)?;
-    let kind = value("cert_type").map_or_else(|| "None".into(), |kind| kind.to_str());
-    let kind = For::named(&kind).ok_or_else(|| {
-        Error::invalid(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
-    })?;
-    let names = match value("valid_principals") {
-        None => Vec::new(),
-        Some(Value::Str(one)) => vec![one.to_string()],
-        Some(names) => {
-            let names = names.items_of_sequence().unwrap_or_default();
-            names.iter().map(|name| name.to_str().to_string()).collect()
-        }
-    };
-    if names.is_empty() && !value("all_principals").is_some_and(|flag| flag.truthy()) {
-        return Err(Error::invalid(
-            "Must either set all_principals to true or specify principals to allow",
-        ));
-    }
+    let kind = kind_of(given)?;
+    let principals = principals_of(given)?;
     let key = match value("public_key") {
         Some(public) => match public_of(cx, &public, None) {
             Err(Error::Failed(_)) => {
@@ -247,7 +258,7 @@ pub fn build(cx: &Cx, given: &Dict) -> Result<Built> {
         serial,
         kind,
         key_id: text(given, "key_id").unwrap_or_default(),
-        principals: names,
+        principals,
         after,
         before,
         critical: options_of(value("critical_options"))?,

@@ -543,7 +543,7 @@ impl State for Detached {
 
 /// Where a value is configured.
 #[derive(Args)]
-struct Place {
+struct Kept {
     /// The working copy.
     repo: Option<String>,
     /// Whose configuration.
@@ -559,7 +559,7 @@ struct Place {
     global: bool,
 }
 
-impl Place {
+impl Kept {
     fn config(&self) -> Result<Config> {
         if !self.global && self.repo.as_ref().is_none_or(String::is_empty) {
             return Err(Error::failed(
@@ -582,7 +582,7 @@ pub struct ConfigSet {
     /// Several values.
     multivar: Option<halite_spec::Strings>,
     #[group]
-    place: Place,
+    place: Kept,
 }
 
 impl ConfigSet {
@@ -645,7 +645,7 @@ pub struct ConfigUnset {
     /// Only values that fit.
     value_regex: Option<String>,
     #[group]
-    place: Place,
+    place: Kept,
     /// Also where there are several values.
     #[default(false)]
     all: bool,
