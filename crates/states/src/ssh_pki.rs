@@ -8,7 +8,7 @@ use halite_modules::{
     pki::{self, Issued},
     ssh_pki::{
         self, For,
-        keys::{self, Private, default_size},
+        keys::{self, NewKey, Private},
         public_of,
         wire::{Certificate, Identity, Options, Public},
     },
@@ -31,14 +31,8 @@ states! {
 pub struct PrivateKeyManaged {
     /// The file.
     name: String,
-    /// `rsa`, `ec` or `ed25519`.
-    #[default("rsa".into())]
-    algo: String,
-    /// Its size in bits; 3072 for RSA and 256 for EC unless said.
-    #[default(Value::Null)]
-    keysize: Value,
-    /// Its passphrase.
-    passphrase: Option<String>,
+    #[group]
+    wanted: NewKey,
     /// Make a new key each time.
     #[default(false)]
     new: bool,
@@ -50,13 +44,6 @@ pub struct PrivateKeyManaged {
 }
 
 impl PrivateKeyManaged {
-    fn size(&self) -> Value {
-        match &self.keysize {
-            Value::Null => default_size(&self.algo).into(),
-            size => size.clone(),
-        }
-    }
-
     /// Why a key cannot be opened, unless it is to be written over.
     fn unopened(&self, error: &Error) -> Result<()> {
         if self.overwrite {
@@ -90,7 +77,7 @@ impl Made for PrivateKeyManaged {
             changes.insert("replaced", self.name.as_str());
             return Ok(Seen::of(changes, false));
         }
-        let mut opened = Private::open(cx, own, self.passphrase.as_deref());
+        let mut opened = Private::open(cx, own, self.wanted.passphrase.as_deref());
         if matches!(&opened, Err(error) if error.class() == "SuperfluousPassword") {
             changes.insert("passphrase", true);
             opened = Private::open(cx, own, None);
@@ -101,12 +88,12 @@ impl Made for PrivateKeyManaged {
                 changes.insert("replaced", self.name.as_str());
             }
             Err(error) => return Err(error),
-            Ok(own) if own.public.algo() != self.algo => {
-                changes.insert("algo", self.algo.as_str());
+            Ok(own) if own.public.algo() != self.wanted.algo => {
+                changes.insert("algo", self.wanted.algo.as_str());
             }
             Ok(own) => {
-                if own.public.size().map(Value::from).unwrap_or_default() != self.size() {
-                    changes.insert("keysize", self.size());
+                if own.public.size().map(Value::from).unwrap_or_default() != self.wanted.size() {
+                    changes.insert("keysize", self.wanted.size());
                 }
             }
         }
@@ -124,9 +111,9 @@ impl Made for PrivateKeyManaged {
     fn make(&self, cx: &Cx, seen: &Seen) -> Result<(Vec<u8>, Encoding)> {
         let key = match seen.only(&["passphrase"]) {
             true => Private::load(cx, &self.name.as_str().into(), None)?,
-            false => Private::make(cx, &self.algo, Some(&self.size()))?,
+            false => self.wanted.make(cx)?,
         };
-        Ok((key.encode(cx, self.passphrase.as_deref())?, Encoding::Pem))
+        Ok((key.encode(cx, self.wanted.passphrase.as_deref())?, Encoding::Pem))
     }
 }
 

@@ -8,10 +8,10 @@ use std::path::Path;
 use halite_modules::{
     pki,
     x509::{
-        self, CERTIFICATE_ENCODINGS, KEY_ENCODINGS, PLAIN_ENCODINGS, Packing, appended,
+        self, CERTIFICATE_ENCODINGS, PLAIN_ENCODINGS, Packing, appended,
         certificate::{Builder, Built, Certificate},
         extension_changes,
-        keys::{Private, Public, default_size, public_of, verify},
+        keys::{NewKey, Private, Public, public_of, verify},
         request,
         revocation::{self, List, Revoked},
         source::{self, Encoding},
@@ -40,17 +40,8 @@ states! {
 pub struct PrivateKeyManaged {
     /// The file.
     name: String,
-    /// `rsa`, `ec`, `ed25519` or `ed448`.
-    #[default("rsa".into())]
-    algo: String,
-    /// Its size in bits; 2048 for RSA and 256 for EC unless said.
-    #[default(Value::Null)]
-    keysize: Value,
-    /// Its passphrase.
-    passphrase: Option<String>,
-    /// `pem`, `der` or `pkcs12`.
-    #[default("pem".into())]
-    encoding: String,
+    #[group]
+    wanted: NewKey,
     /// Make a new key each time.
     #[default(false)]
     new: bool,
@@ -65,11 +56,6 @@ pub struct PrivateKeyManaged {
 }
 
 impl PrivateKeyManaged {
-    fn size(&self) -> Value {
-        let size = self.rest.kwargs.get("bits").unwrap_or_else(|| self.keysize.clone());
-        if size.is_null() { default_size(&self.algo).into() } else { size }
-    }
-
     /// Why a key cannot be opened, and what is done about it.
     fn unopened(&self, error: &Error, changes: &Dict) -> Result<()> {
         let (passphrase, text) = match error.class() {
@@ -113,7 +99,7 @@ impl Made for PrivateKeyManaged {
             changes.insert("replaced", name);
             return Ok(Seen::of(changes, false));
         }
-        let mut opened = Private::open(cx, own, self.passphrase.as_deref());
+        let mut opened = Private::open(cx, own, self.wanted.passphrase.as_deref());
         if matches!(&opened, Err(error) if error.class() == "SuperfluousPassword") {
             changes.insert("passphrase", true);
             opened = Private::open(cx, own, None);
@@ -122,13 +108,15 @@ impl Made for PrivateKeyManaged {
             Err(error @ Error::Raised { .. }) => self.unopened(&error, &changes)?,
             Err(error) => return Err(error),
             Ok(own) => {
-                if own.public.algo() != self.algo {
-                    changes.insert("algo", self.algo.as_str());
-                } else if own.public.size().map(Value::from).unwrap_or_default() != self.size() {
-                    changes.insert("keysize", self.size());
+                if own.public.algo() != self.wanted.algo {
+                    changes.insert("algo", self.wanted.algo.as_str());
+                } else if own.public.size().map(Value::from).unwrap_or_default()
+                    != self.wanted.size(&self.rest)
+                {
+                    changes.insert("keysize", self.wanted.size(&self.rest));
                 }
-                if own.encoding.name() != self.encoding {
-                    changes.insert("encoding", self.encoding.as_str());
+                if own.encoding.name() != self.wanted.encoding {
+                    changes.insert("encoding", self.wanted.encoding.as_str());
                 }
             }
         }
@@ -142,14 +130,11 @@ impl Made for PrivateKeyManaged {
             false => None,
         };
         let key = match own {
-            None => Private::make(cx, &self.algo, Some(&self.size()))?,
-            Some(own) => Private::open(cx, &own, self.passphrase.as_deref())
+            None => self.wanted.make(cx, &self.rest)?,
+            Some(own) => Private::open(cx, &own, self.wanted.passphrase.as_deref())
                 .or_else(|_| Private::open(cx, &own, None))?,
         };
-        let encoding = Encoding::of(&self.encoding, &KEY_ENCODINGS)?;
-        let passphrase = self.passphrase.as_deref();
-        let made = key.encode(cx, encoding, passphrase, self.pkcs12_encryption_compat)?;
-        Ok((made, encoding))
+        self.wanted.encode(cx, &key, self.pkcs12_encryption_compat)
     }
 }
 

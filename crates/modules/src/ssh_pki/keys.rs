@@ -5,7 +5,7 @@
 //! business: the key passes through a folder nobody else can enter, the passphrase through the
 //! environment, and neither is an argument.
 
-use halite_spec::{Command, Cx, Error, Result};
+use halite_spec::{Args, Command, Cx, Error, Result};
 use halite_value::Value;
 use num_bigint::BigUint;
 
@@ -35,11 +35,39 @@ pub struct Private {
     pub key: Opened,
 }
 
-pub fn default_size(algo: &str) -> Option<i64> {
-    match algo {
-        "rsa" => Some(3072),
-        "ec" => Some(256),
-        _ => None,
+/// What a new key shall be.
+#[derive(Args)]
+pub struct NewKey {
+    /// `rsa`, `ec` or `ed25519`.
+    #[default("rsa".into())]
+    pub algo: String,
+    /// Its size in bits; 3072 for RSA and 256 for EC unless said.
+    #[default(Value::Null)]
+    keysize: Value,
+    /// Its passphrase.
+    pub passphrase: Option<String>,
+}
+
+impl NewKey {
+    pub fn size(&self) -> Value {
+        match (&self.keysize, self.algo.as_str()) {
+            (Value::Null, "rsa") => 3072.into(),
+            (Value::Null, "ec") => 256.into(),
+            (size, _) => size.clone(),
+        }
+    }
+
+    pub fn make(&self, cx: &Cx) -> Result<Private> {
+        if self.algo == "ed448" {
+            return Err(Error::invalid(
+                "Invalid algorithm specified for generating private key: ed448. Valid: rsa, ec, \
+                 ed25519, ed448",
+            ));
+        }
+        let key = Opened::make(cx, &self.algo, &self.size())?;
+        let public = Public::of_spki(&key.public);
+        let public = public.ok_or_else(|| Error::failed(UNREADABLE))?;
+        Ok(Private { public, key })
     }
 }
 
@@ -50,26 +78,6 @@ fn blob_of(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Private {
-    /// Makes a new one.
-    pub fn make(cx: &Cx, algo: &str, size: Option<&Value>) -> Result<Self> {
-        if algo == "ed448" {
-            return Err(Error::invalid(
-                "Invalid algorithm specified for generating private key: ed448. Valid: rsa, ec, \
-                 ed25519, ed448",
-            ));
-        }
-        let size = size.filter(|size| !size.is_null()).cloned();
-        let size = size.unwrap_or_else(|| default_size(algo).into());
-        let key = Opened::make(cx, algo, Some(&size))?;
-        Self::of(key)
-    }
-
-    fn of(key: Opened) -> Result<Self> {
-        let public = Public::of_spki(&key.public);
-        let public = public.ok_or_else(|| Error::failed(UNREADABLE))?;
-        Ok(Self { public, key })
-    }
-
     /// Opens a key given as a file, text or bytes.
     pub fn load(cx: &Cx, source: &Value, passphrase: Option<&str>) -> Result<Self> {
         Self::open(cx, &load(cx, source)?, passphrase)

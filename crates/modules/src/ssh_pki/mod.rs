@@ -15,7 +15,7 @@ use halite_value::{Dict, Value, entries};
 use jiff::Timestamp;
 
 use self::{
-    keys::Private,
+    keys::{NewKey, Private},
     wire::{Certificate, Identity, Options, Public},
 };
 pub use self::{
@@ -380,14 +380,7 @@ alias! { create_certificate_ssh = create_certificate }
 #[function]
 pub fn create_private_key(
     cx: &Cx,
-    /// `rsa`, `ec` or `ed25519`.
-    #[default("rsa".into())]
-    algo: String,
-    /// Its size in bits; 3072 for RSA and 256 for EC unless said.
-    #[default(Value::Null)]
-    keysize: Value,
-    /// The passphrase to encrypt it with.
-    passphrase: Option<String>,
+    #[group] wanted: NewKey,
     /// The file to write.
     path: Option<String>,
     /// What the name of the public key's file has besides; False for no such file.
@@ -401,8 +394,8 @@ pub fn create_private_key(
     raw: bool,
 ) -> Result<Value> {
     refuse_file(cx, path.as_ref(), overwrite)?;
-    let key = Private::make(cx, &algo, Some(&keysize))?;
-    let made = key.encode(cx, passphrase.as_deref())?;
+    let key = wanted.make(cx)?;
+    let made = key.encode(cx, wanted.passphrase.as_deref())?;
     if let Some(path) = path {
         let mode = Write { mode: Some(0o600), ..Write::default() };
         cx.host.write(Path::new(&path), &made, &mode)?;

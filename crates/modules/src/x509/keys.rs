@@ -3,7 +3,7 @@
 //! All of it is the program `openssl`'s work. A key is held as unencrypted PKCS 8 in memory, never
 //! in a scratch file; for signing it goes to the program through a pipe, with the data behind it.
 
-use halite_spec::{Command, Cx, Error, Result};
+use halite_spec::{Args, Command, Cx, Error, Rest, Result};
 use halite_value::Value;
 
 use super::{
@@ -75,11 +75,45 @@ impl Public {
 }
 
 /// The size a new key has unless told otherwise.
-pub fn default_size(algo: &str) -> Option<i64> {
+fn default_size(algo: &str) -> Option<i64> {
     match algo {
         "rsa" => Some(2048),
         "ec" => Some(256),
         _ => None,
+    }
+}
+
+/// What a new key shall be.
+#[derive(Args)]
+pub struct NewKey {
+    /// `rsa`, `ec`, `ed25519` or `ed448`.
+    #[default("rsa".into())]
+    pub algo: String,
+    /// Its size in bits; 2048 for RSA and 256 for EC unless said.
+    #[default(Value::Null)]
+    keysize: Value,
+    /// Its passphrase.
+    pub passphrase: Option<String>,
+    /// `pem`, `der` or `pkcs12`.
+    #[default("pem".into())]
+    pub encoding: String,
+}
+
+impl NewKey {
+    /// `bits` is the old name of `keysize`.
+    pub fn size(&self, rest: &Rest) -> Value {
+        let size = rest.kwargs.get("bits").unwrap_or_else(|| self.keysize.clone());
+        if size.is_null() { default_size(&self.algo).into() } else { size }
+    }
+
+    pub fn make(&self, cx: &Cx, rest: &Rest) -> Result<Private> {
+        Private::make(cx, &self.algo, &self.size(rest))
+    }
+
+    /// Writes a key as it shall be.
+    pub fn encode(&self, cx: &Cx, key: &Private, compatible: bool) -> Result<(Vec<u8>, Encoding)> {
+        let encoding = Encoding::of(&self.encoding, &super::KEY_ENCODINGS)?;
+        Ok((key.encode(cx, encoding, self.passphrase.as_deref(), compatible)?, encoding))
     }
 }
 
@@ -95,12 +129,8 @@ pub struct Private {
 
 impl Private {
     /// Makes a new one.
-    pub fn make(cx: &Cx, algo: &str, size: Option<&Value>) -> Result<Self> {
-        let wanted = size.filter(|size| !size.is_null());
-        let size = match wanted {
-            Some(size) => size.to_int(),
-            None => default_size(algo),
-        };
+    pub fn make(cx: &Cx, algo: &str, size: &Value) -> Result<Self> {
+        let size = size.to_int();
         let option;
         let mut words = vec!["genpkey", "-algorithm"];
         match (algo, size) {

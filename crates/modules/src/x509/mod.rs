@@ -331,17 +331,7 @@ pub fn create_csr(
 #[function]
 pub fn create_private_key(
     cx: &Cx,
-    /// `rsa`, `ec`, `ed25519` or `ed448`.
-    #[default("rsa".into())]
-    algo: String,
-    /// Its size in bits; 2048 for RSA and 256 for EC unless said.
-    #[default(Value::Null)]
-    keysize: Value,
-    /// Encrypt it.
-    passphrase: Option<String>,
-    /// `pem`, `der` or `pkcs12`.
-    #[default("pem".into())]
-    encoding: String,
+    #[group] wanted: keys::NewKey,
     /// Encrypt a PKCS 12 so that old programs can read it.
     #[default(false)]
     pkcs12_encryption_compat: bool,
@@ -354,10 +344,8 @@ pub fn create_private_key(
     rest: Rest,
 ) -> Result<Value> {
     refuse_unknown(&rest, &["bits", "text", "verbose", "cipher"])?;
-    let size = rest.kwargs.get("bits").unwrap_or(keysize);
-    let key = Private::make(cx, &algo, Some(&size))?;
-    let encoding = Encoding::of(&encoding, &KEY_ENCODINGS)?;
-    let made = key.encode(cx, encoding, passphrase.as_deref(), pkcs12_encryption_compat)?;
+    let key = wanted.make(cx, &rest)?;
+    let (made, encoding) = wanted.encode(cx, &key, pkcs12_encryption_compat)?;
     kept(cx, made, encoding, path.as_ref(), raw, None)
 }
 
