@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Call, Cx, Error, Rest, Result, Strings, function, host};
+use halite_spec::{Args, Call, Cx, Error, Rest, Result, Strings, function, host};
 use halite_value::{
     Dict, Value, dict, msgpack,
     msgpack::{Dialect, Text},
@@ -200,14 +200,26 @@ fn pause_path(cx: &Cx, jid: &str) -> PathBuf {
     cache_path(cx, "state_pause").join(jid.replace('/', "_"))
 }
 
-fn change_pauses(cx: &Cx, jid: &str, change: impl FnOnce(&Dict)) -> Result<()> {
-    let path = pause_path(cx, jid);
-    let pauses = read_dict(cx, &path)?;
-    change(&pauses);
-    if let Some(folder) = path.parent() {
-        cx.host.create_dirs(folder, Some(0o700))?;
+/// Where a run pauses.
+#[derive(Args)]
+pub struct Place {
+    /// The run's job id.
+    jid: String,
+    /// The state's id.
+    state_id: Option<String>,
+}
+
+impl Place {
+    /// Changes what is kept of the run's pauses, given the state's id.
+    fn change(self, cx: &Cx, change: impl FnOnce(&Dict, String)) -> Result<()> {
+        let path = pause_path(cx, &self.jid);
+        let pauses = read_dict(cx, &path)?;
+        change(&pauses, self.state_id.unwrap_or_else(|| EVERY_STATE.to_owned()));
+        if let Some(folder) = path.parent() {
+            cx.host.create_dirs(folder, Some(0o700))?;
+        }
+        write_dict(cx, &path, &pauses, None)
     }
-    write_dict(cx, &path, &pauses, None)
 }
 
 const EVERY_STATE: &str = "__all__";
@@ -220,15 +232,11 @@ const EVERY_STATE: &str = "__all__";
 #[function]
 pub fn pause(
     cx: &Cx,
-    /// The run's job id.
-    jid: String,
-    /// The state's id.
-    state_id: Option<String>,
+    #[group] place: Place,
     /// Seconds; without it, until `state.resume`.
     duration: Option<i64>,
 ) -> Result<()> {
-    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
-    change_pauses(cx, &jid, |pauses| {
+    place.change(cx, |pauses, id| {
         let pause = Dict::new();
         pause.insert("duration", duration);
         pauses.insert(id, pause);
@@ -241,15 +249,8 @@ pub fn pause(
 /// $ salt web1 state.resume 20300101120000000000
 /// ```
 #[function]
-pub fn resume(
-    cx: &Cx,
-    /// The run's job id.
-    jid: String,
-    /// The state's id.
-    state_id: Option<String>,
-) -> Result<()> {
-    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
-    change_pauses(cx, &jid, |pauses| {
+pub fn resume(cx: &Cx, #[group] place: Place) -> Result<()> {
+    place.change(cx, |pauses, id| {
         if id == EVERY_STATE {
             pauses.write().clear();
         } else {
@@ -264,15 +265,8 @@ pub fn resume(
 /// $ salt web1 state.soft_kill 20300101120000000000
 /// ```
 #[function]
-pub fn soft_kill(
-    cx: &Cx,
-    /// The run's job id.
-    jid: String,
-    /// The state's id.
-    state_id: Option<String>,
-) -> Result<()> {
-    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
-    change_pauses(cx, &jid, |pauses| {
+pub fn soft_kill(cx: &Cx, #[group] place: Place) -> Result<()> {
+    place.change(cx, |pauses, id| {
         pauses.insert(id, dict! { "kill" => true });
     })
 }

@@ -201,6 +201,22 @@ impl State for Present {
     }
 }
 
+/// How the remote repository lets us in.
+#[derive(Args)]
+struct Access {
+    /// Private keys for ssh.
+    #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
+    identity: Vec<String>,
+    /// The user for https.
+    https_user: Option<String>,
+    /// The password for https.
+    https_pass: Option<String>,
+    /// The encoding of git's output.
+    #[expect(dead_code, reason = "UTF-8 is assumed")]
+    output_encoding: Option<String>,
+}
+
 /// Make sure that a working copy is there; what is in it is left alone.
 #[derive(Args)]
 pub struct Cloned {
@@ -215,17 +231,8 @@ pub struct Cloned {
     /// For Windows.
     #[expect(dead_code, reason = "for Windows")]
     password: Option<String>,
-    /// Private keys for ssh.
-    #[default(Vec::new())]
-    #[shown(halite_value::Value::Null)]
-    identity: Vec<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
-    /// The encoding of git's output.
-    #[expect(dead_code, reason = "UTF-8 is assumed")]
-    output_encoding: Option<String>,
+    #[group]
+    access: Access,
 }
 
 impl Cloned {
@@ -241,7 +248,7 @@ impl Cloned {
     fn git(&self, cx: &Cx, target: &str) -> Git {
         Git {
             user: self.user.clone(),
-            identity: self.identity.clone(),
+            identity: self.access.identity.clone(),
             saltenv: Some(cx.saltenv()),
             ..Git::at(target)
         }
@@ -292,7 +299,8 @@ impl State for Cloned {
         let target = self.target()?;
         let git = self.git(cx, target);
         if seen.is_none() {
-            let (user, password) = (self.https_user.as_deref(), self.https_pass.as_deref());
+            let (user, password) =
+                (self.access.https_user.as_deref(), self.access.https_pass.as_deref());
             let url = git::with_auth(&self.name, user, password)?;
             let branch = self.branch.iter().flat_map(|branch| ["--branch", branch]);
             let line = std::iter::once("clone").chain(branch).chain(["--", &url, target]);
@@ -347,17 +355,8 @@ pub struct Detached {
     /// Update submodules.
     #[default(false)]
     submodules: bool,
-    /// Private keys for ssh.
-    #[default(Vec::new())]
-    #[shown(halite_value::Value::Null)]
-    identity: Vec<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
-    /// The encoding of git's output.
-    #[expect(dead_code, reason = "UTF-8 is assumed")]
-    output_encoding: Option<String>,
+    #[group]
+    access: Access,
 }
 
 /// How the working copy stands.
@@ -378,7 +377,7 @@ impl Detached {
     fn git(&self, cx: &Cx) -> Git {
         Git {
             user: self.user.clone(),
-            identity: self.identity.clone(),
+            identity: self.access.identity.clone(),
             saltenv: Some(cx.saltenv()),
             ..Git::at(&self.target)
         }
@@ -402,7 +401,7 @@ impl State for Detached {
         if !Path::new(target).is_absolute() {
             return Err(Error::failed(format!("Target '{target}' is not an absolute path")));
         }
-        checked_identities(&self.identity, "Identity")?;
+        checked_identities(&self.access.identity, "Identity")?;
         if cx.host.is_file(Path::new(target))? {
             return Err(Error::failed(format!(
                 "Target '{target}' exists and is a regular file, cannot proceed"
@@ -457,7 +456,7 @@ impl State for Detached {
     fn apply(&self, cx: &Cx, seen: Copy) -> Result<Applied> {
         let (name, target, remote) = (&self.name, &self.target, &self.remote);
         let (git, quiet) = (self.git(cx), self.quiet());
-        let auth = (self.https_user.as_deref(), self.https_pass.as_deref());
+        let auth = (self.access.https_user.as_deref(), self.access.https_pass.as_deref());
         let (changes, mut comments) = (Dict::new(), Vec::new());
         if let Some(place) = &seen.place {
             if matches!(place, Place::Emptied) {
