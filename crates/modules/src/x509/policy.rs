@@ -144,7 +144,12 @@ pub fn get_signing_policy(
     /// The minion that has it; this one unless said.
     ca_server: Option<String>,
 ) -> Result<Dict> {
-    pki::policy::<Certificate>(cx, &signing_policy, ca_server.as_deref())
+    let policy = pki::policy::<Certificate>(cx, &signing_policy, ca_server.as_deref())?;
+    // It travels as DER, and is shown as text.
+    if let Some(Value::Bytes(der)) = policy.get("signing_cert") {
+        policy.insert("signing_cert", source::pem("CERTIFICATE", &der));
+    }
+    Ok(policy)
 }
 
 /// Sign a certificate for another minion, which asks with `publish.publish`.

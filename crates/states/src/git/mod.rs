@@ -694,13 +694,12 @@ impl State for ConfigUnset {
                 failed.push(key.clone());
             }
         }
-        if failed.is_empty() {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!(
-            "Error(s) occurred unsetting values for the following keys (see the minion log for \
+        Applied::if_done(failed.is_empty(), || {
+            format!(
+                "Error(s) occurred unsetting values for the following keys (see the minion log for \
              details): {}",
-            failed.join(", ")
-        )))
+                failed.join(", ")
+            )
+        })
     }
 }
