@@ -438,26 +438,37 @@ fn shown_as(cx: &Context, ret: &Value, fun: &str, out: Option<&str>, retcode: i6
 fn documentation(cx: &Context, caller: &Caller) -> u8 {
     let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
     let names = caller.cx.runtime.function_names(&caller.cx);
-    let mut found = false;
-    for name in names {
-        let is_wanted = wanted.is_empty()
-            || name == wanted
-            || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'));
-        let Some(function) = caller.cx.runtime.function(&caller.cx, &name).filter(|_| is_wanted)
-        else {
-            continue;
+    let is_wanted = |name: &String| {
+        wanted.is_empty()
+            || *name == wanted
+            || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let names: Vec<String> = names.into_iter().filter(is_wanted).collect();
+    let native = |name: &String| caller.cx.runtime.function(&caller.cx, name);
+    let others: Vec<String> = names.iter().filter(|name| native(name).is_none()).cloned().collect();
+    let others = match others.is_empty() {
+        true => Dict::new(),
+        false => caller.cx.runtime.described("modules", &others),
+    };
+    for name in &names {
+        let text = match native(name) {
+            Some(function) => {
+                let help = function.help("salt '*'", name);
+                let lines = help.lines().map(|line| format!("    {line}").trim_end().to_owned());
+                format!("\n{}", lines.collect::<Vec<_>>().join("\n"))
+            }
+            None => match others.get(name.as_str()).and_then(|about| about.get_str("raw_doc")) {
+                Some(doc) => doc.to_string(),
+                None => continue,
+            },
         };
-        found = true;
-        let help = function.help("salt '*'", &name);
-        let body: Vec<String> =
-            help.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
-        terminal::out(&format!("{name}:\n\n{}\n\n", body.join("\n")));
+        terminal::out(&format!("{name}:\n{text}\n\n"));
     }
-    if found {
-        0
-    } else {
-        cx.report(&Report::error(format!("there is no documentation of `{wanted}`")).exit(1))
+    if names.is_empty() {
+        return cx
+            .report(&Report::error(format!("there is no documentation of `{wanted}`")).exit(1));
     }
+    0
 }
 
 /// Says why there is no result, in Salt's words where scripts look for them.
