@@ -111,6 +111,14 @@ pub fn kwarg(
     /// Anything given by name.
     kwargs: Rest,
 ) -> Result<Value> {
+    if let given @ 1.. = kwargs.args.len() {
+        let were = if given == 1 { "was" } else { "were" };
+        return Err(Error::Raised {
+            class: "TypeError".into(),
+            message: format!("kwarg() takes 0 positional arguments but {given} {were} given"),
+            traceback: None,
+        });
+    }
     Ok(kwargs.kwargs.into())
 }
 
