@@ -662,9 +662,10 @@ pub fn conf_test(cx: &Cx) -> Result<Value> {
 /// ```
 #[function]
 pub fn deprecation_warning(_cx: &Cx) -> Result<bool> {
-    tracing::warn!("This is a test deprecation warning by version.");
+    tracing::warn!("DeprecationWarning: This is a test deprecation warning by version.");
     tracing::warn!(
-        "This is a test deprecation warning by date very far into the future (3000-01-01)."
+        "DeprecationWarning: This is a test deprecation warning by date very far into the future \
+         (3000-01-01)."
     );
     Ok(true)
 }

@@ -118,7 +118,12 @@ pub fn get_signing_policy(
         None => policy_of(cx, &signing_policy),
         Some(server) => {
             let data = ask(cx, &server, &signing_policy, &Dict::new(), true)?;
-            Ok(data.as_dict().cloned().unwrap_or_default())
+            let policy = data.as_dict().cloned().unwrap_or_default();
+            // It travels as DER, and is shown as text.
+            if let Some(Value::Bytes(der)) = policy.get("signing_cert") {
+                policy.insert("signing_cert", source::pem("CERTIFICATE", &der));
+            }
+            Ok(policy)
         }
     }
 }
