@@ -78,10 +78,11 @@ fn ask(cx: &Cx, wish: Wish, full: bool) -> Result<Value> {
     };
     let expected = minions.items_of_sequence().unwrap_or_default();
     let end = Instant::now() + Duration::try_from_secs_f64(wish.timeout).unwrap_or_default();
+    if expected.is_empty() {
+        // Allowed, but nobody is meant: Salt's `None`. What is not allowed answers `{}`.
+        return Ok(Value::Null);
+    }
     loop {
-        if expected.is_empty() {
-            return Ok(Value::dict());
-        }
         let load = dict! { "cmd" => "pub_ret", "id" => cx.id(), "jid" => &jid };
         let Value::Dict(returned) = cx.runtime.ask_master(cx, load)? else {
             return Ok(Value::dict());

@@ -111,6 +111,14 @@ pub fn kwarg(
     /// Anything given by name.
     kwargs: Rest,
 ) -> Result<Value> {
+    if let given @ 1.. = kwargs.args.len() {
+        let were = if given == 1 { "was" } else { "were" };
+        return Err(Error::Raised {
+            class: "TypeError".into(),
+            message: format!("kwarg() takes 0 positional arguments but {given} {were} given"),
+            traceback: None,
+        });
+    }
     Ok(kwargs.kwargs.into())
 }
 
@@ -650,9 +658,10 @@ pub fn conf_test(cx: &Cx) -> Result<Value> {
 /// ```
 #[function]
 pub fn deprecation_warning(_cx: &Cx) -> Result<bool> {
-    tracing::warn!("This is a test deprecation warning by version.");
+    tracing::warn!("DeprecationWarning: This is a test deprecation warning by version.");
     tracing::warn!(
-        "This is a test deprecation warning by date very far into the future (3000-01-01)."
+        "DeprecationWarning: This is a test deprecation warning by date very far into the future \
+         (3000-01-01)."
     );
     Ok(true)
 }
