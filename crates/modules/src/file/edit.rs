@@ -359,7 +359,7 @@ pub fn sed(
         .args(shell_words(&options))
         .arg(format!("{limit}{negate}s/{before}/{after}/{flags}"))
         .arg(path);
-    Ok(Value::Dict(run_all(&cx.host.run(&command)?)))
+    Ok(Value::Dict(run_all(cx, &cx.host.run(&command)?)))
 }
 
 /// Tell whether `sed` finds a pattern in a file.
@@ -541,7 +541,7 @@ pub fn patch(
     if dry_run {
         command = command.query();
     }
-    Ok(run_all(&cx.host.run(&command)?))
+    Ok(run_all(cx, &cx.host.run(&command)?))
 }
 
 #[cfg(test)]

@@ -463,11 +463,12 @@ pub fn grep(
     }
     let command = Command::new("grep").args(words).arg(pattern).args(files).query();
     let output = cx.host.run(&command)?;
-    Ok(run_all(&output))
+    Ok(run_all(cx, &output))
 }
 
-/// The shape of `cmd.run_all`.
-pub(super) fn run_all(output: &halite_spec::Output) -> Dict {
+/// The shape of `cmd.run_all`, which also makes the program's return code that of the job.
+pub(super) fn run_all(cx: &Cx, output: &halite_spec::Output) -> Dict {
+    cx.job.set_retcode(output.code.into());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\n').to_owned();
     entries! {
         "pid" => output.pid, "retcode" => output.code, "stdout" => text(&output.stdout),

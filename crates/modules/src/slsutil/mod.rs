@@ -154,6 +154,10 @@ pub fn renderer(
             let cached = cx.files.cache(&path, &saltenv)?.ok_or_else(|| {
                 Error::failed(format!("Could not find {path} in saltenv {saltenv}"))
             })?;
+            // A path of this machine where nothing is renders to nothing, as in Salt.
+            if !cx.host.is_file(&cached)? {
+                return Ok(Value::Dict(Dict::new()));
+            }
             (cx.host.read_text(&cached)?, Some(path))
         }
     };
@@ -355,12 +359,12 @@ pub fn boolstr(
 pub fn file_exists(
     cx: &Cx,
     /// The path.
-    path: String,
+    path: Value,
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
 ) -> Result<bool> {
-    listed(cx, "slsutil.files", &saltenv, &path, |cx, env| cx.files.list(env, ""))
+    listed(cx, "slsutil.files", &saltenv, &path.to_str(), |cx, env| cx.files.list(env, ""))
 }
 
 /// Tell whether the file server has a folder.
@@ -372,12 +376,12 @@ pub fn file_exists(
 pub fn dir_exists(
     cx: &Cx,
     /// The path.
-    path: String,
+    path: Value,
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
 ) -> Result<bool> {
-    listed(cx, "slsutil.dirs", &saltenv, &path, |cx, env| cx.files.list_dirs(env, ""))
+    listed(cx, "slsutil.dirs", &saltenv, &path.to_str(), |cx, env| cx.files.list_dirs(env, ""))
 }
 
 /// The lists are asked for once a job: templates ask often.
@@ -409,7 +413,7 @@ fn listed(
 pub fn path_exists(
     cx: &Cx,
     /// The path.
-    path: String,
+    path: Value,
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
@@ -436,7 +440,7 @@ pub fn findup(
 ) -> Result<String> {
     let mut at = startpath.filter(|path| !path.is_empty()).map(|path| normalized(&path));
     if let Some(path) = &at
-        && !path_exists(cx, path.clone(), saltenv.clone())?
+        && !path_exists(cx, path.clone().into(), saltenv.clone())?
     {
         return Err(Error::invalid(format!("Starting path not found in the state tree: {path}")));
     }
@@ -451,7 +455,7 @@ pub fn findup(
         let folder = at.clone().unwrap_or_default();
         for name in &names {
             let path = normalized(&joined(&folder, name));
-            if path_exists(cx, path.clone(), saltenv.clone())? {
+            if path_exists(cx, path.clone().into(), saltenv.clone())? {
                 return Ok(path);
             }
         }

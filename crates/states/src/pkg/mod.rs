@@ -51,6 +51,12 @@ states! {
 /// Packages with the version asked for, in order.
 type Wanted = Vec<(String, Option<String>)>;
 
+/// The one package of a state without a list of them.
+fn one_name(name: Option<&String>) -> Result<&str> {
+    name.map(String::as_str)
+        .ok_or_else(|| Error::invalid("argument `name` must be text, not NoneType"))
+}
+
 fn get<'w>(wanted: &'w Wanted, name: &str) -> Option<&'w Option<String>> {
     wanted.iter().find(|(own, _)| own == name).map(|(_, version)| version)
 }
