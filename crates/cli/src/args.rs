@@ -30,7 +30,7 @@ impl Args {
                 Some((name, value)) => {
                     read.kwargs.insert(name, yamlify(value));
                 }
-                None => args.push(yamlify(arg)),
+                None => args.push(jid_as_text(&yamlify(arg))),
             }
         }
         Self { args, ..read }
@@ -39,7 +39,7 @@ impl Args {
     /// Returns the one list that is published: the keywords last, in a marked dict.
     #[must_use]
     pub fn condition(&self) -> Vec<Value> {
-        let mut list: Vec<Value> = self.args.iter().map(jid_as_text).collect();
+        let mut list: Vec<Value> = self.args.clone();
         if !self.kwargs.is_empty() {
             let marked = Dict::new();
             marked.insert("__kwarg__", true);

@@ -173,6 +173,8 @@ fn versions(probe: &Probe<'_>) -> Value {
     let folder = own.parent().map(|folder| folder.to_string_lossy().into_owned());
     let numbers = SALT_VERSION.split('.').filter_map(|part| part.parse::<i64>().ok());
     dict! {
+        // Salt's words: `onedir` brings its own Python, which we do not; `pip` needs one.
+        "package" => "system",
         "pythonexecutable" => python.unwrap_or_else(|| own.to_string_lossy().into_owned()),
         "pythonpath" => Vec::<Value>::new(),
         "pythonversion" => list![3, 11, 0, "final", 0],

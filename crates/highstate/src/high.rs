@@ -175,6 +175,12 @@ pub fn compile_unfolded(
     order(&high, places, states, settings)
 }
 
+/// Returns what is wrong with the form of high data, before its edits.
+#[must_use]
+pub fn form_problems(high: &High, places: &Places) -> Vec<Problem> {
+    check::all(high, places)
+}
+
 fn order(
     high: &High,
     places: &Places,

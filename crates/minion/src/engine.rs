@@ -193,7 +193,10 @@ impl Runtime for Engine {
     fn function_names(&self, cx: &Cx) -> Vec<String> {
         let native = registry::function_names_here(cx);
         match &self.python {
-            Some(python) => with_users(native, python.names("modules").as_deref()),
+            Some(python) => {
+                python.remember(cx);
+                with_users(native, python.names("modules").as_deref())
+            }
             None => native,
         }
     }

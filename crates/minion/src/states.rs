@@ -52,12 +52,14 @@ impl StateRuns for Engine {
             Source::Nothing(_) => Gathered::default(),
         };
         let form = request.extra.get("form").map(|form| form.to_str()).unwrap_or_default();
-        if form == "high" {
-            return Ok(if gathered.problems.is_empty() {
-                Dict::from(&gathered.high).into()
-            } else {
-                shown(&gathered.problems)
-            });
+        // `state.show_sls` tells what is wrong with the form of it, `state.show_highstate` does not.
+        if form == "high" || form == "checked" {
+            let Gathered { high, mut problems, places } = gathered;
+            if form == "checked" {
+                problems.extend(halite_highstate::form_problems(&high, &places));
+            }
+            let data = || Value::from(Dict::from(&high));
+            return Ok(if problems.is_empty() { data() } else { shown(&problems) });
         }
         Ok(match self.graph(&cx, gathered, request) {
             Err(problems) => shown(&problems),

@@ -436,7 +436,14 @@ pub fn cmd_unzip(cx: &Cx, #[group] zip: Unzip) -> Result<Vec<String>> {
     if !excludes.is_empty() {
         command = command.arg("-x").args(excludes);
     }
-    Ok(trimmed(lines(cx, command, runas)?, Some(&trim_output)))
+    command.user = runas.filter(|user| !user.is_empty());
+    let output = cx.host.run(&command)?;
+    if !output.ok() {
+        return Err(Error::failed(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()));
+    }
+    let text = output.stdout_text();
+    let names = text.trim_end().lines().map(str::to_owned).collect();
+    Ok(trimmed(names, Some(&trim_output)))
 }
 
 /// Unpack a zip file; return the names unpacked.

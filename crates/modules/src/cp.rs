@@ -74,6 +74,11 @@ pub fn cached_path(cx: &Cx, address: &str, saltenv: &str) -> Result<Option<PathB
     Ok(cx.host.is_file(&path)?.then_some(path))
 }
 
+/// A place to put something, empty if there is none.
+fn text_of(dest: &Value) -> String {
+    if dest.is_null() { String::new() } else { dest.to_str().to_string() }
+}
+
 fn shown(path: Option<PathBuf>) -> Value {
     path.map_or(Value::Bool(false), |path| path.display().to_string().into())
 }
@@ -301,8 +306,9 @@ fn rendered(cx: &Cx, text: String, template: Option<&String>, saltenv: &str) -> 
     }
 }
 
-/// Copies a fetched file to its place; a folder takes it under its own name.
-fn deliver(cx: &Cx, cached: &Path, dest: &str, name: &str, makedirs: bool) -> Result<String> {
+/// Copies a fetched file to its place; a folder takes it under its own name. False if there is no
+/// folder to put it in.
+fn deliver(cx: &Cx, cached: &Path, dest: &str, name: &str, makedirs: bool) -> Result<Value> {
     let dest = if dest.ends_with('/') || cx.host.is_dir(Path::new(dest))? {
         joined(dest, name)
     } else {
@@ -311,12 +317,12 @@ fn deliver(cx: &Cx, cached: &Path, dest: &str, name: &str, makedirs: bool) -> Re
     let folder = parent(&dest);
     if !cx.host.is_dir(Path::new(folder))? {
         if !makedirs {
-            return Ok(String::new());
+            return Ok(false.into());
         }
         cx.host.create_dirs(Path::new(folder), None)?;
     }
     cx.host.write_from(Path::new(&dest), &mut *cx.host.open(cached)?, &Write::default())?;
-    Ok(dest)
+    Ok(dest.into())
 }
 
 /// Copy a file of the server to a place on this machine.
@@ -329,8 +335,8 @@ pub fn get_file(
     cx: &Cx,
     /// The address.
     path: String,
-    /// Where to put it.
-    dest: String,
+    /// Where to put it; empty or None for the cache.
+    dest: Value,
     /// The environment.
     saltenv: Option<String>,
     /// Make the folders above it.
@@ -342,14 +348,27 @@ pub fn get_file(
     gzip: Option<Value>,
     /// Taken for compatibility.
     rest: Rest,
-) -> Result<String> {
+) -> Result<Value> {
     let _ = (gzip, rest);
     let saltenv = env_of(cx, saltenv);
     let path = rendered(cx, path, template.as_ref(), &saltenv)?;
-    let dest = rendered(cx, dest, template.as_ref(), &saltenv)?;
+    let dest = rendered(cx, text_of(&dest), template.as_ref(), &saltenv)?;
     match cx.files.cache(&path, &saltenv)? {
+        Some(cached) if dest.is_empty() => Ok(shown(Some(cached))),
         Some(cached) => deliver(cx, &cached, &dest, file_name(&parse_salt(&path).0), makedirs),
-        None => Ok(String::new()),
+        None => Ok(Value::str("")),
+    }
+}
+
+/// Where a rendered file lies in the cache: beside what was fetched from elsewhere.
+fn place_of_template(cx: &Cx, address: &str, saltenv: &str) -> PathBuf {
+    match scheme_of(address).as_str() {
+        "salt" => {
+            let (path, env) = parse_salt(address);
+            let cache = PathBuf::from(cx.opt_str("cachedir").unwrap_or_default().as_str());
+            cache.join("extrn_files").join(env.as_deref().unwrap_or(saltenv)).join(path)
+        }
+        _ => place(cx, address, saltenv),
     }
 }
 
@@ -363,8 +382,8 @@ pub fn get_template(
     cx: &Cx,
     /// The address.
     path: String,
-    /// Where to put it; a temporary file if empty.
-    dest: String,
+    /// Where to put it; empty or None for the cache.
+    dest: Value,
     /// The template engine.
     #[default("jinja".to_owned())]
     template: String,
@@ -377,16 +396,19 @@ pub fn get_template(
     rest: Rest,
 ) -> Result<String> {
     let saltenv = env_of(cx, saltenv);
+    let is_local = matches!(scheme_of(&path).as_str(), "" | "file");
+    if is_local && !cx.host.is_file(Path::new(&local_path(&path)))? {
+        return Ok(String::new());
+    }
     let Some(cached) = cx.files.cache(&path, &saltenv)? else { return Ok(String::new()) };
     let names = match rest.kwargs.get("context") {
         Some(Value::Dict(names)) => names,
         _ => Dict::new(),
     };
     let text = render(cx, &template, cx.host.read_text(&cached)?, Some(&path), &saltenv, names)?;
-    let dest = if dest.is_empty() {
-        crate::temp::fresh_path(cx, &crate::temp::folder(cx), "__salt.tmp.", "")
-    } else {
-        PathBuf::from(&dest)
+    let (dest, makedirs) = match text_of(&dest) {
+        dest if dest.is_empty() => (place_of_template(cx, &path, &saltenv), true),
+        dest => (PathBuf::from(dest), makedirs),
     };
     let folder = dest.parent().unwrap_or(Path::new("/"));
     if !cx.host.is_dir(folder)? {
@@ -395,7 +417,9 @@ pub fn get_template(
         }
         cx.host.create_dirs(folder, None)?;
     }
-    cx.host.write(&dest, text.as_bytes(), &Write::default())?;
+    // What is rendered may hold secrets: Salt leaves it to its owner alone.
+    let how = Write { mode: Some(0o600), ..Write::default() };
+    cx.host.write(&dest, text.as_bytes(), &how)?;
     Ok(dest.display().to_string())
 }
 
@@ -435,7 +459,8 @@ pub fn get_dir(
     let mut ret = Vec::new();
     for file in cx.files.list(&saltenv, &folder)? {
         let Some(cached) = cx.files.cache(&format!("salt://{file}"), &saltenv)? else { continue };
-        ret.push(deliver(cx, &cached, &joined(&dest, &strip(&file)), "", true)?);
+        let at = deliver(cx, &cached, &joined(&dest, &strip(&file)), "", true)?;
+        ret.push(at.to_str().to_string());
     }
     for dir in cx.files.list_empty_dirs(&saltenv, &folder)? {
         let at = joined(&dest, &strip(&dir));
@@ -467,13 +492,17 @@ pub fn get_url(
     /// The hash the file must have.
     source_hash: Option<String>,
 ) -> Result<Value> {
+    // What is on this machine already stays where it is.
+    if matches!(scheme_of(&path).as_str(), "" | "file") && !dest.is_null() {
+        return Ok(local_path(&path).into());
+    }
     let cached = cache_file(cx, path.clone(), saltenv, source_hash, true, false)?;
     let Value::Str(cached) = &cached else { return Ok(false.into()) };
     match &dest {
         Value::Str(dest) if dest.is_empty() => Ok(cached.into()),
         Value::Str(dest) => {
             let name = file_name(path.split(['?', '#']).next().unwrap_or(&path)).to_owned();
-            deliver(cx, Path::new(cached.as_str()), dest, &name, makedirs).map(Value::from)
+            deliver(cx, Path::new(cached.as_str()), dest, &name, makedirs)
         }
         _ => Ok(cx.host.read_text(Path::new(cached.as_str()))?.into()),
     }
@@ -637,11 +666,8 @@ pub fn list_minion(
     let mut ret = Vec::new();
     for top in [cache.join("files").join(&saltenv), cache.join("localfiles")] {
         for folder in walk(cx, &top, &|_| true)? {
-            for name in &folder.files {
-                let path = folder.path.join(name);
-                let path = path.strip_prefix(&top).unwrap_or(&path);
-                ret.push(path.display().to_string());
-            }
+            let files = folder.files.iter().map(|name| folder.path.join(name));
+            ret.extend(files.map(|path| path.display().to_string()));
         }
     }
     ret.sort();

@@ -129,10 +129,9 @@ pub fn percent(
             ret.insert(mount, capacity);
         }
     }
-    let Some(mount) = args else { return Ok(ret.into()) };
-    match ret.get(mount.as_str()) {
-        Some(share) => Ok(share),
-        None => Err(Error::failed(format!("Problem getting disk usage for {mount}"))),
+    match args.filter(|mount| !mount.is_empty()) {
+        Some(mount) => Ok(ret.get(mount.as_str()).unwrap_or_else(|| Value::Dict(Dict::new()))),
+        None => Ok(ret.into()),
     }
 }
 
@@ -158,6 +157,7 @@ pub fn blkid(
     let ret = Dict::new();
     let output = cx.host.run(&Command::line(words).query())?;
     if !output.ok() {
+        cx.job.set_retcode(output.code.into());
         return Ok(ret);
     }
     for (name, rest) in output.stdout_text().lines().filter_map(|line| line.split_once(": ")) {

@@ -6,7 +6,8 @@
 //! What a function will change nobody knows: `test=True` only says that it would be called.
 
 use halite_spec::{
-    Applied, Args, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, Watcher, states,
+    Applied, Args, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, Watcher,
+    keywords::is_engine_keyword, states,
 };
 use halite_value::{Dict, Key, Value};
 
@@ -47,13 +48,16 @@ fn run(cx: &Cx, name: Option<&Value>, kwargs: &Dict, test: bool) -> Result<Outco
             !key.starts_with("__") && !IGNORED.contains(&key.as_str())
         })
         .collect();
-    let keys = kwargs.keys();
+    // `umask` and the like stand beside the functions too.
+    let functions: Dict =
+        kwargs.entries().into_iter().filter(|(key, _)| !is_engine_keyword(&key.to_str())).collect();
+    let keys = functions.keys();
     let old_form = keys.is_empty() || keys.iter().any(|key| !key.to_str().contains('.'));
     if old_form {
         let name = name.map(halite_value::Value::to_str).unwrap_or_default();
         run_one(cx, &name, &kwargs, test)
     } else {
-        run_several(cx, &kwargs, test)
+        run_several(cx, &functions, test)
     }
 }
 

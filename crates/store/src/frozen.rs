@@ -129,7 +129,8 @@ impl StorageBackend for Frozen {
                 let bytes = self.original(&over, block)?;
                 over.blocks.insert(block, bytes);
             }
-            let bytes = over.blocks.get_mut(&block).and_then(|it| it.get_mut(inside..inside + part));
+            let bytes =
+                over.blocks.get_mut(&block).and_then(|it| it.get_mut(inside..inside + part));
             bytes.ok_or_else(beyond)?.copy_from_slice(source);
         }
         over.len = over.len.max(offset + data.len() as u64);

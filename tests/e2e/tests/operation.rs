@@ -173,9 +173,8 @@ fn jobs_are_shown_without_a_master() {
     fleet.salt(&["a", "test.echo", "remember me"]).code(0);
     let (jid, _) = only_job(&fleet, "test.echo");
     fleet.stop_master();
-    let looked_up = |fleet: &Fleet| {
-        json_of(&fleet.run(&["jobs.lookup_jid", &jid, "--out=json"]).code(0).out)
-    };
+    let looked_up =
+        |fleet: &Fleet| json_of(&fleet.run(&["jobs.lookup_jid", &jid, "--out=json"]).code(0).out);
     assert_eq!(looked_up(&fleet), json!({"a": "remember me"}));
     let (again, job) = only_job(&fleet, "test.echo");
     assert_eq!((&again, &job["Target"]), (&jid, &json!("a")));

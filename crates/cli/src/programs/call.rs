@@ -494,16 +494,27 @@ fn shown_as(cx: &Context, ret: &Value, fun: &str, out: Option<&str>, retcode: i6
 fn documentation(cx: &Context, caller: &Caller) -> u8 {
     let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
     let names = caller.cx.runtime.function_names(&caller.cx);
-    for name in names {
-        let is_wanted = wanted.is_empty()
-            || name == wanted
-            || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'));
-        let Some(function) = caller.cx.runtime.function(&caller.cx, &name).filter(|_| is_wanted)
-        else {
-            continue;
+    let is_wanted = |name: &String| {
+        wanted.is_empty()
+            || *name == wanted
+            || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let names: Vec<String> = names.into_iter().filter(is_wanted).collect();
+    let native = |name: &String| caller.cx.runtime.function(&caller.cx, name);
+    let others: Vec<String> = names.iter().filter(|name| native(name).is_none()).cloned().collect();
+    let others = match others.is_empty() {
+        true => Dict::new(),
+        false => caller.cx.runtime.described("modules", &others),
+    };
+    for name in &names {
+        let text = match native(name) {
+            Some(function) => indented(&function.help("salt '*'", name)),
+            None => match others.get(name.as_str()).and_then(|about| about.get_str("raw_doc")) {
+                Some(doc) => format!("{doc}\n"),
+                None => continue,
+            },
         };
-        let help = function.help("salt '*'", &name);
-        terminal::out(&format!("{name}:\n{}\n", indented(&help)));
+        terminal::out(&format!("{name}:\n{text}\n"));
     }
     // Nothing found is no failure: scripts ask whether there is something to read.
     0

@@ -178,9 +178,8 @@ impl PillarSource for MasterPillar {
             // for so long, and what has changed meanwhile is not seen.
             let is_young = !request.clean_cache
                 && self.lifetime.is_some_and(|seconds| kept.at.elapsed() < seconds);
-            let is_current = || {
-                kept.grains.is_identical(&grains) && unchanged(&kept.inputs, &*self.cx.host)
-            };
+            let is_current =
+                || kept.grains.is_identical(&grains) && unchanged(&kept.inputs, &*self.cx.host);
             if is_young || is_current() {
                 return kept.pillar.clone();
             }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use halite_spec::{Error, Outcome};
-use halite_value::{Dict, Value, dict, entries};
+use halite_value::{Dict, Value, entries};
 
 use crate::{Low, tag};
 
@@ -89,13 +89,30 @@ pub(super) fn listens_to_nothing(state: &str, name: &Value) -> (String, Dict) {
     (tag, ret)
 }
 
-/// `no_log`: nothing of the return may be shown.
+/// What stands for a value nobody may see.
+const HIDDEN: &str = "**********";
+
+/// `no_log`: of the return only its form may be seen, as in Salt: whoever reads the changes still
+/// finds their names.
 pub(super) fn hide(ret: &Dict) {
-    const HIDDEN: &str = "The return data has been hidden by no_log.";
-    if has_changes(ret) {
-        ret.insert("changes", dict! { "no_log" => HIDDEN });
+    for key in ["name", "changes", "comment"] {
+        if let Some(value) = ret.get(key) {
+            ret.insert(key, hidden(&value));
+        }
     }
-    ret.insert("comment", HIDDEN);
+}
+
+fn hidden(value: &Value) -> Value {
+    match value {
+        Value::Dict(dict) => {
+            Value::Dict(dict.into_iter().map(|(key, value)| (key, hidden(&value))).collect())
+        }
+        Value::List(_) | Value::Tuple(_) => {
+            Value::list(value.items_of_sequence().unwrap_or_default().iter().map(hidden))
+        }
+        other if other.truthy() => HIDDEN.into(),
+        other => other.clone(),
+    }
 }
 
 /// What a state says that ended with an error. Expected failures speak for themselves.

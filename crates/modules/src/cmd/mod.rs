@@ -675,9 +675,9 @@ pub fn script_retcode(
 pub fn which(
     cx: &Cx,
     /// The program.
-    cmd: String,
+    cmd: Value,
 ) -> Result<Option<String>> {
-    Ok(cx.host.which(&cmd).map(|path| path.display().to_string()))
+    Ok(program(cx, &cmd)?.map(|path| path.display().to_string()))
 }
 
 /// Return the path of the first of several programs that is there.
@@ -704,9 +704,20 @@ pub fn which_bin(
 pub fn has_exec(
     cx: &Cx,
     /// The program.
-    cmd: String,
+    cmd: Value,
 ) -> Result<bool> {
-    Ok(cx.host.which(&cmd).is_some())
+    Ok(program(cx, &cmd)?.is_some())
+}
+
+/// Looks a program up. Templates ask for what a table has no name for: None is nowhere.
+fn program(cx: &Cx, name: &Value) -> Result<Option<PathBuf>> {
+    match name {
+        Value::Null => Ok(None),
+        Value::Str(_) | Value::Int(_) => Ok(cx.host.which(&name.to_str())),
+        other => {
+            Err(Error::invalid(format!("argument `cmd` must be text, not {}", other.type_name())))
+        }
+    }
 }
 
 /// Run a piece of code with an interpreter and return its output.

@@ -359,7 +359,7 @@ pub fn sed(
         .args(shell_words(&options))
         .arg(format!("{limit}{negate}s/{before}/{after}/{flags}"))
         .arg(path);
-    Ok(Value::Dict(run_all(&cx.host.run(&command)?)))
+    Ok(Value::Dict(run_all(cx, &cx.host.run(&command)?)))
 }
 
 /// Tell whether `sed` finds a pattern in a file.
@@ -437,11 +437,7 @@ pub fn psed(
             'X' => regex::VERBOSE,
             'L' | 'U' => 0,
             other => {
-                return Err(Error::Raised {
-                    class: "KeyError".into(),
-                    message: format!("'{other}'"),
-                    traceback: None,
-                });
+                return Err(Error::raised("KeyError", format!("'{other}'")));
             }
         };
     }
@@ -545,7 +541,7 @@ pub fn patch(
     if dry_run {
         command = command.query();
     }
-    Ok(run_all(&cx.host.run(&command)?))
+    Ok(run_all(cx, &cx.host.run(&command)?))
 }
 
 #[cfg(test)]

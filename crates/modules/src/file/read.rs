@@ -40,14 +40,13 @@ pub fn read(
         Ok(text) => Ok(text.into()),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            Err(Error::Raised {
-                class: "UnicodeDecodeError".into(),
-                message: format!(
+            Err(Error::raised(
+                "UnicodeDecodeError",
+                format!(
                     "'utf-8' codec can't decode byte 0x{:02x} in position {at}: invalid start byte",
                     error.as_bytes().get(at).unwrap_or(&0)
                 ),
-                traceback: None,
-            })
+            ))
         }
     }
 }
@@ -464,11 +463,12 @@ pub fn grep(
     }
     let command = Command::new("grep").args(words).arg(pattern).args(files).query();
     let output = cx.host.run(&command)?;
-    Ok(run_all(&output))
+    Ok(run_all(cx, &output))
 }
 
-/// The shape of `cmd.run_all`.
-pub(super) fn run_all(output: &halite_spec::Output) -> Dict {
+/// The shape of `cmd.run_all`, which also makes the program's return code that of the job.
+pub(super) fn run_all(cx: &Cx, output: &halite_spec::Output) -> Dict {
+    cx.job.set_retcode(output.code.into());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\n').to_owned();
     entries! {
         "pid" => output.pid, "retcode" => output.code, "stdout" => text(&output.stdout),

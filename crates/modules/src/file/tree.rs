@@ -87,7 +87,10 @@ pub fn make_folders(
         gid: Owner::given(group).map(|group| group.look_up_gid(cx)).transpose()?.flatten(),
     };
     match cx.host.create_dir_owned(at, &how) {
-        Err(error) if error.kind() == Some(ErrorKind::AlreadyExists) => Ok(()),
+        // Somebody else made it meanwhile; a file in its place is an error.
+        Err(error) if error.kind() == Some(ErrorKind::AlreadyExists) && cx.host.is_dir(at)? => {
+            Ok(())
+        }
         other => Ok(other?),
     }
 }

@@ -35,7 +35,7 @@ module! {
 alias! { hwaddr = hw_addr, ipaddrs = ip_addrs, ipaddrs6 = ip_addrs6 }
 
 fn value_error(message: String) -> Error {
-    Error::Raised { class: "ValueError".into(), message, traceback: None }
+    Error::raised("ValueError", message)
 }
 
 fn address(text: &str) -> Result<IpAddr> {
@@ -119,14 +119,15 @@ fn scope(ip: Ipv6Addr) -> &'static str {
     }
 }
 
-fn shown(own: &Address) -> Value {
+/// An address of the interface `name`, which is its label unless it was given another one.
+fn shown(own: &Address, name: &str) -> Value {
     match own.ip {
         IpAddr::V4(ip) => {
             let entry = dict! {
                 "address" => ip.to_string(),
                 "netmask" => Ipv4Addr::from_bits(mask4(own.prefix)).to_string(),
                 "broadcast" => own.broadcast.map(|ip| ip.to_string()),
-                "label" => own.label.clone(),
+                "label" => own.label.as_deref().unwrap_or(name),
             };
             if let (Value::Dict(entry), Some(peer)) = (&entry, own.peer) {
                 entry.insert("peer", peer.to_string());
@@ -150,14 +151,14 @@ fn described(own: &Interface) -> Dict {
         own.addresses.iter().filter(move |a| a.ip.is_ipv4() == v4 && (a.secondary && v4) == second)
     };
     for (key, v4) in [("inet", true), ("inet6", false)] {
-        let list: Vec<Value> = of(v4, false).map(shown).collect();
+        let list: Vec<Value> = of(v4, false).map(|address| shown(address, &own.name)).collect();
         if !list.is_empty() {
             entry.insert(key, Value::list(list));
         }
     }
     let secondary: Vec<Value> = of(true, true)
-        .map(|own| {
-            let entry = shown(own);
+        .map(|address| {
+            let entry = shown(address, &own.name);
             if let Value::Dict(entry) = &entry {
                 entry.insert("type", "inet");
             }
@@ -187,7 +188,7 @@ fn find(cx: &Cx, name: &str) -> Result<Option<Interface>> {
 
 fn unknown(name: &str, cx: &Cx) -> Result<String> {
     let names: Vec<String> = cx.host.interfaces()?.into_iter().map(|own| own.name).collect();
-    let names = names.join(", ");
+    let names = names.join("\", \"");
     Ok(format!("Interface \"{name}\" not in available interfaces: \"{names}\""))
 }
 

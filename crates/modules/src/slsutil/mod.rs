@@ -154,6 +154,10 @@ pub fn renderer(
             let cached = cx.files.cache(&path, &saltenv)?.ok_or_else(|| {
                 Error::failed(format!("Could not find {path} in saltenv {saltenv}"))
             })?;
+            // A path of this machine where nothing is renders to nothing, as in Salt.
+            if !cx.host.is_file(&cached)? {
+                return Ok(Value::Dict(Dict::new()));
+            }
             (cx.host.read_text(&cached)?, Some(path))
         }
     };
@@ -192,11 +196,9 @@ pub fn serialize(
     /// Options of the serializer.
     rest: Rest,
 ) -> Result<Value> {
-    serializer(&kind)?.write(&obj, &public(&rest.kwargs)).map_err(|error| Error::Raised {
-        class: "SerializationError".into(),
-        message: error.to_string(),
-        traceback: None,
-    })
+    serializer(&kind)?
+        .write(&obj, &public(&rest.kwargs))
+        .map_err(|error| Error::raised("SerializationError", error.to_string()))
 }
 
 /// Read data from text.
@@ -217,11 +219,9 @@ pub fn deserialize(
 ) -> Result<Value> {
     let text = stream_or_string.as_bytes().map(<[u8]>::to_vec);
     let text = text.unwrap_or_else(|| stream_or_string.to_str().as_bytes().to_vec());
-    serializer(&kind)?.read(&text, &public(&rest.kwargs)).map_err(|error| Error::Raised {
-        class: "DeserializationError".into(),
-        message: error.to_string(),
-        traceback: None,
-    })
+    serializer(&kind)?
+        .read(&text, &public(&rest.kwargs))
+        .map_err(|error| Error::raised("DeserializationError", error.to_string()))
 }
 
 /// Breaks a text into lines of a width, at spaces; a word too long is cut.
@@ -305,11 +305,7 @@ pub fn banner(
     let (left, right) = (commentchar.trim_end(), commentchar.trim());
     let room = width.saturating_sub(length(left) + length(right) + 2);
     if room == 0 {
-        return Err(Error::Raised {
-            class: "ArgumentValueError".into(),
-            message: "Width is too small to render banner".into(),
-            traceback: None,
-        });
+        return Err(Error::raised("ArgumentValueError", "Width is too small to render banner"));
     }
     let border: String = borderchar.chars().take(1).collect();
     let border = border.repeat(width.saturating_sub(length(left) + length(right)));
@@ -363,12 +359,12 @@ pub fn boolstr(
 pub fn file_exists(
     cx: &Cx,
     /// The path.
-    path: String,
+    path: Value,
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
 ) -> Result<bool> {
-    listed(cx, "slsutil.files", &saltenv, &path, |cx, env| cx.files.list(env, ""))
+    listed(cx, "slsutil.files", &saltenv, &path.to_str(), |cx, env| cx.files.list(env, ""))
 }
 
 /// Tell whether the file server has a folder.
@@ -380,12 +376,12 @@ pub fn file_exists(
 pub fn dir_exists(
     cx: &Cx,
     /// The path.
-    path: String,
+    path: Value,
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
 ) -> Result<bool> {
-    listed(cx, "slsutil.dirs", &saltenv, &path, |cx, env| cx.files.list_dirs(env, ""))
+    listed(cx, "slsutil.dirs", &saltenv, &path.to_str(), |cx, env| cx.files.list_dirs(env, ""))
 }
 
 /// The lists are asked for once a job: templates ask often.
@@ -417,7 +413,7 @@ fn listed(
 pub fn path_exists(
     cx: &Cx,
     /// The path.
-    path: String,
+    path: Value,
     /// The environment.
     #[default("base".to_owned())]
     saltenv: String,
@@ -444,7 +440,7 @@ pub fn findup(
 ) -> Result<String> {
     let mut at = startpath.filter(|path| !path.is_empty()).map(|path| normalized(&path));
     if let Some(path) = &at
-        && !path_exists(cx, path.clone(), saltenv.clone())?
+        && !path_exists(cx, path.clone().into(), saltenv.clone())?
     {
         return Err(Error::invalid(format!("Starting path not found in the state tree: {path}")));
     }
@@ -459,7 +455,7 @@ pub fn findup(
         let folder = at.clone().unwrap_or_default();
         for name in &names {
             let path = normalized(&joined(&folder, name));
-            if path_exists(cx, path.clone(), saltenv.clone())? {
+            if path_exists(cx, path.clone().into(), saltenv.clone())? {
                 return Ok(path);
             }
         }

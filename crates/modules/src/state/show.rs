@@ -32,7 +32,7 @@ pub fn show_sls(
     mods: Value,
     #[group] how: How,
 ) -> Result<Value> {
-    let ret = how.show(cx, What::Sls(names(&mods)), "high")?;
+    let ret = how.show(cx, What::Sls(names(&mods)), "checked")?;
     Ok(told(cx, ret, false))
 }
 

@@ -11,7 +11,10 @@ use halite_modules::{
     },
     temp,
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::Kind};
+use halite_spec::{
+    Applied, Args, Cx, Error, Plan, Result, State,
+    host::{Kind, Write},
+};
 use halite_value::{Dict, entries};
 
 use super::{Found, absolute, default_owner, unknown_owners};
@@ -158,7 +161,12 @@ impl Copied {
         is_dir: bool,
         work: &CopyWork,
     ) -> Result<Option<Enforced>> {
-        copy_tree(cx, from, to, false).map_err(|_| {
+        // The copy of a file is a new file with the time of now; a folder keeps the times.
+        let copied = match cx.host.is_file(from)? {
+            true => copy_content(cx, from, to),
+            false => copy_tree(cx, from, to, false),
+        };
+        copied.map_err(|_| {
             Error::failed(format!("Failed to copy \"{}\" to \"{}\"", work.source, work.name))
         })?;
         if is_dir {
@@ -179,6 +187,14 @@ impl Copied {
         }
         Ok(Some(enforced))
     }
+}
+
+/// Copies a file with its mode.
+fn copy_content(cx: &Cx, from: &Path, to: &Path) -> Result<()> {
+    let mode = cx.host.stat(from, true)?.mode;
+    let how = Write { mode: Some(mode), ..Write::default() };
+    cx.host.write_from(to, &mut *cx.host.open(from)?, &how)?;
+    Ok(cx.host.set_mode(to, mode)?)
 }
 
 /// Rename a file or folder, if it is there.

@@ -17,7 +17,8 @@ use super::{
 #[derive(Args)]
 pub(super) struct Installed {
     /// The package, if there is no list of them.
-    name: String,
+    #[arg(required)]
+    name: Option<String>,
     /// The version: exact, with an operator (`>=1.2`), with wildcards, or `latest`.
     #[default(Value::Null)]
     version: Value,
@@ -109,10 +110,11 @@ impl Installed {
         if self.pkgs.truthy() || self.sources.truthy() {
             return self.pkgs.clone();
         }
+        let name = self.name.as_deref().unwrap_or_default();
         if self.version.truthy() {
-            Value::list([dict! { self.name.as_str() => self.version.to_str() }])
+            Value::list([dict! { name => self.version.to_str() }])
         } else {
-            Value::list([self.name.as_str()])
+            Value::list([name])
         }
     }
 

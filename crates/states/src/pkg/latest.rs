@@ -10,7 +10,8 @@ use super::{Wanted, explained, installable, is_empty_list, normalized};
 #[derive(Args)]
 pub(super) struct Latest {
     /// The package, if there is no list of them.
-    name: String,
+    #[arg(required)]
+    name: Option<String>,
     /// Fetch the lists of packages first; once in a job if not given.
     #[default(Value::Null)]
     refresh: Value,
@@ -72,7 +73,7 @@ impl State for Latest {
         seen.desired = if self.pkgs.truthy() {
             normalized(cx, &self.pkgs, true)?.into_iter().map(|(name, _)| name).collect()
         } else {
-            vec![self.name.clone()]
+            vec![super::one_name(self.name.as_ref())?.to_owned()]
         };
         if seen.desired.is_empty() {
             return Err(Error::failed("Invalidly formatted \"pkgs\" parameter. See minion log."));

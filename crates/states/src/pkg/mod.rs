@@ -21,7 +21,7 @@ use halite_modules::{
 use halite_spec::{Applied, Cx, Error, Outcome, Result, states};
 use halite_value::{Dict, List, Value, dict};
 
-use crate::beacon::PkgWatched;
+use crate::beacon::{self, Watched};
 
 use self::{
     held::{Held, Unheld},
@@ -45,11 +45,17 @@ states! {
     "group_installed" => GroupInstalled,
     "held" => Held,
     "unheld" => Unheld,
-    "mod_beacon" => PkgWatched,
+    "mod_beacon" => Watched<beacon::Packages>,
 }
 
 /// Packages with the version asked for, in order.
 type Wanted = Vec<(String, Option<String>)>;
+
+/// The one package of a state without a list of them.
+fn one_name(name: Option<&String>) -> Result<&str> {
+    name.map(String::as_str)
+        .ok_or_else(|| Error::invalid("argument `name` must be text, not NoneType"))
+}
 
 fn get<'w>(wanted: &'w Wanted, name: &str) -> Option<&'w Option<String>> {
     wanted.iter().find(|(own, _)| own == name).map(|(_, version)| version)

@@ -13,7 +13,8 @@ use super::{
 #[derive(Args)]
 pub(super) struct Downloaded {
     /// The package, if there is no list of them.
-    name: String,
+    #[arg(required)]
+    name: Option<String>,
     /// The version.
     #[default(Value::Null)]
     version: Value,
@@ -30,12 +31,13 @@ pub(super) struct Downloaded {
 
 impl Downloaded {
     fn list(&self) -> Value {
+        let name = self.name.as_deref().unwrap_or_default();
         if self.pkgs.truthy() {
             self.pkgs.clone()
         } else if self.version.truthy() {
-            Value::list([dict! { self.name.as_str() => self.version.to_str() }])
+            Value::list([dict! { name => self.version.to_str() }])
         } else {
-            Value::list([self.name.as_str()])
+            Value::list([name])
         }
     }
 }
@@ -102,7 +104,7 @@ impl State for Downloaded {
         let extra = self.rest.kwargs.shallow_copy();
         let refresh = extra.remove("refresh").is_some_and(|flag| pkg::is_true(&flag));
         let request = Install {
-            name: Some(self.name.clone()),
+            name: self.name.clone(),
             pkgs: self.list(),
             refresh,
             downloadonly: true,

@@ -7,13 +7,14 @@ use halite_modules::{
 use halite_spec::{Applied, Args, Cx, Outcome, Plan, Rest, Result, State};
 use halite_value::{Dict, Value, dict};
 
-use super::{Wanted, conditions, explained, normalized, troubled};
+use super::{Wanted, conditions, explained, normalized, one_name, troubled};
 
 /// Make sure that packages are not installed.
 #[derive(Args)]
 pub(super) struct Removed {
     /// The package, if there is no list of them.
-    name: String,
+    #[arg(required)]
+    name: Option<String>,
     /// Only this version.
     #[default(Value::Null)]
     version: Value,
@@ -47,7 +48,7 @@ impl Removed {
         let extra = &self.rest.kwargs;
         let version = self.version();
         let request = Request {
-            name: Some(&self.name),
+            name: self.name.as_deref(),
             pkgs: Some(&self.pkgs),
             normalize: self.normalize,
             version: version.as_deref(),
@@ -60,7 +61,7 @@ impl Removed {
         let wanted = if self.pkgs.truthy() {
             normalized(cx, &self.pkgs, self.normalize)?
         } else {
-            vec![(provider.normalize_name(cx, &self.name), version)]
+            vec![(provider.normalize_name(cx, one_name(self.name.as_ref())?), version)]
         };
         let current = provider.list_pkgs(cx, Which::Installed, extra)?;
         let mut targets = Vec::new();
@@ -111,7 +112,7 @@ impl Removed {
         let extra = self.rest.kwargs.shallow_copy();
         extra.insert("split_arch", false);
         let request = Uninstall {
-            name: Some(self.name.clone()),
+            name: self.name.clone(),
             pkgs: self.pkgs.clone(),
             version: self.version(),
             purge,

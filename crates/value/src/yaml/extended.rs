@@ -2,8 +2,11 @@
 //!
 //! Equal keys of a mapping may repeat: the last one wins, unless both values (or their keys) are
 //! marked `!aggregate`, in which case lists are joined, without doubles, and mappings are laid over
-//! each other; a lone value counts as a list of one. `!reset` begins anew. All of it happens to the
-//! nodes, before anything is made of them, so that places and errors stay those of plain YAML.
+//! each other; the values within two mappings are treated alike. A lone value counts as a list of
+//! one. `!reset` begins anew. All of it happens to the nodes, before anything is made of them, so
+//! that places and errors stay those of plain YAML.
+
+use std::collections::HashSet;
 
 use super::{
     compose::{Id, Kind, Node, Run, Tree},
@@ -13,24 +16,29 @@ use super::{
 const AGGREGATE: &str = "!aggregate";
 const RESET: &str = "!reset";
 
+/// What was marked `!aggregate`, its mark taken away: a mapping which is laid over another one later
+/// still joins what is in it.
+type Parts = HashSet<Id>;
+
 /// Takes the marks away and joins what belongs together.
 pub(super) fn join(tree: &mut Tree<'_>) {
     let mut next: Id = 0;
+    let mut parts = Parts::new();
     if let Some(root) = tree.root {
-        let (root, _) = plain(tree, root, false);
+        let (root, _) = plain(tree, &mut parts, root, false);
         tree.root = Some(root);
     }
     // What is joined becomes a new node at the end, which is looked at in its turn.
     while (next as usize) < tree.nodes.len() {
         match tree.node(next).kind {
             Kind::Mapping(run) => {
-                let run = joined(tree, run);
+                let run = joined(tree, &mut parts, run);
                 tree.nodes[next as usize].kind = Kind::Mapping(run);
             }
             Kind::Sequence(run) => {
                 for index in run.start..run.start + run.len {
                     let item = tree.links[index as usize];
-                    let (item, _) = plain(tree, item, false);
+                    let (item, _) = plain(tree, &mut parts, item, false);
                     tree.links[index as usize] = item;
                 }
             }
@@ -45,8 +53,8 @@ fn is_marked(tree: &Tree<'_>, id: Id, mark: &str) -> bool {
 }
 
 /// The node without its mark, and whether it was `!aggregate`.
-fn plain(tree: &mut Tree<'_>, id: Id, is_part: bool) -> (Id, bool) {
-    let aggregate = is_part || is_marked(tree, id, AGGREGATE);
+fn plain(tree: &mut Tree<'_>, parts: &mut Parts, id: Id, is_part: bool) -> (Id, bool) {
+    let aggregate = is_part || is_marked(tree, id, AGGREGATE) || parts.contains(&id);
     let marked = is_marked(tree, id, AGGREGATE) || is_marked(tree, id, RESET);
     if marked {
         let node = &mut tree.nodes[id as usize];
@@ -56,11 +64,16 @@ fn plain(tree: &mut Tree<'_>, id: Id, is_part: bool) -> (Id, bool) {
             Kind::Mapping(_) => Tag::Map,
         };
     }
-    if !aggregate || !matches!(tree.node(id).kind, Kind::Scalar(_)) {
-        return (id, aggregate);
+    if !aggregate {
+        return (id, false);
     }
-    let items = if tree.node(id).tag == Tag::Null { Vec::new() } else { vec![id] };
-    (add(tree, items, Tag::Seq, id), true)
+    let id = match tree.node(id).kind {
+        Kind::Scalar(_) if tree.node(id).tag == Tag::Null => add(tree, Vec::new(), Tag::Seq, id),
+        Kind::Scalar(_) => add(tree, vec![id], Tag::Seq, id),
+        Kind::Sequence(_) | Kind::Mapping(_) => id,
+    };
+    parts.insert(id);
+    (id, true)
 }
 
 /// Adds a container with these links.
@@ -87,7 +100,7 @@ fn same(tree: &Tree<'_>, one: Id, other: Id) -> bool {
     }
 }
 
-fn joined(tree: &mut Tree<'_>, run: Run) -> Run {
+fn joined(tree: &mut Tree<'_>, parts: &mut Parts, run: Run) -> Run {
     let own = tree.links(run).to_vec();
     // Key, value, and whether more may be joined to it.
     let mut kept: Vec<(Id, Id, bool)> = Vec::with_capacity(own.len() / 2);
@@ -100,16 +113,20 @@ fn joined(tree: &mut Tree<'_>, run: Run) -> Run {
             true => (bare(tree, key), false),
             false => (key, false),
         };
-        let (value, aggregate) = plain(tree, value, part);
+        let (value, aggregate) = plain(tree, parts, value, part);
         let merge = tree.node(key).tag == Tag::Merge;
         let known = kept.iter().position(|(known, ..)| !merge && same(tree, *known, key));
         match known.and_then(|at| kept.get(at).map(|entry| (at, *entry))) {
             None => kept.push((key, value, aggregate)),
             Some((at, (first, old, open))) => {
-                let new = match open && aggregate && !reset {
-                    true => both(tree, old, value),
-                    false => value,
+                let new = match (reset, open && aggregate) {
+                    (true, _) => value,
+                    (false, true) => both(tree, old, value),
+                    (false, false) => instead(tree, old, value),
                 };
+                if aggregate {
+                    parts.insert(new);
+                }
                 kept[at] = (first, new, aggregate);
             }
         }
@@ -145,6 +162,25 @@ fn both(tree: &mut Tree<'_>, one: Id, other: Id) -> Id {
     }
 }
 
+/// The later of two values which are not joined themselves. Of two mappings, what both have is
+/// looked at again, since it may be marked; what only the first has is gone.
+fn instead(tree: &mut Tree<'_>, one: Id, other: Id) -> Id {
+    let (Kind::Mapping(left), Kind::Mapping(right)) =
+        (&tree.node(one).kind, &tree.node(other).kind)
+    else {
+        return other;
+    };
+    let (old, new) = (tree.links(*left), tree.links(*right));
+    let keys = || new.iter().step_by(2);
+    let shared = old.chunks_exact(2).filter(|pair| keys().any(|key| same(tree, pair[0], *key)));
+    let mut pairs = shared.flatten().copied().collect::<Vec<_>>();
+    if pairs.is_empty() {
+        return other;
+    }
+    pairs.extend(new);
+    add(tree, pairs, Tag::Map, other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{LoadOptions, load};
@@ -170,6 +206,25 @@ mod tests {
         check("a: !aggregate {x: 1}\na: !aggregate [2]\n", "{'a': [2]}");
         check("!aggregate a: 1\n!aggregate a: 2\n", "{'a': [1, 2]}");
         check("!aggregate a: {x: 1}\n!aggregate a: {y: 2}\n", "{'a': {'x': 1, 'y': 2}}");
+    }
+
+    #[test]
+    fn what_is_within_is_joined() {
+        let twice = |one: &str, other: &str, expected: &str| {
+            check(&format!("a: {one}\na: {other}\n"), &format!("{{'a': {expected}}}"));
+        };
+        let joined = "{'b': [1, 2], 'c': [2]}";
+        twice("!aggregate {b: !aggregate [1], c: [1]}", "{b: !aggregate [2], c: [2]}", joined);
+        twice("{b: !aggregate [1], x: 5}", "{b: !aggregate [2], c: [2]}", joined);
+        let deep = "{'b': {'c': [1, 2]}}";
+        twice("!aggregate {b: {c: !aggregate 1}}", "!aggregate {b: {c: !aggregate 2}}", deep);
+        twice("{b: !aggregate {c: !aggregate 1}}", "{b: !aggregate {c: !aggregate 2}}", deep);
+        let maps = "{'b': {'c': {'q': 1, 'r': 1}, 'd': 1}}";
+        twice("{b: {c: !aggregate {q: 1}, x: 5}}", "{b: {c: !aggregate {r: 1}, d: 1}}", maps);
+        // Both have to be marked, and a list is looked at as a whole.
+        twice("{b: {c: [1]}}", "{b: {c: !aggregate [2], d: 1}}", "{'b': {'c': [2], 'd': 1}}");
+        twice("{b: {c: !aggregate [1]}}", "{b: {d: 1}}", "{'b': {'d': 1}}");
+        twice("{b: [{c: !aggregate [1]}]}", "{b: [{c: !aggregate [2]}]}", "{'b': [{'c': [2]}]}");
     }
 
     #[test]
