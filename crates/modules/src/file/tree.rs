@@ -88,9 +88,7 @@ pub fn make_folders(
     };
     match cx.host.create_dir_owned(at, &how) {
         // Somebody else made it meanwhile; a file in its place is an error.
-        Err(error)
-            if error.kind() == Some(ErrorKind::AlreadyExists) && cx.host.is_dir(at)? =>
-        {
+        Err(error) if error.kind() == Some(ErrorKind::AlreadyExists) && cx.host.is_dir(at)? => {
             Ok(())
         }
         other => Ok(other?),

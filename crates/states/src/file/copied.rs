@@ -11,7 +11,10 @@ use halite_modules::{
     },
     temp,
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::{Kind, Write}};
+use halite_spec::{
+    Applied, Args, Cx, Error, Plan, Result, State,
+    host::{Kind, Write},
+};
 use halite_value::{Dict, entries};
 
 use super::{Found, absolute, default_owner, unknown_owners};

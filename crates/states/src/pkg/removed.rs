@@ -7,7 +7,7 @@ use halite_modules::{
 use halite_spec::{Applied, Args, Cx, Outcome, Plan, Rest, Result, State};
 use halite_value::{Dict, Value, dict};
 
-use super::{Wanted, one_name, conditions, explained, normalized, troubled};
+use super::{Wanted, conditions, explained, normalized, one_name, troubled};
 
 /// Make sure that packages are not installed.
 #[derive(Args)]
