@@ -10,18 +10,21 @@ sockets (the same for both makes):
 - fan-out: events per second that reach five subscribers, and how many each got;
 - slow reader: how late events reach a subscriber (p50, p95, p99), alone and
   beside one that reads a byte per second;
-- reactions: runner reactions per second in a burst, and how many came of it.
+- reactions: runner reactions per second in a burst, and how many came of it;
+- raw: latency, fan-out and reactions again, with programs that take next to no time: who
+  fires writes frames made beforehand, who listens counts tags in what it reads.
 
 It must run with a Python that has genuine Salt installed: the listener is Salt's
 own `salt.utils.event`, as people's scripts use it. Prints one JSON document.
 
-    events.py --bin DIR --name NAME --scratch DIR [--single N] [--fanout N] [--late N] [--burst N]
+    events.py --bin DIR --name NAME --scratch DIR [--single N] [--fanout N] [--late N] [--burst N] [--raw N]
 """
 import argparse
 import json
 import logging
 import multiprocessing
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -288,6 +291,100 @@ def fire_many(fleet, total):
         bus.fire_event({"n": n}, f"bench/many/{n}")
 
 
+def frames(tag, total):
+    """What a program of Salt 3008 writes to fire events: a length, then `{"head": {}, "body": event}`."""
+    import salt.utils.msgpack as msgpack
+
+    stamp = "2026-01-01T00:00:00.000000+00:00"
+    for n in range(total):
+        body = f"{tag}{n}\n\n".encode() + msgpack.packb({"n": n, "_stamp": stamp}, use_bin_type=True)
+        element = msgpack.packb({"head": {}, "body": body}, use_bin_type=True)
+        yield len(element).to_bytes(4, "big") + element
+
+
+def raw_fire(fleet, data):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(os.path.join(fleet.opts["sock_dir"], "master_event_pull.ipc"))
+        s.sendall(data)
+
+
+def raw_count(fleet, pattern, total, ready, seen, last):
+    """Counts tags in the stream of a subscriber; the end of one piece goes before the next."""
+    find = re.compile(pattern)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(os.path.join(fleet.opts["sock_dir"], "master_event_pub.ipc"))
+        s.settimeout(8)
+        time.sleep(0.3)
+        ready.release()
+        rest = b""
+        while seen.value < total:
+            try:
+                piece = s.recv(1 << 20)
+            except TimeoutError:
+                break
+            if not piece:
+                break
+            rest += piece
+            end = 0
+            for found in find.finditer(rest):
+                seen.value += 1
+                end = found.end()
+                last.value = time.time()
+            rest = rest[max(end, len(rest) - 64):]
+
+
+def raw_latency(fleet, count):
+    """As `latency`: from writing an event until the tags of its job and of the return are read."""
+    job, done = re.compile(rb"salt/job/\d+/new\n\n"), re.compile(rb"salt/job/\d+/ret/m1\n\n")
+    sock_dir = fleet.opts["sock_dir"]
+    begun, ended, lost = [], [], 0
+    with socket.socket(socket.AF_UNIX) as heard, socket.socket(socket.AF_UNIX) as fire:
+        heard.connect(os.path.join(sock_dir, "master_event_pub.ipc"))
+        heard.settimeout(20)
+        fire.connect(os.path.join(sock_dir, "master_event_pull.ipc"))
+        time.sleep(0.3)
+        for n, frame in enumerate(frames("bench/one/", count + 5)):
+            start = time.perf_counter()
+            fire.sendall(frame)
+            seen, at_job = b"", None
+            try:
+                while not done.search(seen):
+                    seen += heard.recv(1 << 16)
+                    if at_job is None and job.search(seen):
+                        at_job = time.perf_counter()
+            except TimeoutError:
+                lost += 1
+                continue
+            at_return = time.perf_counter()
+            if n >= 5 and at_job is not None:
+                begun.append(at_job - start)
+                ended.append(at_return - start)
+            time.sleep(0.02)
+    return {"seconds_to_job": spread(begun), "seconds_to_return": spread(ended), "lost": lost}
+
+
+def raw(fleet, tag, pattern, total, subscribers):
+    ready = multiprocessing.Semaphore(0)
+    readers = []
+    for _ in range(subscribers):
+        seen = multiprocessing.Value("q", 0, lock=False)
+        last = multiprocessing.Value("d", 0.0, lock=False)
+        process = multiprocessing.Process(target=raw_count, args=(fleet, pattern, total, ready, seen, last))
+        process.start()
+        readers.append((process, seen, last))
+    for _ in readers:
+        ready.acquire()
+    data = b"".join(frames(tag, total))
+    start = time.time()
+    raw_fire(fleet, data)
+    for process, _, _ in readers:
+        process.join()
+    took = max(max(last.value for _, _, last in readers) - start, 1e-9)
+    got = [seen.value for _, seen, _ in readers]
+    return {"events": total, "got": got, "delivered_per_second": round(sum(got) / took),
+            "per_second": round(min(got) / took)}
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--bin", required=True)
@@ -297,6 +394,7 @@ def main():
     p.add_argument("--fanout", type=int, default=20000)
     p.add_argument("--late", type=int, default=5000)
     p.add_argument("--burst", type=int, default=2000)
+    p.add_argument("--raw", type=int, default=50000)
     args = p.parse_args()
     fleet = Fleet(args.bin, args.scratch)
     result = {"name": args.name}
@@ -305,6 +403,9 @@ def main():
         result["fan_out"] = fan_out(fleet, args.fanout)
         result["slow_reader"] = slow_reader(fleet, args.late)
         result["reactions"] = burst(fleet, args.burst)
+        result["raw_latency"] = raw_latency(fleet, args.single)
+        result["raw_fan_out"] = raw(fleet, "bench/none/", rb"bench/none/", args.raw, 5)
+        result["raw_reactions"] = raw(fleet, "bench/many/", rb"salt/run/\d+/ret\n\n", args.burst, 1)
     finally:
         fleet.end()
     json.dump(result, sys.stdout, indent=1)

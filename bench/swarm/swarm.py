@@ -188,12 +188,23 @@ def measure(halite, scratch, size, only):
             out, seconds = fleet.run("salt", "-G", "os:Debian", "--preview-target", "--out", "json")
             return out.count("swarm-"), seconds
 
+        one = fleet.one_id()
+
+        def grain_of_one():
+            out, seconds = fleet.run("salt", "-G", f"id:{one}", "--preview-target", "--out", "json")
+            return out.count("swarm-"), seconds
+
+        def nothing():
+            return 0, fleet.run("--version")[1]
+
         def keys():
             out, seconds = fleet.run("key", "-l", "acc", "--out", "json")
             return out.count("swarm-"), seconds
 
         if wanted("grain"):
             result["grain_match"] = timed(grain, 5)
+            result["grain_match_one"] = timed(grain_of_one, 5)
+            result["command"] = timed(nothing, 5)
         if wanted("keys"):
             result["key_list"] = timed(keys, 5)
         if wanted("pillar"):

@@ -52,18 +52,16 @@ static PROGRAM: Program = Program {
 pub(crate) fn start(args: &[String]) -> u8 {
     let parsed = match PROGRAM.parse(args, &terminal::env) {
         Ok(parsed) => parsed,
-        Err(stop) => return programs::stopped(&PROGRAM, &stop),
+        Err(stop) => return programs::stopped(&PROGRAM, &stop, args),
     };
+    let wrong = |message| programs::usage_error(&PROGRAM, message, programs::format_of(&parsed));
     match parsed.args.as_slice() {
         [tree] => return of_tree(&parsed, tree),
         [] => {}
-        _ => return programs::usage_error(&PROGRAM, "one TREE at a time"),
+        _ => return wrong("one TREE at a time"),
     }
     if !parsed.bool("config") && !parsed.bool("master") {
-        return programs::usage_error(
-            &PROGRAM,
-            "say what to look at: --config, --master, or a TREE",
-        );
+        return wrong("say what to look at: --config, --master, or a TREE");
     }
     let mut worst = 0;
     if parsed.bool("config") {

@@ -61,12 +61,15 @@ pub(crate) fn start(args: &[String]) -> u8 {
     programs::usage_error(
         &PROGRAM,
         &format!("no such command: {first}{}", hint.unwrap_or_default()),
+        programs::format_in(args),
     )
 }
 
 fn options(args: &[String]) -> u8 {
     match PROGRAM.parse(args, &terminal::env) {
-        Err(Stop::Error(message)) => programs::usage_error(&PROGRAM, &message),
+        Err(Stop::Error(message)) => {
+            programs::usage_error(&PROGRAM, &message, programs::format_in(args))
+        }
         Err(Stop::Version) => {
             terminal::out(&version::line(&PROGRAM));
             0
@@ -110,7 +113,7 @@ fn reactor(args: &[String]) -> u8 {
     let known = ["test", "list", "add", "delete", "status", "dead", "retry"];
     let Some(at) = args.iter().position(|arg| known.contains(&arg.as_str())) else {
         let message = format!("one of {} is expected", known.join(", "));
-        return programs::usage_error(&REACTOR, &message);
+        return programs::usage_error(&REACTOR, &message, programs::format_in(args));
     };
     let Some(entry) = entry_of("salt-run") else { return missing("reactor") };
     let mut args = args.to_vec();

@@ -28,12 +28,12 @@ static PROGRAM: Program = Program {
 pub(crate) fn start(args: &[String]) -> u8 {
     let parsed = match PROGRAM.parse(args, &terminal::env) {
         Ok(parsed) => parsed,
-        Err(stop) => return programs::stopped(&PROGRAM, &stop),
-    };
-    let [folder] = parsed.args.as_slice() else {
-        return programs::usage_error(&PROGRAM, "exactly one folder is needed");
+        Err(stop) => return programs::stopped(&PROGRAM, &stop, args),
     };
     let format = programs::format_of(&parsed);
+    let [folder] = parsed.args.as_slice() else {
+        return programs::usage_error(&PROGRAM, "exactly one folder is needed", format);
+    };
     let made = std::env::current_exe()
         .and_then(|executable| make(&executable, Path::new(folder), parsed.bool("force")));
     match made {

@@ -90,13 +90,14 @@ static PROGRAM: Program = Program {
 pub(crate) fn start(args: &[String]) -> u8 {
     let parsed = match PROGRAM.parse(args, &terminal::env) {
         Ok(parsed) => parsed,
-        Err(stop) => return programs::stopped(&PROGRAM, &stop),
+        Err(stop) => return programs::stopped(&PROGRAM, &stop, args),
     };
     let failed = |text: String| programs::show(&Report::error(text), programs::format_of(&parsed));
     let negative = OWN.iter().find(|flag| parsed.int(flag.dest).is_some_and(|number| number < 0));
     if let Some(flag) = negative {
         let name = flag.names.last().copied().unwrap_or_default();
-        return programs::usage_error(&PROGRAM, &format!("{name} must not be negative"));
+        let message = format!("{name} must not be negative");
+        return programs::usage_error(&PROGRAM, &message, programs::format_of(&parsed));
     }
     if terminal::env(PART).is_some() {
         // A part must not outlive the whole.

@@ -60,8 +60,7 @@ pub(crate) fn look(tree: &Path, opts: &Dict) -> Report {
         }
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         files += 1;
-        let is_sls = rel.ends_with(".sls");
-        for (line, mut used) in uses(&text, is_sls) {
+        for (line, mut used) in uses(&text, Language::of(&rel, &text)) {
             // `__salt__` of a runner holds runners.
             if own == Some("runners") {
                 used.kind = "runners";
@@ -237,8 +236,32 @@ fn is_name(text: &str) -> bool {
     text.split_once('.').is_some_and(|(module, function)| word(module) && word(function))
 }
 
+/// How a file says what it uses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    /// States, and `salt` in Jinja.
+    Sls,
+    /// Jinja alone.
+    Template,
+    /// `__salt__`; `salt` is the package.
+    Python,
+}
+
+impl Language {
+    fn of(file: &str, text: &str) -> Self {
+        let first = text.lines().next().unwrap_or_default();
+        if file.ends_with(".py") || first.trim_end() == "#!py" {
+            Self::Python
+        } else if file.ends_with(".sls") {
+            Self::Sls
+        } else {
+            Self::Template
+        }
+    }
+}
+
 /// Returns the functions a text uses, with their lines.
-fn uses(text: &str, is_sls: bool) -> Vec<(usize, Use)> {
+fn uses(text: &str, language: Language) -> Vec<(usize, Use)> {
     let mut found = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
     for (at, line) in lines.iter().enumerate() {
@@ -246,10 +269,12 @@ fn uses(text: &str, is_sls: bool) -> Vec<(usize, Use)> {
         if trimmed.starts_with('#') && at > 0 {
             continue;
         }
-        for name in functions(line) {
+        for name in functions(line, language) {
             found.push((at + 1, Use { kind: "modules", name }));
         }
-        if is_sls && let Some(name) = state(line, lines.get(at + 1).copied().unwrap_or_default()) {
+        if language == Language::Sls
+            && let Some(name) = state(line, lines.get(at + 1).copied().unwrap_or_default())
+        {
             found.push((at + 1, Use { kind: "states", name }));
         }
     }
@@ -257,13 +282,16 @@ fn uses(text: &str, is_sls: bool) -> Vec<(usize, Use)> {
 }
 
 /// `salt['a.b']`, `salt["a.b"]`, `salt.a.b(`, `__salt__['a.b']`.
-fn functions(line: &str) -> Vec<String> {
+fn functions(line: &str, language: Language) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in line.match_indices("salt") {
         let rest = &line[at + 4..];
         let rest = rest.strip_prefix("__").unwrap_or(rest);
         let before = line[..at].chars().next_back();
         if before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '.' || c == '/') {
+            continue;
+        }
+        if language == Language::Python && !line[..at].ends_with("__") {
             continue;
         }
         let quoted = ["['", "[\""].iter().find_map(|open| rest.strip_prefix(open));
@@ -305,7 +333,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        uses(text, true)
+        uses(text, Language::of("a.sls", text))
             .into_iter()
             .map(|(line, used)| format!("{line} {} {}", used.kind, used.name))
             .collect()
@@ -327,6 +355,8 @@ mod tests {
             ]
         );
         assert_eq!(names("x = __salt__[\"a.b\"](1)"), ["1 modules a.b"]);
+        let python = "#!py\nraise salt.exceptions.Bad(__salt__.a.b(1))";
+        assert_eq!(names(python), ["2 modules a.b"]);
         assert_eq!(names("source: salt://a.b(c)"), [""; 0]);
     }
 

@@ -142,6 +142,23 @@ fn broken_configuration() {
 }
 
 #[test]
+fn wrong_command_lines_as_json() {
+    let shell = Shell::new(&[]);
+    for (line, word) in [
+        ("salt-call --error-format json --lgo-level=info test.ping", "did you mean --log-level?"),
+        ("salt --nope --error-format=json x test.ping", "--nope"),
+        ("salt-key --error-format=json -f", "-f option requires"),
+        ("halite doktor --error-format=json", "did you mean `doctor`?"),
+    ] {
+        let (code, out, err) = shell.run(line);
+        assert_eq!((code, out.as_str()), (64, ""), "{line}");
+        let report = halite_value::json::from_str(&err).expect("JSON");
+        let message = report.get("message").expect("a message");
+        assert!(message.to_str().contains(word), "{line}: {err}");
+    }
+}
+
+#[test]
 fn odd_configuration_is_logged() {
     let master = "root_dir: ROOT\nid: boss\nfile_root: {}\nret_port: many\nmy_own_thing: 5\n";
     let shell = Shell::new(&[("master", master)]);

@@ -18,7 +18,7 @@ struct Param {
     ident: Ident,
     name: String,
     ty: Type,
-    doc: String,
+    doc: Tokens,
     default: Option<Expr>,
     /// What `sys.argspec` shows as the default, where it is written otherwise than we keep it.
     shown: Option<Expr>,
@@ -294,15 +294,26 @@ fn bind_of(param: &Param) -> Tokens {
     }
 }
 
-/// The doc comment as one text, each line without its first space.
-fn doc_of(attrs: &[Attribute]) -> String {
+/// The doc comment as one text, each line without its first space. A macro that declares several
+/// functions may put a line together: `#[doc = concat!(…)]`.
+fn doc_of(attrs: &[Attribute]) -> Tokens {
     let lines = attrs.iter().filter(|attr| attr.path().is_ident("doc")).filter_map(|attr| {
         let syn::Meta::NameValue(meta) = &attr.meta else { return None };
-        literal(&meta.value).ok()
+        Some(&meta.value)
     });
-    let lines: Vec<_> =
-        lines.map(|line| line.strip_prefix(' ').unwrap_or(&line).to_owned()).collect();
-    lines.join("\n").trim().to_owned()
+    let lines: Vec<Tokens> = lines
+        .map(|line| match literal(line) {
+            Ok(text) => {
+                let text = text.strip_prefix(' ').unwrap_or(&text).to_owned();
+                quote! { #text }
+            }
+            Err(_) => quote! { #line },
+        })
+        .collect();
+    match lines.as_slice() {
+        [first, others @ ..] => quote! { ::core::concat!(#first #(, "\n", #others)*) },
+        [] => quote! { "" },
+    }
 }
 
 fn literal(expr: &Expr) -> syn::Result<String> {

@@ -7,7 +7,8 @@
 //!
 //! The bus is told in the words of genuine Salt: `salt/batch/<jid>/new`, `progress`, `complete`,
 //! `halted`. The same words come from a command line that drives its batch itself; they are written
-//! down, so that the runner `batch` shows it and can stop it. Whether it goes on is not known here.
+//! down, so that the runner `batch` shows it and can stop it. When the connection of such a program
+//! ends before its batch does, the batch is halted.
 
 use std::{
     collections::HashMap,
@@ -38,6 +39,8 @@ const PLANS: &str = "batch_plans";
 const BANK: &str = "batches";
 /// Who drives a batch that the master only hears of.
 const CLI: &str = "cli";
+/// Why a batch of a program that was ended is halted.
+const GONE: &str = "driver gone";
 /// How long minions may take to come back after the master did.
 const RETURN: Duration = Duration::from_secs(30);
 
@@ -418,6 +421,30 @@ impl Master {
             ops.push(Op::Put { bank: PLANS, key: jid.to_owned(), value: plan });
         }
         drop(self.store.write(ops));
+    }
+
+    /// Whoever drove a batch is gone: nobody else gets its job. Blocking.
+    pub(crate) fn abandon_batch(&self, jid: &str) {
+        let record = match self.store.get(BANK, jid) {
+            Ok(Some(Value::Dict(record))) if is_told(&record) && is_running(&record) => record,
+            Ok(_) => return,
+            Err(error) => return tracing::error!("The batch {jid} cannot be read: {error}"),
+        };
+        record.insert("state", "halted");
+        record.insert("reason", GONE);
+        let active = map(&record, "active").keys();
+        let (done, failed) = (record.get("done"), map(&record, "failed").len());
+        drop(self.store.write(vec![Op::Put {
+            bank: BANK,
+            key: jid.to_owned(),
+            value: record.into(),
+        }]));
+        let told = entries! {
+            "jid" => jid, "driver" => CLI, "reason" => GONE, "completed" => done,
+            "failed" => failed,
+            "abandoned_active" => Value::list(active.iter().map(|id| id.to_str())),
+        };
+        self.bus.fire(format!("salt/batch/{jid}/halted"), told);
     }
 
     /// Answers the runner `batch`: `status`, `list`, `stop`. Blocking.

@@ -18,9 +18,9 @@ use std::{
 use halite_client::{
     Answer, BATCH, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
 };
-use halite_store::StoredJob;
+use halite_store::history;
 use halite_target::{Search, fnmatch::fnmatch};
-use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_value::{Dict, SmolStr, Value, dict};
 use halite_wire::{Event, Jid};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -100,6 +100,8 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
         }
     });
     let mut streams: HashMap<u64, AbortHandle> = HashMap::new();
+    // The batches the program at the other end drives: they end with it.
+    let mut batches: Vec<SmolStr> = Vec::new();
     let mut buffer = Vec::new();
     'connection: loop {
         loop {
@@ -113,6 +115,7 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
                     }
                     Ok((id, request)) => {
                         streams.retain(|_, task| !task.is_finished());
+                        batches.extend(batch_begun(&request));
                         let (master, caller, out) = (master.clone(), caller.clone(), out.clone());
                         let task = tokio::spawn(async move {
                             let answered = answer(&master, &caller, id, request, &out).await;
@@ -149,6 +152,24 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
     }
     drop(out);
     writing.abort();
+    if !batches.is_empty() {
+        let ended = blocking(move || batches.iter().for_each(|jid| master.abandon_batch(jid)));
+        if let Err(error) = ended.await {
+            tracing::error!("A batch without its driver is not marked as ended: {error}");
+        }
+    }
+}
+
+/// Returns the id of the batch that a program says it begins.
+fn batch_begun(request: &Request) -> Option<SmolStr> {
+    match request {
+        Request::Fire { tag, .. } => {
+            let (jid, what) = tag.strip_prefix("salt/batch/")?.split_once('/')?;
+            (what == "new").then(|| jid.into())
+        }
+        Request::As { request, .. } => batch_begun(request),
+        _ => None,
+    }
 }
 
 async fn send(out: &Out, id: u64, answer: &Answer) -> bool {
@@ -551,14 +572,6 @@ fn resolve(master: &Master, load: &Dict) -> Result<Value, Error> {
     })
 }
 
-fn with_jid(job: StoredJob) -> Value {
-    let load = job.load;
-    if let Value::Dict(load) = &load {
-        load.insert("jid", job.jid);
-    }
-    load
-}
-
 fn jobs(master: &Master, limit: Option<u64>, filter: &Dict) -> Result<Value, Error> {
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let fits = |load: &Value| {
@@ -577,39 +590,13 @@ fn jobs(master: &Master, limit: Option<u64>, filter: &Dict) -> Result<Value, Err
                 .any(|pattern| fnmatch(&text, &pattern.to_str()))
         })
     };
-    let mut found = Vec::new();
-    let mut before: Option<String> = None;
-    while found.len() < limit {
-        let page = master.store.jobs(before.as_deref(), 1000)?;
-        let Some(last) = page.last() else { break };
-        before = Some(last.jid.clone());
-        found.extend(page.into_iter().map(with_jid).filter(|load| fits(load)));
-    }
-    found.truncate(limit);
-    Ok(found.into())
+    Ok(history::jobs(&*master.store, limit, fits)?)
 }
 
 fn job(master: &Master, jid: &str) -> Result<Value, Error> {
     // Salt looks for whatever it is given, and finds nothing under what cannot be a job's number.
     let Ok(jid) = Jid::new(jid) else { return Ok(Value::Null) };
-    let stored = master.store.job(&jid)?;
-    let returns: Dict = master.store.returns(&jid)?.into_iter().collect();
-    if stored.is_none() && returns.is_empty() {
-        return Ok(Value::Null);
-    }
-    let states = Dict::new();
-    let load = stored.map(with_jid).unwrap_or_default();
-    for id in load.get("minions").and_then(|ids| ids.items_of_sequence()).unwrap_or_default() {
-        states.insert(id.to_str(), halite_store::State::Queued.name());
-    }
-    for (id, state) in master.store.states(&jid)? {
-        states.insert(id, state.name());
-    }
-    Ok(entries! {
-        "jid" => &jid, "load" => load.clone(), "minions" => load.get("minions"),
-        "returns" => returns, "states" => states,
-    }
-    .into())
+    Ok(history::job(&*master.store, &jid)?)
 }
 
 /// The minions a target means.

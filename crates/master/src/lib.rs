@@ -202,6 +202,7 @@ impl Master {
                 }
                 "pillar" => {
                     index.set_pillar(id, None);
+                    self.pillar.forget(id);
                     ops.push(Op::Delete { bank: "pillar", key });
                 }
                 "mine" => ops.push(Op::Mine { minion: key, entries: Vec::new(), clear: true }),

@@ -12,7 +12,7 @@
 //! put back is refused once and gets a new session key when it signs in again.
 
 use std::{
-    collections::{HashMap, hash_map::DefaultHasher},
+    collections::{HashMap, HashSet, hash_map::DefaultHasher},
     fs,
     hash::{Hash as _, Hasher as _},
     io::ErrorKind,
@@ -34,8 +34,8 @@ use crate::{Error, Settings};
 
 /// How far behind the newest a request's `ts` may be.
 const BEHIND: i64 = 120;
-/// Nonces remembered per session.
-const NONCES: usize = 1 << 16;
+/// Nonces remembered per session and generation.
+const NONCES: usize = 1 << 17;
 
 /// The key that all minions share, for publications.
 pub(crate) struct Shared {
@@ -67,14 +67,19 @@ impl Shared {
     }
 }
 
-/// What a session has seen already.
+/// What a session has seen already: the nonces of the last while, in two generations.
+///
+/// The earlier generation is dropped as a whole once all of it is too old to be taken anyway, so
+/// that a nonce needs no time of its own: eight bytes of it, in a set.
 #[derive(Default)]
 pub(crate) struct Seen {
-    nonces: HashMap<u128, i64>,
+    recent: HashSet<u64>,
+    /// Those whose `ts` is not after `since`.
+    earlier: HashSet<u64>,
+    /// The newest `ts` when `recent` was begun.
+    since: i64,
     newest: i64,
     floor: i64,
-    /// When those that are too old anyway were forgotten last.
-    swept: i64,
 }
 
 /// Whether a request is new.
@@ -91,54 +96,41 @@ impl Seen {
     pub(crate) fn judge(&mut self, nonce: &str, ts: Option<i64>) -> Freshness {
         let ts = ts.unwrap_or(self.newest);
         let nonce = number_of(nonce);
-        if self.nonces.contains_key(&nonce) {
+        if self.recent.contains(&nonce) || self.earlier.contains(&nonce) {
             return Freshness::Replayed;
-        }
-        if self.nonces.len() >= NONCES {
-            self.forget();
-        } else if self.newest >= self.swept + BEHIND {
-            self.sweep();
-        }
-        if ts < self.floor || self.nonces.len() >= NONCES {
-            return Freshness::Stale;
         }
         self.newest = self.newest.max(ts);
         self.floor = self.floor.max(self.newest - BEHIND);
-        self.nonces.insert(nonce, ts);
+        if self.newest > self.since + BEHIND {
+            self.turn();
+        } else if self.recent.len() >= NONCES && self.newest > self.since {
+            // A burst gives up the right to be old; a flood within one second is refused.
+            self.floor = self.floor.max(self.since + 1);
+            self.turn();
+        }
+        if ts < self.floor || self.recent.len() >= NONCES {
+            return Freshness::Stale;
+        }
+        self.recent.insert(nonce);
         Freshness::Fresh
     }
 
-    /// Forgets what would be refused for its age: the many minions of a busy master must not each
-    /// keep their last few thousand.
-    fn sweep(&mut self) {
-        let floor = self.floor;
-        self.nonces.retain(|_, ts| *ts >= floor);
-        self.nonces.shrink_to(2 * self.nonces.len());
-        self.swept = self.newest;
-    }
-
-    /// Makes room. A burst gives up the right to be old; a flood is refused.
-    fn forget(&mut self) {
-        for behind in [BEHIND, 30, 5] {
-            self.floor = self.floor.max(self.newest - behind);
-            let floor = self.floor;
-            self.nonces.retain(|_, ts| *ts >= floor);
-            if self.nonces.len() <= NONCES / 2 {
-                break;
-            }
-        }
+    /// Drops the earlier generation, all of which is below the floor, and begins another.
+    fn turn(&mut self) {
+        self.earlier = std::mem::take(&mut self.recent);
+        self.since = self.newest;
     }
 }
 
-/// Returns a nonce as a number: it is one, in hexadecimal digits; another's text is hashed.
-fn number_of(nonce: &str) -> u128 {
+/// Returns half of a nonce as a number: it is one, in 32 hexadecimal digits; another's text is
+/// hashed. Two that are new and have the same half would be one replay: once in 2^64.
+fn number_of(nonce: &str) -> u64 {
     match u128::from_str_radix(nonce, 16) {
-        Ok(number) if nonce.len() == 32 => number,
+        Ok(number) if nonce.len() == 32 => number as u64,
         _ => {
-            let [mut low, mut high] = [DefaultHasher::new(), DefaultHasher::new()];
-            nonce.hash(&mut low);
-            (nonce, 1).hash(&mut high);
-            u128::from(high.finish()) << 64 | u128::from(low.finish())
+            let mut hasher = DefaultHasher::new();
+            nonce.hash(&mut hasher);
+            hasher.finish()
         }
     }
 }
@@ -397,7 +389,7 @@ mod tests {
         let mut seen = Seen::default();
         for n in 0..3 * NONCES as i64 {
             assert_eq!(seen.judge(&n.to_string(), Some(10_000 + n / 1000)), Freshness::Fresh);
-            assert!(seen.nonces.len() <= NONCES);
+            assert!(seen.recent.len() <= NONCES && seen.earlier.len() <= NONCES);
         }
         for n in 0..3 * NONCES as i64 {
             assert_ne!(seen.judge(&n.to_string(), Some(10_000 + n / 1000)), Freshness::Fresh);
@@ -410,11 +402,25 @@ mod tests {
         let text = |n: i64| format!("{n:032x}");
         for n in 0..10 * BEHIND {
             assert_eq!(seen.judge(&text(n), Some(10_000 + n)), Freshness::Fresh);
-            assert!(seen.nonces.len() <= 2 * BEHIND as usize + 2, "{}", seen.nonces.len());
+            let kept = seen.recent.len() + seen.earlier.len();
+            assert!(kept <= 2 * BEHIND as usize + 3, "{kept}");
             assert_eq!(seen.judge(&text(n), Some(10_000 + n)), Freshness::Replayed);
         }
         for n in 0..10 * BEHIND {
             assert_ne!(seen.judge(&text(n), Some(10_000 + n)), Freshness::Fresh);
         }
+    }
+
+    #[test]
+    fn a_flood_is_refused_and_passes() {
+        let mut seen = Seen::default();
+        for n in 0..NONCES {
+            assert_eq!(seen.judge(&n.to_string(), Some(10_000)), Freshness::Fresh);
+        }
+        // All of one second: nothing could be dropped that would not be taken again.
+        assert_eq!(seen.judge("one more", Some(10_000)), Freshness::Stale);
+        assert_eq!(seen.judge("0", Some(10_000)), Freshness::Replayed);
+        assert_eq!(seen.judge("later", Some(10_001)), Freshness::Fresh);
+        assert_eq!(seen.judge("0", Some(10_000)), Freshness::Replayed);
     }
 }

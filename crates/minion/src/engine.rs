@@ -37,6 +37,11 @@ pub trait Sources: Send + Sync {
 
     fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict>;
 
+    /// As [`Sources::pillar`], compiled afresh: a master may keep it for a while (`pillar_cache`).
+    fn fresh_pillar(&self, cx: &Cx) -> Result<Dict> {
+        self.pillar(cx, &Dict::new(), None)
+    }
+
     /// As [`Sources::pillar`], with one more external source for this time.
     fn pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
         let _ = ext;
@@ -188,7 +193,10 @@ impl Runtime for Engine {
     fn function_names(&self, cx: &Cx) -> Vec<String> {
         let native = registry::function_names_here(cx);
         match &self.python {
-            Some(python) => with_users(native, python.names("modules").as_deref()),
+            Some(python) => {
+                python.remember(cx);
+                with_users(native, python.names("modules").as_deref())
+            }
             None => native,
         }
     }
@@ -266,7 +274,7 @@ impl Runtime for Engine {
         match what {
             Refresh::Grains => replace(&cx.grains, self.parts.sources.grains(cx)?),
             Refresh::Pillar => {
-                let pillar = self.parts.sources.pillar(cx, &Dict::new(), None)?;
+                let pillar = self.parts.sources.fresh_pillar(cx)?;
                 replace(&cx.pillar, pillar);
             }
             Refresh::Modules | Refresh::Beacons | Refresh::Schedule | Refresh::Matchers => {}

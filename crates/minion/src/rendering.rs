@@ -494,7 +494,12 @@ fn raised(error: &Error) -> jinja::Error {
         Error::Host(error) => error.python_words(),
         _ => None,
     };
-    jinja::Error::other(error.class().to_owned(), words.unwrap_or_else(|| error.to_string()))
+    let traceback = match error {
+        Error::Raised { traceback, .. } => traceback.clone(),
+        _ => None,
+    };
+    let words = words.unwrap_or_else(|| error.to_string());
+    jinja::Error::other(error.class().to_owned(), words).with_traceback(traceback)
 }
 
 /// Returns the `salt` of templates.

@@ -122,7 +122,7 @@ fn public_of(cx: &Cx, source: &Value) -> Result<Public> {
     let bytes = source::load(cx, &fetched(cx, source)?)?;
     keys::public_only(&bytes).map_err(|error| match String::from_utf8_lossy(&bytes) {
         text if text.contains("-----BEGIN ") => error,
-        _ => source::raised("PubDeserializationError", "Could not load DER-encoded public key."),
+        _ => Error::raised("PubDeserializationError", "Could not load DER-encoded public key."),
     })
 }
 
@@ -146,7 +146,7 @@ fn check(
         }
     }
     let id = hashutil::Kind::Sha256.of(&public.der);
-    Err(source::raised("InvalidSignature", &format!("Invalid signature for key {id}")))
+    Err(Error::raised("InvalidSignature", format!("Invalid signature for key {id}")))
 }
 
 /// One or several.

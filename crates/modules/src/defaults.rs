@@ -54,7 +54,7 @@ pub fn get(
 }
 
 fn type_error(message: &str) -> Error {
-    Error::Raised { class: "TypeError".into(), message: message.into(), traceback: None }
+    Error::raised("TypeError", message)
 }
 
 fn as_dict(value: Value, name: &str) -> Result<Dict> {

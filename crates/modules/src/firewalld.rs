@@ -67,6 +67,59 @@ fn of_service(cx: &Cx, service: &str, option: String, looks: bool) -> Result<Str
     run(cx, &["--permanent".into(), format!("--service={service}"), option], looks)
 }
 
+/// Declares a function about one zone: one that lists something of it, or, with an argument more,
+/// one that changes something.
+macro_rules! of_zone {
+    ($(#[$doc:meta])* $name:ident, $option:literal) => {
+        $(#[$doc])*
+        #[function]
+        pub fn $name(
+            cx: &Cx,
+            /// The zone.
+            zone: String,
+            /// In the permanent configuration.
+            #[default(true)]
+            permanent: bool,
+        ) -> Result<Vec<String>> {
+            list(cx, Some(&zone), $option, permanent)
+        }
+    };
+    ($(#[$doc:meta])* $name:ident, $option:literal, $(#[$about:meta])* $what:ident) => {
+        $(#[$doc])*
+        #[function]
+        pub fn $name(
+            cx: &Cx,
+            /// The zone.
+            zone: String,
+            $(#[$about])*
+            $what: String,
+            /// In the permanent configuration.
+            #[default(true)]
+            permanent: bool,
+        ) -> Result<String> {
+            change(cx, Some(&zone), format!(concat!($option, "={}"), $what), permanent)
+        }
+    };
+}
+
+/// Declares a function that makes or removes a zone or a service.
+macro_rules! defines {
+    ($(#[$doc:meta])* $name:ident, $option:literal, $(#[$about:meta])* $what:ident) => {
+        $(#[$doc])*
+        #[function]
+        pub fn $name(
+            cx: &Cx,
+            $(#[$about])*
+            $what: String,
+            /// Load the rules anew.
+            #[default(true)]
+            restart: bool,
+        ) -> Result<String> {
+            define(cx, format!(concat!($option, "={}"), $what), restart)
+        }
+    };
+}
+
 /// Reads what `--list-all` prints: zone → setting → lines.
 fn settings(text: &str) -> Dict {
     let zones = Dict::new();
@@ -208,38 +261,26 @@ pub fn get_icmp_types(
     list(cx, None, "--get-icmptypes", permanent)
 }
 
-/// Make a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.new_zone dmz
-/// ```
-#[function]
-pub fn new_zone(
-    cx: &Cx,
+defines! {
+    /// Make a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.new_zone dmz
+    /// ```
+    new_zone, "--new-zone",
     /// The zone.
-    zone: String,
-    /// Load the rules anew.
-    #[default(true)]
-    restart: bool,
-) -> Result<String> {
-    define(cx, format!("--new-zone={zone}"), restart)
+    zone
 }
 
-/// Remove a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.delete_zone dmz
-/// ```
-#[function]
-pub fn delete_zone(
-    cx: &Cx,
+defines! {
+    /// Remove a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.delete_zone dmz
+    /// ```
+    delete_zone, "--delete-zone",
     /// The zone.
-    zone: String,
-    /// Load the rules anew.
-    #[default(true)]
-    restart: bool,
-) -> Result<String> {
-    define(cx, format!("--delete-zone={zone}"), restart)
+    zone
 }
 
 /// Choose the zone of interfaces nobody assigned.
@@ -256,38 +297,26 @@ pub fn set_default_zone(
     run(cx, &[format!("--set-default-zone={zone}")], false)
 }
 
-/// Make a service.
-///
-/// ```console
-/// $ salt web1 firewalld.new_service shop
-/// ```
-#[function]
-pub fn new_service(
-    cx: &Cx,
+defines! {
+    /// Make a service.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.new_service shop
+    /// ```
+    new_service, "--new-service",
     /// The service.
-    name: String,
-    /// Load the rules anew.
-    #[default(true)]
-    restart: bool,
-) -> Result<String> {
-    define(cx, format!("--new-service={name}"), restart)
+    name
 }
 
-/// Remove a service.
-///
-/// ```console
-/// $ salt web1 firewalld.delete_service shop
-/// ```
-#[function]
-pub fn delete_service(
-    cx: &Cx,
+defines! {
+    /// Remove a service.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.delete_service shop
+    /// ```
+    delete_service, "--delete-service",
     /// The service.
-    name: String,
-    /// Load the rules anew.
-    #[default(true)]
-    restart: bool,
-) -> Result<String> {
-    define(cx, format!("--delete-service={name}"), restart)
+    name
 }
 
 /// Return everything about a zone.
@@ -550,40 +579,24 @@ pub fn add_port(
     change(cx, Some(&zone), format!("--add-port={port}"), permanent)
 }
 
-/// Close a port.
-///
-/// ```console
-/// $ salt web1 firewalld.remove_port dmz 8443/tcp
-/// ```
-#[function]
-pub fn remove_port(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
+of_zone! {
+    /// Close a port.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.remove_port dmz 8443/tcp
+    /// ```
+    remove_port, "--remove-port",
     /// The port: `443/tcp`.
-    port: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<String> {
-    change(cx, Some(&zone), format!("--remove-port={port}"), permanent)
+    port
 }
 
-/// Return the open ports of a zone.
-///
-/// ```console
-/// $ salt '*' firewalld.list_ports internal
-/// ```
-#[function]
-pub fn list_ports(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<Vec<String>> {
-    list(cx, Some(&zone), "--list-ports", permanent)
+of_zone! {
+    /// Return the open ports of a zone.
+    ///
+    /// ```console
+    /// $ salt '*' firewalld.list_ports internal
+    /// ```
+    list_ports, "--list-ports"
 }
 
 /// Forward a port.
@@ -715,21 +728,13 @@ pub fn allow_icmp(
     change(cx, Some(&zone), format!("--remove-icmp-block={icmp}"), permanent).map(Value::from)
 }
 
-/// Return the ICMP types a zone keeps out.
-///
-/// ```console
-/// $ salt '*' firewalld.list_icmp_block zlist
-/// ```
-#[function]
-pub fn list_icmp_block(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<Vec<String>> {
-    list(cx, Some(&zone), "--list-icmp-blocks", permanent)
+of_zone! {
+    /// Return the ICMP types a zone keeps out.
+    ///
+    /// ```console
+    /// $ salt '*' firewalld.list_icmp_block zlist
+    /// ```
+    list_icmp_block, "--list-icmp-blocks"
 }
 
 /// Keep the rules in force.
@@ -742,114 +747,66 @@ pub fn make_permanent(cx: &Cx) -> Result<String> {
     run(cx, &["--runtime-to-permanent".into()], false)
 }
 
-/// Return the interfaces of a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.get_interfaces dmz
-/// ```
-#[function]
-pub fn get_interfaces(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<Vec<String>> {
-    list(cx, Some(&zone), "--list-interfaces", permanent)
+of_zone! {
+    /// Return the interfaces of a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.get_interfaces dmz
+    /// ```
+    get_interfaces, "--list-interfaces"
 }
 
-/// Put an interface into a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.add_interface dmz eth1
-/// ```
-#[function]
-pub fn add_interface(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
+of_zone! {
+    /// Put an interface into a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.add_interface dmz eth1
+    /// ```
+    add_interface, "--add-interface",
     /// The interface.
-    interface: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<String> {
-    change(cx, Some(&zone), format!("--add-interface={interface}"), permanent)
+    interface
 }
 
-/// Take an interface out of a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.remove_interface dmz eth1
-/// ```
-#[function]
-pub fn remove_interface(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
+of_zone! {
+    /// Take an interface out of a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.remove_interface dmz eth1
+    /// ```
+    remove_interface, "--remove-interface",
     /// The interface.
-    interface: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<String> {
-    change(cx, Some(&zone), format!("--remove-interface={interface}"), permanent)
+    interface
 }
 
-/// Return the sources of a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.get_sources dmz
-/// ```
-#[function]
-pub fn get_sources(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<Vec<String>> {
-    list(cx, Some(&zone), "--list-sources", permanent)
+of_zone! {
+    /// Return the sources of a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.get_sources dmz
+    /// ```
+    get_sources, "--list-sources"
 }
 
-/// Put a source into a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.add_source dmz 192.0.2.0/24
-/// ```
-#[function]
-pub fn add_source(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
+of_zone! {
+    /// Put a source into a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.add_source dmz 192.0.2.0/24
+    /// ```
+    add_source, "--add-source",
     /// The addresses.
-    source: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<String> {
-    change(cx, Some(&zone), format!("--add-source={source}"), permanent)
+    source
 }
 
-/// Take a source out of a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.remove_source dmz 192.0.2.0/24
-/// ```
-#[function]
-pub fn remove_source(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
+of_zone! {
+    /// Take a source out of a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.remove_source dmz 192.0.2.0/24
+    /// ```
+    remove_source, "--remove-source",
     /// The addresses.
-    source: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<String> {
-    change(cx, Some(&zone), format!("--remove-source={source}"), permanent)
+    source
 }
 
 /// Return the rich rules of a zone.
@@ -870,42 +827,26 @@ pub fn get_rich_rules(
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// Add a rich rule to a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.add_rich_rule dmz 'rule service name="http" accept'
-/// ```
-#[function]
-pub fn add_rich_rule(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
+of_zone! {
+    /// Add a rich rule to a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.add_rich_rule dmz 'rule service name="http" accept'
+    /// ```
+    add_rich_rule, "--add-rich-rule",
     /// The rule.
-    rule: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<String> {
-    change(cx, Some(&zone), format!("--add-rich-rule={rule}"), permanent)
+    rule
 }
 
-/// Remove a rich rule from a zone.
-///
-/// ```console
-/// $ salt web1 firewalld.remove_rich_rule dmz 'rule service name="http" accept'
-/// ```
-#[function]
-pub fn remove_rich_rule(
-    cx: &Cx,
-    /// The zone.
-    zone: String,
+of_zone! {
+    /// Remove a rich rule from a zone.
+    ///
+    /// ```console
+    /// $ salt web1 firewalld.remove_rich_rule dmz 'rule service name="http" accept'
+    /// ```
+    remove_rich_rule, "--remove-rich-rule",
     /// The rule.
-    rule: String,
-    /// In the permanent configuration.
-    #[default(true)]
-    permanent: bool,
-) -> Result<String> {
-    change(cx, Some(&zone), format!("--remove-rich-rule={rule}"), permanent)
+    rule
 }
 
 /// Put the permanent configuration in force.

@@ -172,7 +172,7 @@ pub fn setvals(
 ) -> Result<Dict> {
     let Value::Dict(new) = grains else {
         let message = "setvals grains must be a dictionary.".to_owned();
-        return Err(Error::Raised { class: "SaltException".into(), message, traceback: None });
+        return Err(Error::raised("SaltException", message));
     };
     let path = file(cx)?;
     let kept = read_file(cx, &path)?;
@@ -480,7 +480,7 @@ pub fn filter_by(
 }
 
 fn salt_exception(message: &str) -> Error {
-    Error::Raised { class: "SaltException".into(), message: message.into(), traceback: None }
+    Error::raised("SaltException", message)
 }
 
 /// The choice behind `grains.filter_by`, `pillar.filter_by` and others.
@@ -535,9 +535,7 @@ pub fn pick(
 }
 
 fn merged(first: &Value, second: &Value) -> Result<Value> {
-    merge::merge(first, second, merge::Strategy::Recurse, false).map_err(|_| Error::Raised {
-        class: "TypeError".into(),
-        message: "Cannot update using non-dict types in dictupdate.update()".into(),
-        traceback: None,
+    merge::merge(first, second, merge::Strategy::Recurse, false).map_err(|_| {
+        Error::raised("TypeError", "Cannot update using non-dict types in dictupdate.update()")
     })
 }

@@ -7,7 +7,7 @@
 
 use std::{path::Path, time::Duration};
 
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Args, Cx, Error, Result, function, module};
 use halite_value::{Dict, Value, entries};
 
 module! {
@@ -195,6 +195,18 @@ pub fn get_backend(
     Ok(entries! { "name" => backend, "servers" => Value::list(servers) })
 }
 
+/// A server, or several.
+#[derive(Args)]
+pub struct Which {
+    /// The server; `*` for all.
+    name: String,
+    /// Its backend; `*` for all.
+    backend: String,
+    /// The admin socket.
+    #[default(SOCKET.to_owned())]
+    socket: String,
+}
+
 /// Changes servers, and returns the servers of their backends.
 fn change(
     cx: &Cx,
@@ -218,19 +230,9 @@ fn change(
 /// $ salt '*' haproxy.enable_server web1.example.com www
 /// ```
 #[function]
-pub fn enable_server(
-    cx: &Cx,
-    /// The server; `*` for all.
-    name: String,
-    /// Its backend; `*` for all.
-    backend: String,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<Dict> {
-    change(cx, &name, &backend, &socket, |backend, server| {
-        format!("enable server {backend}/{server}")
-    })
+pub fn enable_server(cx: &Cx, #[group] which: Which) -> Result<Dict> {
+    let Which { name, backend, socket } = &which;
+    change(cx, name, backend, socket, |backend, server| format!("enable server {backend}/{server}"))
 }
 
 /// Let a server take no more requests.
@@ -239,17 +241,9 @@ pub fn enable_server(
 /// $ salt '*' haproxy.disable_server web1.example.com www
 /// ```
 #[function]
-pub fn disable_server(
-    cx: &Cx,
-    /// The server; `*` for all.
-    name: String,
-    /// Its backend; `*` for all.
-    backend: String,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<Dict> {
-    change(cx, &name, &backend, &socket, |backend, server| {
+pub fn disable_server(cx: &Cx, #[group] which: Which) -> Result<Dict> {
+    let Which { name, backend, socket } = &which;
+    change(cx, name, backend, socket, |backend, server| {
         format!("disable server {backend}/{server}")
     })
 }
@@ -260,19 +254,10 @@ pub fn disable_server(
 /// $ salt '*' haproxy.get_weight web1.example.com www
 /// ```
 #[function]
-pub fn get_weight(
-    cx: &Cx,
-    /// The server.
-    name: String,
-    /// Its backend.
-    backend: String,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<Value> {
-    let found = meant(cx, &name, &backend, &socket)?;
+pub fn get_weight(cx: &Cx, #[group] which: Which) -> Result<Value> {
+    let found = meant(cx, &which.name, &which.backend, &which.socket)?;
     let Some((backend, server)) = found.first() else { return Ok(Value::Null) };
-    let answer = ask(cx, &socket, &format!("get weight {backend}/{server}"), true)?;
+    let answer = ask(cx, &which.socket, &format!("get weight {backend}/{server}"), true)?;
     // `1 (initial 1)`
     let number = answer.split_whitespace().next().and_then(|word| word.parse::<i64>().ok());
     match number {
@@ -303,7 +288,7 @@ pub fn set_weight(
     change(cx, &name, &backend, &socket, |backend, server| {
         format!("set weight {backend}/{server} {weight}")
     })?;
-    get_weight(cx, name, backend, socket)
+    get_weight(cx, Which { name, backend, socket })
 }
 
 /// Set the administrative state of a server: `ready`, `drain` or `maint`.
@@ -341,64 +326,63 @@ fn proxies(cx: &Cx, socket: &str, kind: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Return the names of the frontends, as lines.
-///
-/// ```console
-/// $ salt '*' haproxy.show_frontends
-/// ```
-#[function]
-pub fn show_frontends(
-    cx: &Cx,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<String> {
-    Ok(proxies(cx, &socket, "FRONTEND")?.join("\n"))
+/// Declares the two functions that return the names of a kind of proxies.
+macro_rules! names {
+    ($kind:literal, $(#[$doc:meta])* $lines:ident, $(#[$list_doc:meta])* $list:ident) => {
+        $(#[$doc])*
+        #[function]
+        pub fn $lines(
+            cx: &Cx,
+            /// The admin socket.
+            #[default(SOCKET.to_owned())]
+            socket: String,
+        ) -> Result<String> {
+            Ok(proxies(cx, &socket, $kind)?.join("\n"))
+        }
+
+        $(#[$list_doc])*
+        #[function]
+        pub fn $list(
+            cx: &Cx,
+            /// The admin socket.
+            #[default(SOCKET.to_owned())]
+            socket: String,
+        ) -> Result<Vec<String>> {
+            proxies(cx, &socket, $kind)
+        }
+    };
 }
 
-/// Return the names of the frontends.
-///
-/// ```console
-/// $ salt '*' haproxy.list_frontends
-/// ```
-#[function]
-pub fn list_frontends(
-    cx: &Cx,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<Vec<String>> {
-    proxies(cx, &socket, "FRONTEND")
+names! {
+    "FRONTEND",
+    /// Return the names of the frontends, as lines.
+    ///
+    /// ```console
+    /// $ salt '*' haproxy.show_frontends
+    /// ```
+    show_frontends,
+    /// Return the names of the frontends.
+    ///
+    /// ```console
+    /// $ salt '*' haproxy.list_frontends
+    /// ```
+    list_frontends
 }
 
-/// Return the names of the backends, as lines.
-///
-/// ```console
-/// $ salt '*' haproxy.show_backends
-/// ```
-#[function]
-pub fn show_backends(
-    cx: &Cx,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<String> {
-    Ok(proxies(cx, &socket, "BACKEND")?.join("\n"))
-}
-
-/// Return the names of the backends.
-///
-/// ```console
-/// $ salt '*' haproxy.list_backends
-/// ```
-#[function]
-pub fn list_backends(
-    cx: &Cx,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<Vec<String>> {
-    proxies(cx, &socket, "BACKEND")
+names! {
+    "BACKEND",
+    /// Return the names of the backends, as lines.
+    ///
+    /// ```console
+    /// $ salt '*' haproxy.show_backends
+    /// ```
+    show_backends,
+    /// Return the names of the backends.
+    ///
+    /// ```console
+    /// $ salt '*' haproxy.list_backends
+    /// ```
+    list_backends
 }
 
 /// Return the number of current sessions of a server.
@@ -407,18 +391,9 @@ pub fn list_backends(
 /// $ salt '*' haproxy.get_sessions web1.example.com www
 /// ```
 #[function]
-pub fn get_sessions(
-    cx: &Cx,
-    /// The server.
-    name: String,
-    /// Its backend.
-    backend: String,
-    /// The admin socket.
-    #[default(SOCKET.to_owned())]
-    socket: String,
-) -> Result<i64> {
-    let found = meant(cx, &name, &backend, &socket)?;
-    let table = table(cx, &socket)?;
+pub fn get_sessions(cx: &Cx, #[group] which: Which) -> Result<i64> {
+    let found = meant(cx, &which.name, &which.backend, &which.socket)?;
+    let table = table(cx, &which.socket)?;
     let is_meant = |row: &&Row| {
         found
             .iter()

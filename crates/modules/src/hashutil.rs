@@ -192,7 +192,7 @@ fn text_or_bytes(bytes: Vec<u8>) -> Value {
 }
 
 fn bad_base64(message: &str) -> Error {
-    Error::Raised { class: "Error".into(), message: message.into(), traceback: None }
+    Error::raised("Error", message)
 }
 
 fn checksum_kind(name: &str) -> Result<Kind> {

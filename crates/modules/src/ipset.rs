@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use halite_spec::{Cx, Need, Rest, Result, function, module};
+use halite_spec::{Args, Cx, Need, Rest, Result, function, module};
 use halite_value::{Dict, Value};
 
 use crate::cmd::{Options, Ran, plain};
@@ -18,6 +18,7 @@ module! {
 }
 
 const NO_SET: &str = "Error: Set needs to be specified";
+const NO_ENTRY: &str = "Error: Entry needs to be specified";
 
 /// The options of each type of set, in the order in which they are written.
 const TYPES: &[(&str, &[&str])] = &[
@@ -232,42 +233,50 @@ pub fn check_set(
     Ok(is_there(cx, &name)?.into())
 }
 
+/// An entry of a set.
+#[derive(Args)]
+pub struct Entry {
+    /// The set.
+    pub name: Option<String>,
+    /// The entry.
+    pub entry: Option<String>,
+    /// `ipv4` or `ipv6`.
+    #[default("ipv4".to_owned())]
+    pub family: String,
+    /// `timeout`, `comment` and what else a new entry takes.
+    pub kwargs: Rest,
+}
+
+impl Entry {
+    /// The set and the entry, or what is said of a set that is not there.
+    fn found(&self, cx: &Cx) -> Result<Result<(String, String), Value>> {
+        let Some(name) = given(self.name.clone()) else { return Ok(Err(NO_SET.into())) };
+        let Some(entry) = given(self.entry.clone()) else { return Ok(Err(NO_ENTRY.into())) };
+        Ok(if is_there(cx, &name)? { Ok((name, entry)) } else { Err(missing(&name)) })
+    }
+}
+
 /// Add an entry to a set.
 ///
 /// ```console
 /// $ salt web1 ipset.add blocked 192.0.2.10
 /// ```
 #[function]
-pub fn add(
-    cx: &Cx,
-    /// The set.
-    name: Option<String>,
-    /// The entry.
-    entry: Option<String>,
-    /// `ipv4` or `ipv6`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// `timeout`, `comment` and what else an entry takes.
-    kwargs: Rest,
-) -> Result<Value> {
-    let _ = family;
-    let Some(name) = given(name) else { return Ok(NO_SET.into()) };
-    let Some(entry) = given(entry) else {
-        return Ok("Error: Entry needs to be specified".into());
+pub fn add(cx: &Cx, #[group] entry: Entry) -> Result<Value> {
+    let (name, own) = match entry.found(cx)? {
+        Ok(found) => found,
+        Err(said) => return Ok(said),
     };
-    if !is_there(cx, &name)? {
-        return Ok(missing(&name));
-    }
     let (known, header) = members(cx, &name)?;
     let takes = |what: &str| header.split_whitespace().any(|word| word == what);
-    let mut words: Vec<String> = entry.split_whitespace().map(str::to_owned).collect();
+    let mut words: Vec<String> = own.split_whitespace().map(str::to_owned).collect();
     for (option, needs) in [
         ("comment", "comment"),
         ("timeout", "timeout"),
         ("packets", "counters"),
         ("bytes", "counters"),
     ] {
-        let Some(value) = kwargs.kwargs.get(option).filter(Value::truthy) else { continue };
+        let Some(value) = entry.kwargs.kwargs.get(option).filter(Value::truthy) else { continue };
         if !takes(needs) && option == "comment" {
             return Ok(format!("Error: Set {name} not created with comment option").into());
         }
@@ -290,26 +299,11 @@ pub fn add(
 /// $ salt '*' ipset.delete name 192.168.1.26
 /// ```
 #[function]
-pub fn delete(
-    cx: &Cx,
-    /// The set.
-    name: Option<String>,
-    /// The entry.
-    entry: Option<String>,
-    /// `ipv4` or `ipv6`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// Passed over.
-    kwargs: Rest,
-) -> Result<Value> {
-    let _ = (family, kwargs);
-    let Some(name) = given(name) else { return Ok(NO_SET.into()) };
-    let Some(entry) = given(entry) else {
-        return Ok("Error: Entry needs to be specified".into());
+pub fn delete(cx: &Cx, #[group] entry: Entry) -> Result<Value> {
+    let (name, entry) = match entry.found(cx)? {
+        Ok(found) => found,
+        Err(said) => return Ok(said),
     };
-    if !is_there(cx, &name)? {
-        return Ok(missing(&name));
-    }
     let ran = run(cx, &["del", &name, &entry], false)?;
     Ok(if ran.ok() { "Success".into() } else { refused(&ran) })
 }
@@ -370,9 +364,7 @@ pub fn check(
 ) -> Result<Value> {
     let _ = family;
     let Some(name) = given(name) else { return Ok(NO_SET.into()) };
-    let Some(entry) = entry.filter(Value::truthy) else {
-        return Ok("Error: Entry needs to be specified".into());
-    };
+    let Some(entry) = entry.filter(Value::truthy) else { return Ok(NO_ENTRY.into()) };
     if !is_there(cx, &name)? {
         return Ok(missing(&name));
     }
@@ -391,26 +383,11 @@ pub fn check(
 /// $ salt '*' ipset.test name 192.168.0.1
 /// ```
 #[function]
-pub fn test(
-    cx: &Cx,
-    /// The set.
-    name: Option<String>,
-    /// The entry.
-    entry: Option<String>,
-    /// `ipv4` or `ipv6`.
-    #[default("ipv4".to_owned())]
-    family: String,
-    /// Passed over.
-    kwargs: Rest,
-) -> Result<Value> {
-    let _ = (family, kwargs);
-    let Some(name) = given(name) else { return Ok(NO_SET.into()) };
-    let Some(entry) = given(entry) else {
-        return Ok("Error: Entry needs to be specified".into());
+pub fn test(cx: &Cx, #[group] entry: Entry) -> Result<Value> {
+    let (name, entry) = match entry.found(cx)? {
+        Ok(found) => found,
+        Err(said) => return Ok(said),
     };
-    if !is_there(cx, &name)? {
-        return Ok(missing(&name));
-    }
     Ok(run(cx, &["test", &name, &entry], true)?.ok().into())
 }
 

@@ -70,6 +70,7 @@ pub mod pillar;
 pub mod pip;
 pub mod pkg;
 pub mod pkg_resource;
+pub mod pki;
 pub mod postgres;
 pub mod ps;
 pub mod publish;

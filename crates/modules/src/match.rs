@@ -214,13 +214,13 @@ fn kind_named(name: &str) -> Result<TargetType> {
     ];
     if !known.contains(&name) {
         let message = Value::str(name).repr();
-        return Err(Error::Raised { class: "KeyError".into(), message, traceback: None });
+        return Err(Error::raised("KeyError", message));
     }
     name.parse().map_err(|error: halite_target::Error| Error::invalid(error.to_string()))
 }
 
 fn salt_exception(message: &str) -> Error {
-    Error::Raised { class: "SaltException".into(), message: message.into(), traceback: None }
+    Error::raised("SaltException", message)
 }
 
 fn pick(

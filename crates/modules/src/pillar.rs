@@ -101,7 +101,7 @@ const NOT_SET: &str = "<Constant.NOT_SET>";
 
 fn not_found(key: &str) -> Error {
     let message = format!("'Pillar key not found: {key}'");
-    Error::Raised { class: "KeyError".into(), message, traceback: None }
+    Error::raised("KeyError", message)
 }
 
 fn over_default(default: &Value, value: &Value, lists: bool) -> Result<Value> {
@@ -289,11 +289,9 @@ pub fn keys(
     let _ = unmask;
     match lookup::traverse(&Value::from(&cx.pillar), &key, &delimiter) {
         Some(Value::Dict(dict)) => Ok(Value::list(dict.keys())),
-        Some(_) => Err(Error::Raised {
-            class: "ValueError".into(),
-            message: format!("Pillar value in key {key} is not a dict"),
-            traceback: None,
-        }),
+        Some(_) => {
+            Err(Error::raised("ValueError", format!("Pillar value in key {key} is not a dict")))
+        }
         None => Err(not_found(&key)),
     }
 }

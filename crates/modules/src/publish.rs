@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use halite_spec::{Cx, Error, Result, function, module};
+use halite_spec::{Args, Cx, Error, Result, function, module};
 use halite_value::{Dict, Value, dict, yaml};
 
 module! {
@@ -30,17 +30,29 @@ fn has_master(cx: &Cx) -> bool {
     cx.opts.contains("master_uri")
 }
 
-struct Wish {
-    tgt: Value,
-    fun: String,
-    arg: Option<Value>,
-    tgt_type: String,
-    returner: String,
-    timeout: f64,
-    full: bool,
+/// What is to be run, and where.
+#[derive(Args)]
+pub struct Wish {
+    /// The minions meant.
+    pub tgt: Value,
+    /// The function.
+    pub fun: String,
+    /// Its arguments: one, or a list.
+    pub arg: Option<Value>,
+    /// How `tgt` is read.
+    #[default("glob".to_owned())]
+    pub tgt_type: String,
+    /// Returners.
+    #[default(String::new())]
+    pub returner: String,
+    /// Seconds to wait.
+    #[default(5.0)]
+    #[shown(5i64)]
+    pub timeout: f64,
 }
 
-fn ask(cx: &Cx, wish: Wish) -> Result<Value> {
+/// Asks the master, and waits for returns: all of each, or what its function returned.
+fn ask(cx: &Cx, wish: Wish, full: bool) -> Result<Value> {
     let fun = wish.fun;
     if !has_master(cx) {
         tracing::error!("publish needs a master, and this minion runs without one");
@@ -53,7 +65,7 @@ fn ask(cx: &Cx, wish: Wish) -> Result<Value> {
     let load = dict! {
         "cmd" => "minion_pub", "fun" => &fun, "arg" => arguments(wish.arg), "tgt" => wish.tgt,
         "tgt_type" => wish.tgt_type, "ret" => wish.returner, "tmo" => wish.timeout,
-        "form" => if wish.full { "full" } else { "clean" }, "id" => cx.id(),
+        "form" => if full { "full" } else { "clean" }, "id" => cx.id(),
         "no_parse" => cx.opt("no_parse").unwrap_or_else(|| Value::list(Vec::<Value>::new())),
     };
     let published = match cx.runtime.ask_master(cx, load) {
@@ -66,17 +78,18 @@ fn ask(cx: &Cx, wish: Wish) -> Result<Value> {
     };
     let expected = minions.items_of_sequence().unwrap_or_default();
     let end = Instant::now() + Duration::try_from_secs_f64(wish.timeout).unwrap_or_default();
+    if expected.is_empty() {
+        // Allowed, but nobody is meant: Salt's `None`. What is not allowed answers `{}`.
+        return Ok(Value::Null);
+    }
     loop {
-        if expected.is_empty() {
-            return Ok(Value::dict());
-        }
         let load = dict! { "cmd" => "pub_ret", "id" => cx.id(), "jid" => &jid };
         let Value::Dict(returned) = cx.runtime.ask_master(cx, load)? else {
             return Ok(Value::dict());
         };
         let missing = expected.iter().any(|id| !returned.contains(id.to_str().as_str()));
         if !missing || Instant::now() > end {
-            return Ok(if wish.full { returned.into() } else { clean(&returned).into() });
+            return Ok(if full { returned.into() } else { clean(&returned).into() });
         }
         cx.sleep(LOOK)?;
     }
@@ -89,27 +102,12 @@ fn clean(returned: &Dict) -> Dict {
 /// Run a function on other minions and return what they return.
 ///
 /// ```console
-/// $ salt web1 system.example
+/// $ salt web1 publish.publish 'db*' network.ip_addrs
 /// ```
 #[function]
 pub fn publish(
     cx: &Cx,
-    /// The minions meant.
-    tgt: Value,
-    /// The function.
-    fun: String,
-    /// Its arguments: one, or a list.
-    arg: Option<Value>,
-    /// How `tgt` is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-    /// Returners.
-    #[default(String::new())]
-    returner: String,
-    /// Seconds to wait.
-    #[default(5.0)]
-    #[shown(5i64)]
-    timeout: f64,
+    #[group] wish: Wish,
     /// The master to use, of several.
     via_master: Option<String>,
 ) -> Result<Value> {
@@ -118,35 +116,17 @@ pub fn publish(
             "Could not find list of masters in minion configuration but `via_master` was specified.",
         ));
     }
-    ask(cx, Wish { tgt, fun, arg, tgt_type, returner, timeout, full: false })
+    ask(cx, wish, false)
 }
 
 /// Run a function on other minions and return everything they send.
 ///
 /// ```console
-/// $ salt web1 system.example
+/// $ salt web1 publish.full_data 'db*' network.ip_addrs
 /// ```
 #[function]
-pub fn full_data(
-    cx: &Cx,
-    /// The minions meant.
-    tgt: Value,
-    /// The function.
-    fun: String,
-    /// Its arguments: one, or a list.
-    arg: Option<Value>,
-    /// How `tgt` is read.
-    #[default("glob".to_owned())]
-    tgt_type: String,
-    /// Returners.
-    #[default(String::new())]
-    returner: String,
-    /// Seconds to wait.
-    #[default(5.0)]
-    #[shown(5i64)]
-    timeout: f64,
-) -> Result<Value> {
-    ask(cx, Wish { tgt, fun, arg, tgt_type, returner, timeout, full: true })
+pub fn full_data(cx: &Cx, #[group] wish: Wish) -> Result<Value> {
+    ask(cx, wish, true)
 }
 
 /// Run a runner function on the master, as far as its `peer_run` option allows.

@@ -3,7 +3,7 @@
 //! Over `rabbitmqctl` and `rabbitmq-plugins`. Their tables changed over the years: headings, notes and
 //! bracketed lists are all understood.
 
-use halite_spec::{Command, Cx, Error, Need, Rest, Result, function, module};
+use halite_spec::{Args, Command, Cx, Error, Need, Rest, Result, function, module};
 use halite_value::{Dict, Value, dict, json};
 
 use crate::random;
@@ -775,17 +775,10 @@ pub fn upstream_exists(
     Ok(list_upstreams(cx, runas)?.contains(name.as_str()))
 }
 
-/// Set an upstream of federation.
-///
-/// ```console
-/// $ salt '*' rabbitmq.set_upstream upstream_name amqp://foo
-/// ```
-#[function]
-pub fn set_upstream(
-    cx: &Cx,
-    /// The upstream.
-    name: String,
-    /// Its address.
+/// An upstream of federation.
+#[derive(Args)]
+pub struct Upstream {
+    /// Its address, or several.
     uri: Value,
     /// How many messages may be on the way.
     prefetch_count: Option<Value>,
@@ -808,30 +801,54 @@ pub fn set_upstream(
     /// The queue over there.
     queue: Option<Value>,
     /// The user to run as.
-    runas: Option<String>,
-) -> Result<bool> {
-    let wanted = Dict::new();
-    wanted.insert("uri", uri);
-    let parts = [
-        ("prefetch-count", prefetch_count),
-        ("reconnect-delay", reconnect_delay),
-        ("ack-mode", ack_mode),
-        ("trust-user-id", trust_user_id),
-        ("exchange", exchange),
-        ("max-hops", max_hops),
-        ("expires", expires),
-        ("message-ttl", message_ttl),
-        ("ha-policy", ha_policy),
-        ("queue", queue),
-    ];
-    for (key, value) in parts {
-        if let Some(value) = value.filter(|value| !value.is_null()) {
-            wanted.insert(key, value);
+    pub runas: Option<String>,
+}
+
+impl Upstream {
+    /// As the server keeps it.
+    pub fn parameters(&self) -> Dict {
+        let parameters = Dict::new();
+        parameters.insert("uri", &self.uri);
+        for (name, value) in [
+            ("prefetch-count", &self.prefetch_count),
+            ("reconnect-delay", &self.reconnect_delay),
+            ("ack-mode", &self.ack_mode),
+            ("trust-user-id", &self.trust_user_id),
+            ("exchange", &self.exchange),
+            ("max-hops", &self.max_hops),
+            ("expires", &self.expires),
+            ("message-ttl", &self.message_ttl),
+            ("ha-policy", &self.ha_policy),
+            ("queue", &self.queue),
+        ] {
+            if let Some(value) = value.as_ref().filter(|value| !value.is_null()) {
+                parameters.insert(name, value);
+            }
         }
+        parameters
     }
-    let wanted = as_json(&wanted.into())?;
-    let words = ["set_parameter", "federation-upstream", &name, &wanted];
-    ctl(cx, runas.as_ref(), &words, false)?;
+
+    pub fn set(&self, cx: &Cx, name: &str) -> Result<()> {
+        let parameters = as_json(&self.parameters().into())?;
+        let words = ["set_parameter", "federation-upstream", name, &parameters];
+        ctl(cx, self.runas.as_ref(), &words, false)?;
+        Ok(())
+    }
+}
+
+/// Set an upstream of federation.
+///
+/// ```console
+/// $ salt '*' rabbitmq.set_upstream upstream_name amqp://foo
+/// ```
+#[function]
+pub fn set_upstream(
+    cx: &Cx,
+    /// The upstream.
+    name: String,
+    #[group] upstream: Upstream,
+) -> Result<bool> {
+    upstream.set(cx, &name)?;
     Ok(true)
 }
 

@@ -8,7 +8,7 @@
 
 use std::{cmp::Ordering, time::Instant};
 
-use halite_spec::{Call, Cx, Error, Rest, Result, Strings, Template, function, module};
+use halite_spec::{Call, Cx, Error, Rest, Result, Strings, Template, alias, function, module};
 use halite_value::{Dict, Value, entries, json, lookup};
 
 module! {
@@ -422,30 +422,7 @@ pub fn run_state_tests(
     run_all(cx, &states, &saltenv, check_all, only_fails)
 }
 
-/// Run the tests of states: another name of `saltcheck.run_state_tests`.
-///
-/// ```console
-/// $ salt '*' saltcheck.run_state_tests_ssh postfix
-/// ```
-#[function]
-pub fn run_state_tests_ssh(
-    cx: &Cx,
-    /// The states: a list, or one text with commas.
-    state: Strings,
-    /// The environment.
-    saltenv: Option<String>,
-    /// Run every file of tests in the folders of the states.
-    #[default(false)]
-    check_all: bool,
-    /// Return failures only.
-    #[default(false)]
-    only_fails: bool,
-    /// Accepted, as Salt does where it cannot write JUnit's XML.
-    #[default(false)]
-    junit: bool,
-) -> Result<Value> {
-    run_state_tests(cx, state, saltenv, check_all, only_fails, junit)
-}
+alias! { run_state_tests_ssh = run_state_tests }
 
 /// The states the top file gives this minion.
 fn highstates(cx: &Cx, saltenv: &str) -> Result<Vec<String>> {

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Command, Cx, Error, Need, Output, Result, function, host::Write, module};
+use halite_spec::{Args, Command, Cx, Error, Need, Output, Result, function, host::Write, module};
 use halite_value::{Dict, Value, dict};
 
 module! {
@@ -623,28 +623,36 @@ fn port_words(
     words
 }
 
+/// A port and what it shall be.
+#[derive(Args)]
+pub struct PortPolicy {
+    /// `tcp/8080`, or anything when protocol and port are given.
+    pub name: String,
+    /// The type.
+    pub sel_type: Option<String>,
+    /// `tcp` or `udp`.
+    pub protocol: Option<String>,
+    /// The port, or a range.
+    pub port: Option<Value>,
+    /// The range of levels.
+    pub sel_range: Option<String>,
+}
+
+impl PortPolicy {
+    fn words(self, verb: &str) -> Result<Vec<String>> {
+        let (protocol, port) = protocol_and_port(&self.name, self.protocol, self.port)?;
+        Ok(port_words(verb, protocol, port, self.sel_type, self.sel_range))
+    }
+}
+
 /// Give a port a type.
 ///
 /// ```console
 /// $ salt web1 selinux.port_add_policy tcp/8443 http_port_t
 /// ```
 #[function]
-pub fn port_add_policy(
-    cx: &Cx,
-    /// `tcp/8080`, or anything when protocol and port are given.
-    name: String,
-    /// The type.
-    sel_type: Option<String>,
-    /// `tcp` or `udp`.
-    protocol: Option<String>,
-    /// The port, or a range.
-    port: Option<Value>,
-    /// The range of levels.
-    sel_range: Option<String>,
-) -> Result<Dict> {
-    let (protocol, port) = protocol_and_port(&name, protocol, port)?;
-    let words = port_words("--add", protocol, port, sel_type, sel_range);
-    run_all(cx, &words, "Error adding port policy")
+pub fn port_add_policy(cx: &Cx, #[group] policy: PortPolicy) -> Result<Dict> {
+    run_all(cx, &policy.words("--add")?, "Error adding port policy")
 }
 
 /// Give a port another type.
@@ -653,22 +661,8 @@ pub fn port_add_policy(
 /// $ salt web1 selinux.port_modify_policy tcp/8443 http_port_t
 /// ```
 #[function]
-pub fn port_modify_policy(
-    cx: &Cx,
-    /// `tcp/8080`, or anything when protocol and port are given.
-    name: String,
-    /// The type.
-    sel_type: Option<String>,
-    /// `tcp` or `udp`.
-    protocol: Option<String>,
-    /// The port, or a range.
-    port: Option<Value>,
-    /// The range of levels.
-    sel_range: Option<String>,
-) -> Result<Dict> {
-    let (protocol, port) = protocol_and_port(&name, protocol, port)?;
-    let words = port_words("--modify", protocol, port, sel_type, sel_range);
-    run_all(cx, &words, "Error modifying port policy")
+pub fn port_modify_policy(cx: &Cx, #[group] policy: PortPolicy) -> Result<Dict> {
+    run_all(cx, &policy.words("--modify")?, "Error modifying port policy")
 }
 
 /// Take the type of a port away.

@@ -141,6 +141,42 @@ fn with_described(
     found
 }
 
+/// The documentation of a user's Python, as it stands there but for some words of its markup.
+fn users_doc(about: &Value) -> Value {
+    match about.get_str("raw_doc") {
+        Some(doc) => unmarked(&doc).into(),
+        None => about.get("doc").unwrap_or_default(),
+    }
+}
+
+/// Puts words in place of the directives that say something, and takes those away that only say
+/// what a block is.
+fn unmarked(doc: &str) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        (".. note::", "Note:"),
+        (".. warning::", "Warning:"),
+        (".. versionadded::", "New in version"),
+        (".. versionchanged::", "Changed in version"),
+    ];
+    let is_block = |line: &str| {
+        let language = line.trim_start().strip_prefix(".. code-block:: ");
+        language.is_some_and(|word| word.chars().all(|c| c.is_alphanumeric() || c == '_'))
+    };
+    let mut text = String::with_capacity(doc.len());
+    let mut lines = doc.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        if is_block(line.trim_end_matches('\n')) {
+            while lines.next_if(|line| *line == "\n").is_some() {}
+        } else {
+            text.push_str(line);
+        }
+    }
+    for (directive, word) in WORDS {
+        text = text.replace(directive, word);
+    }
+    text
+}
+
 /// The part of a description that `argspec` shows.
 fn shown_spec(about: &Value) -> Value {
     let spec = about.get("spec").unwrap_or_default();
@@ -175,8 +211,7 @@ pub fn doc(
     };
     let help = |function: &Function, name: &str| function.help("salt '*'", name).into();
     let native = |name: &str| cx.runtime.function(cx, name).map(|function| help(function, name));
-    let doc = |about: &Value| about.get("doc").unwrap_or_default();
-    Ok(with_described(cx, "modules", &wanted, native, doc))
+    Ok(with_described(cx, "modules", &wanted, native, users_doc))
 }
 
 /// Return the names and defaults of the arguments of functions.
@@ -246,8 +281,7 @@ pub fn state_doc(
         args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
     };
     let native = |name: &str| cx.runtime.state(cx, name).map(|state| (state.doc)().into());
-    let doc = |about: &Value| about.get("doc").unwrap_or_default();
-    Ok(with_described(cx, "states", &wanted, native, doc))
+    Ok(with_described(cx, "states", &wanted, native, users_doc))
 }
 
 /// Return the names and defaults of the arguments of states.
@@ -424,7 +458,7 @@ pub fn runner_doc(
     args: Rest,
 ) -> Result<Dict> {
     let all = others(cx, "sys.runner_doc", "runners")?;
-    Ok(picked(&all, &args, |about| about.get("doc").unwrap_or_default()))
+    Ok(picked(&all, &args, users_doc))
 }
 
 /// Return the arguments of runners.
@@ -484,7 +518,7 @@ pub fn returner_doc(
     args: Rest,
 ) -> Result<Dict> {
     let all = others(cx, "sys.returner_doc", "returners")?;
-    Ok(picked(&all, &args, |about| about.get("doc").unwrap_or_default()))
+    Ok(picked(&all, &args, users_doc))
 }
 
 /// Return the arguments of returners.
@@ -540,4 +574,25 @@ pub fn renderer_doc(
                 .any(|word| fnmatch::fnmatch(name, word.to_str().trim_end_matches('.')))
     };
     Ok(RENDERERS.iter().filter(|(name, _)| fits(name)).map(|(name, doc)| (*name, *doc)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unmarked;
+
+    #[test]
+    fn markup_becomes_words() {
+        for (doc, shown) in [
+            (
+                "\n    A.\n\n    .. code-block:: bash\n\n        salt x\n    ",
+                "\n    A.\n\n        salt x\n    ",
+            ),
+            ("A.\n    .. code-block:: yaml\n        a: b", "A.\n        a: b"),
+            (".. code-block::\n\n    a", ".. code-block::\n\n    a"),
+            (".. versionadded:: 1\n.. note:: x", "New in version 1\nNote: x"),
+            (".. deprecated:: 2", ".. deprecated:: 2"),
+        ] {
+            assert_eq!(unmarked(doc), shown);
+        }
+    }
 }

@@ -111,6 +111,14 @@ pub fn kwarg(
     /// Anything given by name.
     kwargs: Rest,
 ) -> Result<Value> {
+    if let given @ 1.. = kwargs.args.len() {
+        let were = if given == 1 { "was" } else { "were" };
+        return Err(Error::Raised {
+            class: "TypeError".into(),
+            message: format!("kwarg() takes 0 positional arguments but {given} {were} given"),
+            traceback: None,
+        });
+    }
     Ok(kwargs.kwargs.into())
 }
 
@@ -155,7 +163,7 @@ pub fn exception(
     #[default("Test Exception".to_owned())]
     message: String,
 ) -> Result<Value> {
-    Err(Error::Raised { class: "Exception".into(), message, traceback: None })
+    Err(Error::raised("Exception", message))
 }
 
 /// Set the return code of the job.
@@ -239,7 +247,7 @@ pub fn raise_exception(
         (_, [one]) => one.to_string(),
         (_, many) => Value::tuple(many.iter().cloned()).repr(),
     };
-    Err(Error::Raised { class: class.into(), message, traceback: None })
+    Err(Error::raised(class, message))
 }
 
 fn seconds_since(cx: &Cx, start: SystemTime) -> Value {
@@ -261,11 +269,7 @@ pub fn fib(
     const MOST: i64 = 1_000_000;
     let start = cx.host.now();
     if num < 0 {
-        return Err(Error::Raised {
-            class: "ValueError".into(),
-            message: "Negative number is not allowed!".into(),
-            traceback: None,
-        });
+        return Err(Error::raised("ValueError", "Negative number is not allowed!"));
     }
     if num > MOST {
         return Err(Error::invalid(format!("{num} is too large; at most {MOST}")));
@@ -614,7 +618,7 @@ pub fn assertion(
     if assertion.truthy() {
         return Ok(());
     }
-    Err(Error::Raised { class: "AssertionError".into(), message: String::new(), traceback: None })
+    Err(Error::raised("AssertionError", String::new()))
 }
 
 /// Return the grains, called as an attribute.
@@ -654,9 +658,10 @@ pub fn conf_test(cx: &Cx) -> Result<Value> {
 /// ```
 #[function]
 pub fn deprecation_warning(_cx: &Cx) -> Result<bool> {
-    tracing::warn!("This is a test deprecation warning by version.");
+    tracing::warn!("DeprecationWarning: This is a test deprecation warning by version.");
     tracing::warn!(
-        "This is a test deprecation warning by date very far into the future (3000-01-01)."
+        "DeprecationWarning: This is a test deprecation warning by date very far into the future \
+         (3000-01-01)."
     );
     Ok(true)
 }

@@ -592,7 +592,7 @@ fn set_gecos(cx: &Cx, name: &str, at: usize, value: &str, root: Option<&str>) ->
     checked(name)?;
     let Some(user) = find(cx, name, root)? else {
         let message = format!("\"getpwnam(): name not found: '{name}'\"");
-        return Err(Error::Raised { class: "KeyError".into(), message, traceback: None });
+        return Err(Error::raised("KeyError", message));
     };
     let mut parts = gecos(&user);
     if parts[at] == value {

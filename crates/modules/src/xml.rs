@@ -321,11 +321,7 @@ fn fits(element: &Element, test: &str) -> bool {
 }
 
 fn load(cx: &Cx, file: &str) -> Result<Element> {
-    parse(&cx.host.read_text(Path::new(file))?).map_err(|text| Error::Raised {
-        class: "ParseError".into(),
-        message: text,
-        traceback: None,
-    })
+    parse(&cx.host.read_text(Path::new(file))?).map_err(|text| Error::raised("ParseError", text))
 }
 
 fn change(cx: &Cx, file: &str, path: &str, change: &mut dyn FnMut(&mut Element)) -> Result<bool> {

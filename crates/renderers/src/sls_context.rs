@@ -28,12 +28,22 @@ pub fn sls_context(path: Option<&str>, sls: &str) -> Dict {
         context.insert("tplfile", template);
         context.insert("tpldir", if sls_path.is_empty() { "." } else { &sls_path });
         context.insert("tpldot", sls_path.replace('/', "."));
+        // differs: formulas set it themselves, from `tpldir`; here it is set.
+        context.insert("tplroot", first_of(&sls_path));
     }
     context.insert("slspath", &sls_path);
     context.insert("slsdotpath", sls_path.replace('/', "."));
     context.insert("slscolonpath", sls_path.replace('/', ":"));
     context.insert("sls_path", sls_path.replace('/', "_"));
     context
+}
+
+/// Returns the first component of a folder in the file roots, as `tpldir.split('/')[0]` would.
+pub(crate) fn first_of(folder: &str) -> &str {
+    match folder.split('/').next() {
+        None | Some("") => ".",
+        Some(first) => first,
+    }
 }
 
 /// Writes a path as Python's `pathlib` does: no empty and no `.` components.

@@ -1,7 +1,10 @@
 //! `jobs`: jobs that run and jobs that have run.
 
-use halite_client::{Job, Request};
+use std::path::Path;
+
+use halite_client::{Client, Job, Request};
 use halite_spec::{Call, Cx, Error, Result, Strings, function, module};
+use halite_store::{Embedded, history};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, dict, entries};
 
@@ -65,10 +68,15 @@ impl Source {
             };
             return Ok(jobs.into_iter().filter_map(pair).collect());
         }
-        if is_silent(cx) {
-            return Ok(Vec::new());
-        }
-        let jobs = master::ask(cx, &Request::Jobs { limit: None, filter: Dict::new() })?;
+        let jobs = match connected(cx) {
+            Reached::Master(mut client) => client
+                .call(&Request::Jobs { limit: None, filter: Dict::new() })
+                .map_err(master::failed)?,
+            Reached::Disk(store) => {
+                history::jobs(&store, usize::MAX, |_| true).map_err(unreadable)?
+            }
+            Reached::Nothing => return Ok(Vec::new()),
+        };
         let pair = |job: Value| Some((job.get_str("jid")?.to_string(), job.as_dict()?.clone()));
         Ok(jobs.items_of_sequence().unwrap_or_default().into_iter().filter_map(pair).collect())
     }
@@ -90,23 +98,44 @@ fn flush(cx: &Cx) {
     let _ = master::ask(cx, &Request::Ask { what: "flush_jobs".into(), load: Dict::new() });
 }
 
-/// Tells whether there is no master to ask, and says so.
-// differs: Salt reads its job cache from disk then; ours is the master's alone while it runs, and
-// scripts that look for a return while the master restarts must not take that for a failure.
-fn is_silent(cx: &Cx) -> bool {
-    let gone = master::connect(cx).err();
-    if let Some(error) = &gone {
-        tracing::error!("No jobs are shown: {error}");
+/// Whom jobs are asked of.
+enum Reached {
+    Master(Client),
+    /// The master does not run: what it has left.
+    Disk(Embedded),
+    /// It never ran here, or ends or starts just now. Scripts that look for a return while the
+    /// master restarts must not take that for a failure.
+    Nothing,
+}
+
+fn connected(cx: &Cx) -> Reached {
+    let error = match master::connect(cx) {
+        Ok(client) => return Reached::Master(client),
+        Err(error) => error,
+    };
+    let cachedir = cx.opt_str("cachedir").unwrap_or_default();
+    match Embedded::frozen(&Path::new(cachedir.as_str()).join("halite")) {
+        Ok(store) => Reached::Disk(store),
+        Err(unread) => {
+            tracing::error!("No jobs are shown: {error}; {unread}");
+            Reached::Nothing
+        }
     }
-    gone.is_some()
+}
+
+fn unreadable(error: halite_store::Error) -> Error {
+    Error::failed(error.to_string())
 }
 
 /// Returns a job as the master remembers it.
 fn stored(cx: &Cx, jid: &str) -> Result<Dict> {
-    if is_silent(cx) {
-        return Ok(Dict::new());
-    }
-    let job = master::ask(cx, &Request::Job { jid: jid.into() })?;
+    let job = match connected(cx) {
+        Reached::Master(mut client) => {
+            client.call(&Request::Job { jid: jid.into() }).map_err(master::failed)?
+        }
+        Reached::Disk(store) => history::job(&store, jid).map_err(unreadable)?,
+        Reached::Nothing => Value::Null,
+    };
     Ok(job.as_dict().cloned().unwrap_or_default())
 }
 

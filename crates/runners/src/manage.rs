@@ -64,7 +64,8 @@ fn ping(cx: &Cx, asked: Asked) -> Result<[Vec<String>; 2]> {
     };
     patience.timeout = seconds(timeout, patience.timeout);
     patience.gather_job_timeout = seconds(gather_job_timeout, patience.gather_job_timeout);
-    let outcome = master::run(cx, &Job::new(tgt, &tgt_type, "test.ping"), Some(patience))?;
+    let job = Job::new(tgt, &tgt_type, "test.ping");
+    let outcome = master::run_named(cx, &job, Some(patience))?;
     let mut up: Vec<String> = outcome.returned.iter().map(|(id, _)| id.to_string()).collect();
     let mut down: Vec<String> = outcome.missing.iter().map(|(id, _)| id.to_string()).collect();
     up.sort();

@@ -27,6 +27,15 @@ pub(crate) fn run(cx: &Cx, job: &Job, patience: Option<Patience>) -> Result<Outc
     connect(cx)?.run(job, patience).map_err(failed)
 }
 
+/// Runs a job on minions a user named, and says so if he named nobody.
+pub(crate) fn run_named(cx: &Cx, job: &Job, patience: Option<Patience>) -> Result<Outcome> {
+    let outcome = run(cx, job, patience)?;
+    if outcome.published.jid.is_empty() {
+        say(cx, "No minions matched the target. No command was sent, no jid was assigned.")?;
+    }
+    Ok(outcome)
+}
+
 /// Prints a line on the user's terminal, where there is one.
 pub(crate) fn say(cx: &Cx, text: impl Into<Value>) -> Result<()> {
     let event = Event { tag: crate::PRINT.into(), data: text.into(), pretag: None, local: true };

@@ -59,8 +59,8 @@ pub fn show_top(
     Ok(top.into())
 }
 
-/// Return the pillar that is kept for minions (`pillar_cache`). Halite keeps it in memory, and
-/// compares its sources before each use.
+/// Return the pillar that is kept for minions. Halite keeps it in memory, and compares its sources
+/// before each use, unless `pillar_cache` is on.
 ///
 /// ```console
 /// $ salt-run pillar.show_pillar_cache
@@ -76,7 +76,8 @@ pub fn show_pillar_cache(
     cache::data(cx, minion.as_str().into(), "glob", "pillar")
 }
 
-/// Forget the pillar that is kept for minions, and return what is left of it.
+/// Forget the pillar that is kept for minions. False if the master is not asked to keep it
+/// (`pillar_cache`, `minion_data_cache`).
 ///
 /// ```console
 /// $ salt-run pillar.clear_pillar_cache minion=web1
@@ -88,9 +89,9 @@ pub fn clear_pillar_cache(
     #[default("*".to_owned())]
     minion: String,
     _rest: Rest,
-) -> Result<Dict> {
+) -> Result<bool> {
     cache::clear_pillar(cx, Whose { tgt: Some(minion.into()), ..Whose::default() })?;
-    Ok(Dict::new())
+    Ok(cx.opt_bool("pillar_cache") && cx.opt_bool("minion_data_cache"))
 }
 
 /// Return the pillar of a minion, compiled now. Further arguments stand for grains.

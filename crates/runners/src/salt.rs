@@ -80,5 +80,5 @@ pub fn execute(
     }
     let (jid, kwargs) = (jid.into(), kwargs.kwargs);
     let job = Job { arg, ret: ret.into(), jid, kwargs, ..Job::new(tgt, &tgt_type, fun) };
-    Ok(master::run(cx, &job, Some(patience))?.returns())
+    Ok(master::run_named(cx, &job, Some(patience))?.returns())
 }

@@ -49,6 +49,11 @@ impl Error {
         Self::Invalid(message.into())
     }
 
+    /// Builds [`Error::Raised`], for what Salt leaves to Python: `ValueError` …
+    pub fn raised(class: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Raised { class: class.into(), message: message.into(), traceback: None }
+    }
+
     /// Tells whether there is no such function, for whatever reason.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::NotFound(_) | Self::Unavailable { .. } | Self::NotLoaded(_))

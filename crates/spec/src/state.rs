@@ -158,6 +158,11 @@ impl Applied {
         Self::default()
     }
 
+    /// The plan came true if it was done; otherwise this is why not.
+    pub fn if_done(done: bool, failure: impl FnOnce() -> String) -> Result<Self> {
+        if done { Ok(Self::as_planned()) } else { Err(Error::failed(failure())) }
+    }
+
     pub fn changes(changes: Dict) -> Self {
         Self { changes: Some(changes), ..Self::default() }
     }

@@ -1,7 +1,7 @@
 //! `alias`: mail aliases.
 
 use halite_modules::aliases;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
@@ -38,10 +38,9 @@ impl State for Present {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let (name, target) = (&self.name, &self.target);
-        if aliases::set_target(cx, name.clone(), target.clone())? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to set alias {name} -> {target}")))
+        Applied::if_done(aliases::set_target(cx, name.clone(), target.clone())?, || {
+            format!("Failed to set alias {name} -> {target}")
+        })
     }
 }
 
@@ -70,9 +69,8 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        if aliases::rm_alias(cx, self.name.clone())? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to remove alias {}", self.name)))
+        Applied::if_done(aliases::rm_alias(cx, self.name.clone())?, || {
+            format!("Failed to remove alias {}", self.name)
+        })
     }
 }

@@ -187,9 +187,8 @@ impl State for Set {
     fn apply(&self, cx: &Cx, _: Seen) -> Result<Applied> {
         let Self { name, path } = self;
         alternatives::set_(cx, name.clone(), path.clone())?;
-        if alternatives::current(cx, name).as_ref() == Some(path) {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Alternative for {name} not updated")))
+        Applied::if_done(alternatives::current(cx, name).as_ref() == Some(path), || {
+            format!("Alternative for {name} not updated")
+        })
     }
 }

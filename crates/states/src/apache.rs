@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use halite_modules::apache::{self, Switch};
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, host::Write, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, host::Write, states};
 use halite_value::Value;
 
 states! {
@@ -69,10 +69,9 @@ pub(crate) fn switch(
 ) -> Result<Applied> {
     let verb = if wanted { "enable" } else { "disable" };
     let status = apache::turn(cx, switch, name, wanted)?.get("Status").unwrap_or_default();
-    if status.to_string().contains(&format!("{verb}d")) {
-        return Ok(Applied::as_planned());
-    }
-    Err(Error::failed(format!("Failed to {verb} {name} Apache {noun} ({status})")))
+    Applied::if_done(status.to_string().contains(&format!("{verb}d")), || {
+        format!("Failed to {verb} {name} Apache {noun} ({status})")
+    })
 }
 
 /// Declares the two states of a thing that is switched: its kind, its noun, on and off.

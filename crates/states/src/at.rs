@@ -18,36 +18,6 @@ states! {
     "watch" => Watch,
 }
 
-/// What a job is made of.
-struct Job<'a> {
-    timespec: &'a str,
-    tag: Option<&'a String>,
-    user: Option<&'a String>,
-    job: &'a str,
-}
-
-impl Job<'_> {
-    fn added(&self) -> String {
-        format!("job {} added and will run on {}", self.job, self.timespec)
-    }
-
-    fn leave(&self, cx: &Cx) -> Result<()> {
-        let kwargs = Dict::new();
-        if let Some(tag) = self.tag {
-            kwargs.insert("tag", tag);
-        }
-        if let Some(user) = self.user {
-            kwargs.insert("runas", user);
-        }
-        let args = vec![Value::from(self.timespec), Value::from(self.job)];
-        let left = at::at(cx, Rest { args, kwargs })?;
-        match left.get("error") {
-            Some(error) => Err(Error::failed(error.to_string())),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Make sure that a job waits.
 #[derive(Args)]
 pub struct Present {
@@ -67,10 +37,24 @@ pub struct Present {
 }
 
 impl Present {
-    fn wanted(&self) -> Job<'_> {
-        let job = self.job.as_deref().unwrap_or(&self.name);
-        let (tag, user) = (self.tag.as_ref(), self.user.as_ref());
-        Job { timespec: &self.timespec, tag, user, job }
+    fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or(&self.name)
+    }
+
+    fn leave(&self, cx: &Cx) -> Result<()> {
+        let kwargs = Dict::new();
+        if let Some(tag) = &self.tag {
+            kwargs.insert("tag", tag);
+        }
+        if let Some(user) = &self.user {
+            kwargs.insert("runas", user);
+        }
+        let args = vec![Value::from(&self.timespec), Value::from(self.job())];
+        let left = at::at(cx, Rest { args, kwargs })?;
+        match left.get("error") {
+            Some(error) => Err(Error::failed(error.to_string())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -101,12 +85,12 @@ impl State for Present {
             let tag = self.tag.as_deref().unwrap_or_default();
             return Ok(Plan::nothing(format!("atleast one job with tag {tag} exists.")));
         }
-        let added = self.wanted().added();
+        let added = format!("job {} added and will run on {}", self.job(), self.timespec);
         Ok(Plan::unknown().pending(added.clone()).done(added))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        self.wanted().leave(cx)?;
+        self.leave(cx)?;
         Ok(Applied::as_planned())
     }
 }
@@ -162,32 +146,10 @@ impl State for Absent {
 
 /// Leave a job when a watched state changes.
 #[derive(Args)]
-pub struct Watch {
-    /// The command, unless `job` gives it.
-    name: String,
-    /// When.
-    timespec: String,
-    /// A name to find the job by.
-    tag: Option<String>,
-    /// The user to run as.
-    user: Option<String>,
-    /// The command.
-    job: Option<String>,
-    /// One job with this tag is enough.
-    #[default(false)]
-    unique_tag: bool,
-}
+pub struct Watch(Present);
 
 impl Watcher for Watch {
     fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
-        let present = Present {
-            name: self.name.clone(),
-            timespec: self.timespec.clone(),
-            tag: self.tag.clone(),
-            user: self.user.clone(),
-            job: self.job.clone(),
-            unique_tag: self.unique_tag,
-        };
-        halite_spec::run(&present, cx, test)
+        halite_spec::run(&self.0, cx, test)
     }
 }

@@ -3,8 +3,10 @@
 // differs: with `test=True` genuine Salt says True where a run would change something, and names no
 // changes; here it is None, and a new, removed or switched beacon is a change.
 
+use std::marker::PhantomData;
+
 use halite_modules::beacons as module;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Binder, Cx, Error, Param, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, entries};
 
 states! {
@@ -157,80 +159,97 @@ impl State for Absent {
     }
 }
 
-/// What `beacon: True` of a state asks for: the beacon that watches what the state manages.
+/// A state module whose `beacon: True` has what its states manage watched.
 ///
 /// The engine runs it as `<module>.mod_beacon` once all states have run.
-struct Asked {
-    /// The state's module.
-    module: &'static str,
-    /// The functions of it that can be watched.
-    able: &'static [&'static str],
+pub trait Watchable {
+    const MODULE: &'static str;
+    /// The functions that can be watched.
+    const ABLE: &'static [&'static str];
     /// The beacon's module.
-    beacon: &'static str,
+    const BEACON: &'static str;
+    /// The manual page.
+    const DOC: &'static str;
+
+    /// The beacon's configuration, given the function that was called.
+    fn settings(name: &str, given: &Dict, function: &str) -> Dict;
 }
 
-const FILE: Asked = Asked { module: "file", able: &["managed", "directory"], beacon: "inotify" };
-const SERVICE: Asked = Asked { module: "service", able: &["running", "dead"], beacon: "service" };
-const PKG: Asked = Asked { module: "pkg", able: &["installed", "removed"], beacon: "pkg" };
-
-/// What is to be done about it.
-pub enum Watched {
-    Not,
-    By(Box<Present>, (Option<Value>, bool)),
+/// The arguments of every `mod_beacon`.
+#[derive(Args)]
+struct Wish {
+    /// What the state manages: the file, the service, the package.
+    name: String,
+    /// `sfun`, the state's function; `beacon`, whether to watch; `beacon_data` (for `pkg`, `pkgs`)
+    /// with settings of the beacon.
+    rest: Rest,
 }
 
-impl Asked {
-    fn observe(
-        &self,
-        cx: &Cx,
-        name: &str,
-        rest: &Rest,
-        data: impl FnOnce(&str) -> Dict,
-    ) -> Result<Watched> {
-        let text = |key: &str| rest.kwargs.get(key).map(|value| value.to_str()).unwrap_or_default();
-        if !rest.kwargs.get("beacon").is_some_and(|wanted| wanted.truthy()) {
-            return Ok(Watched::Not);
+/// The state `mod_beacon` of a module.
+pub struct Watched<W> {
+    wish: Wish,
+    module: PhantomData<W>,
+}
+
+impl<W: Watchable> Args for Watched<W> {
+    const DOC: &'static str = W::DOC;
+    const PARAMS: &'static [Param] = Wish::PARAMS;
+
+    fn bind(binder: &mut Binder) -> Result<Self> {
+        Ok(Self { wish: binder.group()?, module: PhantomData })
+    }
+}
+
+impl<W: Watchable> Watched<W> {
+    /// The beacon it asks for, if it does.
+    fn beacon(&self) -> Result<Option<Present>> {
+        let Wish { name, rest: Rest { kwargs, .. } } = &self.wish;
+        if !kwargs.get("beacon").is_some_and(|wanted| wanted.truthy()) {
+            return Ok(None);
         }
-        let fun = text("sfun");
-        if !self.able.contains(&fun.as_str()) {
-            let what = if self.module == "pkg" { "mod_beacon" } else { "beacon" };
+        let function = kwargs.get("sfun").unwrap_or_default().to_str();
+        if !W::ABLE.contains(&function.as_str()) {
+            let what = if W::MODULE == "pkg" { "mod_beacon" } else { "beacon" };
             return Err(Error::failed(format!(
-                "{}.{fun} does not work with the {what} state function",
-                self.module
+                "{}.{function} does not work with the {what} state function",
+                W::MODULE
             )));
         }
-        let kwargs = data(&fun);
-        kwargs.insert("beacon_module", self.beacon);
-        let rest = Rest { kwargs, ..Rest::default() };
-        let beacon = Present { name: format!("beacon_{}_{name}", self.beacon), save: false, rest };
-        let seen = beacon.observe(cx)?;
-        Ok(Watched::By(Box::new(beacon), seen))
+        let settings = W::settings(name, kwargs, &function);
+        settings.insert("beacon_module", W::BEACON);
+        let rest = Rest { kwargs: settings, ..Rest::default() };
+        Ok(Some(Present { name: format!("beacon_{}_{name}", W::BEACON), save: false, rest }))
     }
 }
 
-impl Watched {
-    fn plan(&self) -> Result<Plan> {
-        match self {
-            Self::Not => Ok(Plan::nothing("Not adding beacon.")),
-            Self::By(beacon, seen) => {
-                let plan = beacon.plan(seen)?;
-                plan.extra.insert("name", beacon.name.as_str());
-                Ok(plan)
-            }
-        }
+impl<W: Watchable> State for Watched<W> {
+    /// The beacon, and what [`Present`] sees of it.
+    type Seen = Option<(Present, <Present as State>::Seen)>;
+
+    fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
+        let Some(beacon) = self.beacon()? else { return Ok(None) };
+        let seen = beacon.observe(cx)?;
+        Ok(Some((beacon, seen)))
     }
 
-    fn apply(self, cx: &Cx) -> Result<Applied> {
-        match self {
-            Self::Not => Ok(Applied::as_planned()),
-            Self::By(beacon, seen) => beacon.apply(cx, seen),
+    fn plan(&self, seen: &Self::Seen) -> Result<Plan> {
+        let Some((beacon, seen)) = seen else { return Ok(Plan::nothing("Not adding beacon.")) };
+        let plan = beacon.plan(seen)?;
+        plan.extra.insert("name", beacon.name.as_str());
+        Ok(plan)
+    }
+
+    fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
+        match seen {
+            None => Ok(Applied::as_planned()),
+            Some((beacon, seen)) => beacon.apply(cx, seen),
         }
     }
 }
 
 /// Takes settings of `beacon_data` that a beacon knows, over its usual ones.
-fn over(usual: Dict, rest: &Rest) -> Dict {
-    let given = rest.kwargs.get("beacon_data").and_then(|data| data.as_dict().cloned());
+fn over(usual: Dict, given: &Dict) -> Dict {
+    let given = given.get("beacon_data").and_then(|data| data.as_dict().cloned());
     for key in usual.keys() {
         if let Some(value) = given.as_ref().and_then(|given| given.get(key.to_str().as_str())) {
             usual.insert(key, value);
@@ -239,119 +258,73 @@ fn over(usual: Dict, rest: &Rest) -> Dict {
     usual
 }
 
-/// Have a managed file or folder watched: what `beacon: True` of a `file` state asks for.
-///
-/// ```console
-/// $ salt '*' state.apply watched.files
-/// ```
-#[derive(Args)]
-pub struct FileWatched {
-    /// The file.
-    name: String,
-    /// `beacon`, and `beacon_data` with settings of the beacon.
-    rest: Rest,
-}
+pub struct Files;
 
-impl State for FileWatched {
-    type Seen = Watched;
+impl Watchable for Files {
+    const MODULE: &'static str = "file";
+    const ABLE: &'static [&'static str] = &["managed", "directory"];
+    const BEACON: &'static str = "inotify";
+    const DOC: &'static str = "\
+Have a managed file or folder watched: what `beacon: True` of a `file` state asks for.
 
-    fn observe(&self, cx: &Cx) -> Result<Watched> {
-        FILE.observe(cx, &self.name, &self.rest, |fun| {
-            let usual = entries! { "mask" => Value::list(["create", "delete", "modify"]) };
-            if fun == "directory" {
-                usual.update(&entries! {
-                    "recurse" => true, "auto_add" => true, "exclude" => Vec::<Value>::new(),
-                });
-            }
-            let data = entries! {
-                "files" => entries! { self.name.as_str() => over(usual, &self.rest) },
-            };
-            data.update(&over(entries! { "interval" => 60, "coalesce" => false }, &self.rest));
-            data
-        })
-    }
+```console
+$ salt web1 state.single file.mod_beacon name=/etc/motd sfun=managed beacon=True
+```";
 
-    fn plan(&self, seen: &Watched) -> Result<Plan> {
-        seen.plan()
-    }
-
-    fn apply(&self, cx: &Cx, seen: Watched) -> Result<Applied> {
-        seen.apply(cx)
+    fn settings(name: &str, given: &Dict, function: &str) -> Dict {
+        let usual = entries! { "mask" => Value::list(["create", "delete", "modify"]) };
+        if function == "directory" {
+            usual.update(&entries! {
+                "recurse" => true, "auto_add" => true, "exclude" => Vec::<Value>::new(),
+            });
+        }
+        let data = entries! { "files" => entries! { name => over(usual, given) } };
+        data.update(&over(entries! { "interval" => 60, "coalesce" => false }, given));
+        data
     }
 }
 
-/// Have a service watched: what `beacon: True` of a `service` state asks for.
-///
-/// ```console
-/// $ salt '*' state.apply watched.services
-/// ```
-#[derive(Args)]
-pub struct ServiceWatched {
-    /// The service.
-    name: String,
-    /// `beacon`, and `beacon_data` with settings of the beacon.
-    rest: Rest,
-}
+pub struct Services;
 
-impl State for ServiceWatched {
-    type Seen = Watched;
+impl Watchable for Services {
+    const MODULE: &'static str = "service";
+    const ABLE: &'static [&'static str] = &["running", "dead"];
+    const BEACON: &'static str = "service";
+    const DOC: &'static str = "\
+Have a service watched: what `beacon: True` of a `service` state asks for.
 
-    fn observe(&self, cx: &Cx) -> Result<Watched> {
-        SERVICE.observe(cx, &self.name, &self.rest, |_| {
-            let usual = entries! {
-                "onchangeonly" => true, "delay" => 0, "emitatstartup" => false,
-                "uncleanshutdown" => Value::Null,
-            };
-            let data = entries! {
-                "services" => entries! { self.name.as_str() => over(usual, &self.rest) },
-            };
-            data.update(&over(entries! { "interval" => 60 }, &self.rest));
-            data
-        })
-    }
+```console
+$ salt web1 state.single service.mod_beacon name=nginx sfun=running beacon=True
+```";
 
-    fn plan(&self, seen: &Watched) -> Result<Plan> {
-        seen.plan()
-    }
-
-    fn apply(&self, cx: &Cx, seen: Watched) -> Result<Applied> {
-        seen.apply(cx)
+    fn settings(name: &str, given: &Dict, _: &str) -> Dict {
+        let usual = entries! {
+            "onchangeonly" => true, "delay" => 0, "emitatstartup" => false,
+            "uncleanshutdown" => Value::Null,
+        };
+        let data = entries! { "services" => entries! { name => over(usual, given) } };
+        data.update(&over(entries! { "interval" => 60 }, given));
+        data
     }
 }
 
-/// Have packages watched: what `beacon: True` of a `pkg` state asks for.
-///
-/// ```console
-/// $ salt '*' state.apply watched.packages
-/// ```
-#[derive(Args)]
-pub struct PkgWatched {
-    /// The package.
-    name: String,
-    /// `beacon`, and `pkgs` for several packages.
-    rest: Rest,
-}
+pub struct Packages;
 
-impl State for PkgWatched {
-    type Seen = Watched;
+impl Watchable for Packages {
+    const MODULE: &'static str = "pkg";
+    const ABLE: &'static [&'static str] = &["installed", "removed"];
+    const BEACON: &'static str = "pkg";
+    const DOC: &'static str = "\
+Have packages watched: what `beacon: True` of a `pkg` state asks for.
 
-    fn observe(&self, cx: &Cx) -> Result<Watched> {
-        PKG.observe(cx, &self.name, &self.rest, |_| {
-            let pkgs = self.rest.kwargs.get("pkgs").filter(halite_value::Value::truthy);
-            // Genuine Salt heeds no `beacon_data` here.
-            entries! {
-                "pkgs" => pkgs.unwrap_or_else(|| Value::list([self.name.as_str()])),
-                "interval" => 60,
-            }
-        })
-    }
+```console
+$ salt web1 state.single pkg.mod_beacon name=nginx sfun=installed beacon=True
+```";
 
-    fn plan(&self, seen: &Watched) -> Result<Plan> {
-        seen.plan()
-    }
-
-    fn apply(&self, cx: &Cx, seen: Watched) -> Result<Applied> {
-        seen.apply(cx)
+    fn settings(name: &str, given: &Dict, _: &str) -> Dict {
+        let pkgs = given.get("pkgs").filter(Value::truthy);
+        // Genuine Salt heeds no `beacon_data` here.
+        entries! { "pkgs" => pkgs.unwrap_or_else(|| Value::list([name])), "interval" => 60 }
     }
 }
 

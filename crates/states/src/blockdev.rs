@@ -167,9 +167,6 @@ impl State for Tuned {
         let right = self.wanted().iter().all(|(_, read, wanted)| {
             found.get(*read).is_some_and(|is: Value| is.to_string() == *wanted)
         });
-        if right {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to modify block device {}", self.name)))
+        Applied::if_done(right, || format!("Failed to modify block device {}", self.name))
     }
 }

@@ -578,11 +578,7 @@ fn truth_of(value: &Value) -> Result<bool> {
     match value.to_str().to_lowercase().as_str() {
         "true" | "yes" | "1" => Ok(true),
         "false" | "no" | "0" => Ok(false),
-        _ => Err(Error::Raised {
-            class: "ValueError".into(),
-            message: format!("Failed parsing boolean value: {value}"),
-            traceback: None,
-        }),
+        _ => Err(Error::raised("ValueError", format!("Failed parsing boolean value: {value}"))),
     }
 }
 

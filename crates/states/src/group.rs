@@ -243,9 +243,8 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        if group::delete(cx, self.name.clone(), None, self.local)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to remove group {}", self.name)))
+        Applied::if_done(group::delete(cx, self.name.clone(), None, self.local)?, || {
+            format!("Failed to remove group {}", self.name)
+        })
     }
 }

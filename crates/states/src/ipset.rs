@@ -4,7 +4,7 @@
 
 use halite_modules::ipset;
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, states};
-use halite_value::{Dict, Value};
+use halite_value::Value;
 
 states! {
     /// Sets of addresses for the packet filter.
@@ -59,10 +59,9 @@ impl State for SetPresent {
         let comment = kwargs.kwargs.remove("comment").is_some_and(|comment| comment.truthy());
         let kind = Some(self.set_type.clone());
         let made = ipset::new_set(cx, Some(name.clone()), kind, family.clone(), comment, kwargs)?;
-        if made == Value::Bool(true) {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to create set {name} for {family}: {made}")))
+        Applied::if_done(made == Value::Bool(true), || {
+            format!("Failed to create set {name} for {family}: {made}")
+        })
     }
 }
 
@@ -97,10 +96,9 @@ impl State for SetAbsent {
         let (name, family) = (&self.name, &self.family);
         ipset::flush(cx, Some(name.clone()), family.clone())?;
         let gone = ipset::delete_set(cx, Some(name.clone()), family.clone())?;
-        if gone == Value::Bool(true) {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to delete set {name} for {family}: {gone}")))
+        Applied::if_done(gone == Value::Bool(true), || {
+            format!("Failed to delete set {name} for {family}: {gone}")
+        })
     }
 }
 
@@ -116,6 +114,15 @@ fn entries_of(entry: Option<&Value>) -> Result<Vec<String>> {
 fn holds(cx: &Cx, set: &str, entry: &str, family: &str) -> Result<bool> {
     let found = ipset::check(cx, Some(set.to_owned()), Some(entry.into()), family.to_owned())?;
     Ok(found == Value::Bool(true))
+}
+
+fn meant(set: &str, entry: &str, family: &str) -> ipset::Entry {
+    ipset::Entry {
+        name: Some(set.to_owned()),
+        entry: Some(entry.to_owned()),
+        family: family.to_owned(),
+        kwargs: Rest::default(),
+    }
 }
 
 /// Make sure that entries are in a set.
@@ -180,9 +187,7 @@ impl State for Present {
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let (set, family) = (&self.set_name, &self.family);
         for (entry, _) in seen.iter().filter(|(_, there)| !there) {
-            let none = Rest { args: Vec::new(), kwargs: Dict::new() };
-            let (name, own) = (Some(set.clone()), Some(entry.clone()));
-            let said = ipset::add(cx, name, own, family.clone(), none)?.to_string();
+            let said = ipset::add(cx, meant(set, entry, family))?.to_string();
             if said.starts_with("Error") {
                 return Err(Error::failed(format!(
                     "Failed to add to entry {entry} to set {set} for family {family}.\n{said}"
@@ -245,9 +250,7 @@ impl State for Absent {
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let (set, family) = (&self.set_name, &self.family);
         for (entry, _) in seen.iter().filter(|(_, there)| *there) {
-            let none = Rest { args: Vec::new(), kwargs: Dict::new() };
-            let (name, own) = (Some(set.clone()), Some(entry.clone()));
-            let said = ipset::delete(cx, name, own, family.clone(), none)?.to_string();
+            let said = ipset::delete(cx, meant(set, entry, family))?.to_string();
             if said.starts_with("Error") {
                 return Err(Error::failed(format!(
                     "Failed to delete ipset entry from set {set} for {family}. Attempted entry was \
@@ -291,9 +294,8 @@ impl State for Flush {
 
     fn apply(&self, cx: &Cx, (): ()) -> Result<Applied> {
         let (name, family) = (&self.name, &self.family);
-        if ipset::flush(cx, Some(name.clone()), family.clone())? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to flush ipset entries from set {name} for {family}")))
+        Applied::if_done(ipset::flush(cx, Some(name.clone()), family.clone())?, || {
+            format!("Failed to flush ipset entries from set {name} for {family}")
+        })
     }
 }

@@ -414,9 +414,6 @@ impl State for Flush {
     fn apply(&self, cx: &Cx, (): ()) -> Result<Applied> {
         let text =
             iptables::flush(cx, self.table.clone(), self.chain.clone(), self.family.clone())?;
-        if text.is_empty() {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed("Failed to flush iptables rules"))
+        Applied::if_done(text.is_empty(), || "Failed to flush iptables rules".to_owned())
     }
 }

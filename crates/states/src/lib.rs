@@ -56,6 +56,7 @@ pub mod npm;
 pub mod pip;
 pub mod pkg;
 pub mod pkgrepo;
+mod pki;
 mod postgres;
 pub mod postgres_database;
 pub mod postgres_extension;

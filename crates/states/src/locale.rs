@@ -42,10 +42,9 @@ impl State for System {
     }
 
     fn apply(&self, cx: &Cx, _: String) -> Result<Applied> {
-        if locale::set_locale(cx, self.name.clone()).map_err(refused)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to set system locale to {}", self.name)))
+        Applied::if_done(locale::set_locale(cx, self.name.clone()).map_err(refused)?, || {
+            format!("Failed to set system locale to {}", self.name)
+        })
     }
 }
 

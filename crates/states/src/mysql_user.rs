@@ -1,6 +1,6 @@
 //! `mysql_user`: users of a MySQL or MariaDB server.
 
-use halite_modules::mysql::{Account, Conn, Secret, text_of};
+use halite_modules::mysql::{Account, Conn, Login, Secret, text_of};
 use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
 use halite_value::Dict;
 
@@ -18,23 +18,8 @@ pub struct Present {
     /// The host it comes from.
     #[default("localhost".into())]
     host: String,
-    /// Its password.
-    password: Option<String>,
-    /// Its password, as the server stores it.
-    password_hash: Option<String>,
-    /// It may do without a password.
-    #[default(false)]
-    allow_passwordless: bool,
-    /// Without a password: it signs in by the user of the machine.
-    #[default(false)]
-    unix_socket: bool,
-    /// The column of `mysql.user` that holds the password.
-    password_column: Option<String>,
-    /// How MySQL 8 stores the password.
-    #[default("mysql_native_password".into())]
-    auth_plugin: String,
-    /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
-    connection: Rest,
+    #[group]
+    login: Login,
 }
 
 /// What is known about a user.
@@ -52,8 +37,7 @@ impl Present {
     }
 
     fn secret(&self) -> Result<Secret> {
-        let (password, hash) = (self.password.as_deref(), self.password_hash.as_deref());
-        Secret::of(password, hash, self.allow_passwordless, self.unix_socket).ok_or_else(|| {
+        self.login.secret().ok_or_else(|| {
             Error::failed(
                 "Either password or password_hash must be specified, unless allow_passwordless is \
                  True",
@@ -66,10 +50,10 @@ impl State for Present {
     type Seen = Seen;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
-        let (conn, account) = (Conn::of(cx, &self.connection), self.account());
+        let (conn, account) = (Conn::of(cx, &self.login.connection), self.account());
         let secret = self.secret()?;
         let Some(row) = conn.user(cx, &account)?? else { return Ok(Seen::Missing) };
-        let fits = conn.fits(cx, &row, &account, &secret, self.password_column.as_deref())?;
+        let fits = conn.fits(cx, &row, &account, &secret, self.login.password_column.as_deref())?;
         Ok(if fits { Seen::Right } else { Seen::Wrong(row) })
     }
 
@@ -110,11 +94,11 @@ impl State for Present {
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
         let user = format!("{}@{}", self.name, self.host);
         let (conn, account, secret) =
-            (Conn::of(cx, &self.connection), self.account(), self.secret()?);
+            (Conn::of(cx, &self.login.connection), self.account(), self.secret()?);
         let (done, doing) = match seen {
             Seen::Right => return Ok(Applied::as_planned()),
             Seen::Missing => {
-                let done = conn.create_user(cx, &account, &secret, &self.auth_plugin)?;
+                let done = conn.create_user(cx, &account, &secret, &self.login.auth_plugin)?;
                 (done, format!("create user {user}"))
             }
             Seen::Wrong(row) => {

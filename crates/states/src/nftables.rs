@@ -262,13 +262,12 @@ impl State for ChainPresent {
             self.priority.clone(),
             family.clone(),
         )?;
-        if worked(&answer) {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!(
-            "Failed to create {name} chain in {table} table: {} for {family}",
-            said(&answer)
-        )))
+        Applied::if_done(worked(&answer), || {
+            format!(
+                "Failed to create {name} chain in {table} table: {} for {family}",
+                said(&answer)
+            )
+        })
     }
 }
 
@@ -312,13 +311,12 @@ impl State for ChainAbsent {
         // A chain with rules cannot be removed.
         nftables::flush(cx, table.clone(), name.clone(), family.clone())?;
         let answer = nftables::delete_chain(cx, table.clone(), Some(name.clone()), family.clone())?;
-        if worked(&answer) {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!(
-            "Failed to delete {name} chain in {table} table: {} for {family}",
-            said(&answer)
-        )))
+        Applied::if_done(worked(&answer), || {
+            format!(
+                "Failed to delete {name} chain in {table} table: {} for {family}",
+                said(&answer)
+            )
+        })
     }
 }
 

@@ -152,10 +152,9 @@ impl State for Removed {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        if npm::remove(cx, &self.env(), &self.name)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Error removing package '{}'", self.name)))
+        Applied::if_done(npm::remove(cx, &self.env(), &self.name)?, || {
+            format!("Error removing package '{}'", self.name)
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! Salt orders the arguments of the connection in two ways, so there are two groups of them.
 
 use halite_modules::postgres::{Conn, Encryption, Role, password_fits};
-use halite_spec::{Args, Cx, Plan};
+use halite_spec::{Applied, Args, Cx, Plan, Result};
 use halite_value::{Dict, Value};
 
 /// The server, the role to connect as last.
@@ -111,6 +111,49 @@ fn same_time(own: &str, wanted: &str) -> bool {
     own == wanted || own.strip_suffix(" 00:00:00") == Some(wanted)
 }
 
+/// A kind of roles: those that sign in, and those that others are in.
+pub(crate) struct Kind {
+    /// `User`
+    noun: &'static str,
+    is_group: bool,
+}
+
+pub(crate) const USER: Kind = Kind { noun: "User", is_group: false };
+pub(crate) const GROUP: Kind = Kind { noun: "Group", is_group: true };
+
+impl Kind {
+    /// The plan that a role be there, given what has to change about one that is.
+    pub(crate) fn plan(&self, name: &str, changes: Option<Dict>) -> Plan {
+        let noun = self.noun;
+        let (word, changes) = match changes {
+            None => ("created", "Present".into()),
+            Some(changes) if changes.is_empty() => {
+                return Plan::nothing(format!("{noun} {name} is already present"));
+            }
+            Some(changes) => ("updated", Value::from(changes)),
+        };
+        Plan::change(name, changes)
+            .pending(format!("{noun} {name} is set to be {word}"))
+            .done(format!("The {} {name} has been {word}", noun.to_lowercase()))
+    }
+
+    /// Makes a role, or changes one that is there.
+    pub(crate) fn apply(
+        &self,
+        cx: &Cx,
+        conn: &Conn,
+        name: &str,
+        role: &Role,
+        there: bool,
+    ) -> Result<Applied> {
+        let (done, doing) = match there {
+            false => (conn.create_role(cx, name, role, self.is_group)?, "create"),
+            true => (conn.alter_role(cx, name, role, self.is_group)?, "update"),
+        };
+        Applied::if_done(done, || format!("Failed to {doing} {} {name}", self.noun.to_lowercase()))
+    }
+}
+
 /// The plan that a thing be gone: `Tablespace`, `User`.
 pub(crate) fn removal(noun: &str, name: &str, there: bool) -> Plan {
     if !there {
@@ -119,4 +162,9 @@ pub(crate) fn removal(noun: &str, name: &str, there: bool) -> Plan {
     Plan::change(name, "Absent")
         .pending(format!("{noun} {name} is set to be removed"))
         .done(format!("{noun} {name} has been removed"))
+}
+
+/// What came of it.
+pub(crate) fn removed(noun: &str, name: &str, done: bool) -> Result<Applied> {
+    Applied::if_done(done, || format!("{noun} {name} failed to be removed"))
 }

@@ -4,7 +4,7 @@ use halite_modules::postgres::Database;
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::Dict;
 
-use crate::postgres::{Client, removal};
+use crate::postgres::{Client, removal, removed};
 
 states! {
     /// Databases of a PostgreSQL server.
@@ -89,16 +89,14 @@ impl State for Present {
                 owner: self.owner.clone(),
                 template: self.template.clone(),
             };
-            if conn.create_database(cx, name, &how)? {
-                return Ok(Applied::as_planned());
-            }
-            return Err(Error::failed(format!("Failed to create database {name}")));
+            return Applied::if_done(conn.create_database(cx, name, &how)?, || {
+                format!("Failed to create database {name}")
+            });
         }
         let (owner, space) = (self.owner.as_deref(), self.tablespace.as_deref());
-        if conn.alter_database(cx, name, owner, space, self.owner_recurse)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to change parameters for database {name}")))
+        Applied::if_done(conn.alter_database(cx, name, owner, space, self.owner_recurse)?, || {
+            format!("Failed to change parameters for database {name}")
+        })
     }
 }
 
@@ -123,10 +121,7 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let name = &self.name;
-        if self.client.conn(cx).drop_database(cx, name)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Database {name} failed to be removed")))
+        let done = self.client.conn(cx).drop_database(cx, &self.name)?;
+        removed("Database", &self.name, done)
     }
 }

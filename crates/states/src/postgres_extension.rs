@@ -3,7 +3,7 @@
 use halite_modules::postgres::Conn;
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 
-use crate::postgres::{Account, removal};
+use crate::postgres::{Account, removal, removed};
 
 states! {
     /// Extensions of a PostgreSQL database.
@@ -118,10 +118,7 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let name = &self.name;
-        if self.conn(cx).drop_extension(cx, name, self.cascade)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Extension {name} failed to be removed")))
+        let done = self.conn(cx).drop_extension(cx, &self.name, self.cascade)?;
+        removed("Extension", &self.name, done)
     }
 }

@@ -1,10 +1,10 @@
 //! `postgres_group`: groups of a PostgreSQL server.
 
 use halite_modules::postgres::Role;
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
-use crate::postgres::{Client, differences, removal};
+use crate::postgres::{Client, GROUP, differences, removal, removed};
 
 states! {
     /// Groups of a PostgreSQL server.
@@ -62,11 +62,6 @@ impl Present {
             ..Role::default()
         }
     }
-
-    /// What has to change about a role that is there.
-    fn differences(&self, seen: &Dict) -> Dict {
-        differences(&self.name, &self.role(), seen, self.refresh_password)
-    }
 }
 
 impl State for Present {
@@ -78,34 +73,12 @@ impl State for Present {
 
     fn plan(&self, seen: &Option<Dict>) -> Result<Plan> {
         let name = &self.name;
-        let Some(seen) = seen else {
-            return Ok(Plan::change(name.as_str(), "Present")
-                .pending(format!("Group {name} is set to be created"))
-                .done(format!("The group {name} has been created")));
-        };
-        let changes = self.differences(seen);
-        if changes.is_empty() {
-            return Ok(Plan::nothing(format!("Group {name} is already present")));
-        }
-        Ok(Plan::change(name.as_str(), changes)
-            .pending(format!("Group {name} is set to be updated"))
-            .done(format!("The group {name} has been updated")))
+        let differ = |seen| differences(name, &self.role(), seen, self.refresh_password);
+        Ok(GROUP.plan(name, seen.as_ref().map(differ)))
     }
 
     fn apply(&self, cx: &Cx, seen: Option<Dict>) -> Result<Applied> {
-        let name = &self.name;
-        let conn = self.client.conn(cx);
-        let (done, doing) = match seen {
-            None => {
-                let role = self.role();
-                (conn.create_role(cx, name, &role, true)?, "create")
-            }
-            Some(_) => (conn.alter_role(cx, name, &self.role(), true)?, "update"),
-        };
-        if done {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to {doing} group {name}")))
+        GROUP.apply(cx, &self.client.conn(cx), &self.name, &self.role(), seen.is_some())
     }
 }
 
@@ -130,10 +103,7 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let name = &self.name;
-        if self.client.conn(cx).drop_role(cx, name)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Group {name} failed to be removed")))
+        let done = self.client.conn(cx).drop_role(cx, &self.name)?;
+        removed("Group", &self.name, done)
     }
 }

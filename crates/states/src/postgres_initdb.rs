@@ -1,7 +1,7 @@
 //! `postgres_initdb`: the data folder of a PostgreSQL server.
 
 use halite_modules::postgres;
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 
 states! {
     /// The data folder of a PostgreSQL server.
@@ -66,9 +66,8 @@ impl State for Present {
             self.checksums,
             self.runas.clone(),
         )?;
-        if done {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Postgres data directory {} initialization failed", self.name)))
+        Applied::if_done(done, || {
+            format!("Postgres data directory {} initialization failed", self.name)
+        })
     }
 }

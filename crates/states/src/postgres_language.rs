@@ -1,7 +1,7 @@
 //! `postgres_language`: languages of a PostgreSQL database.
 
 use halite_modules::postgres::{Conn, identifier};
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 
 use crate::postgres::Server;
 
@@ -51,10 +51,10 @@ impl State for Present {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let name = &self.name;
-        if self.conn(cx).change(cx, &format!("CREATE LANGUAGE {}", identifier(name)))? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to install language {name}")))
+        Applied::if_done(
+            self.conn(cx).change(cx, &format!("CREATE LANGUAGE {}", identifier(name)))?,
+            || format!("Failed to install language {name}"),
+        )
     }
 }
 
@@ -98,9 +98,9 @@ impl State for Absent {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let name = &self.name;
-        if self.conn(cx).change(cx, &format!("DROP LANGUAGE {}", identifier(name)))? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to remove language {name}")))
+        Applied::if_done(
+            self.conn(cx).change(cx, &format!("DROP LANGUAGE {}", identifier(name)))?,
+            || format!("Failed to remove language {name}"),
+        )
     }
 }

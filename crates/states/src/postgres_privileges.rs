@@ -1,8 +1,7 @@
 //! `postgres_privileges`: who may do what in a PostgreSQL database.
 
-use halite_modules::postgres::{Conn, Rights};
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
-use halite_value::Value;
+use halite_modules::postgres::{Conn, Granted, Rights, Wanted};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 
 use crate::postgres::Server;
 
@@ -17,22 +16,8 @@ states! {
 /// Make sure that a role has rights.
 #[derive(Args)]
 pub struct Present {
-    /// The role.
-    name: String,
-    /// The thing the rights are about; `ALL` for all of a schema.
-    object_name: String,
-    /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
-    object_type: String,
-    /// The rights.
-    #[default(Value::Null)]
-    privileges: Value,
-    /// The role may pass them on.
-    #[default(false)]
-    #[shown(None::<bool>)]
-    grant_option: bool,
-    /// The schema the thing is in.
-    #[default("public".to_owned())]
-    prepend: String,
+    #[group]
+    granted: Granted,
     /// The database to connect to.
     maintenance_db: Option<String>,
     /// The user of this machine that runs the client.
@@ -44,19 +29,6 @@ pub struct Present {
 impl Present {
     fn conn(&self, cx: &Cx) -> Conn {
         self.server.conn(cx, self.user.as_ref(), self.maintenance_db.as_ref())
-    }
-}
-
-impl Present {
-    fn rights(&self) -> Result<Rights> {
-        Rights::new(
-            &self.name,
-            &self.object_name,
-            &self.object_type,
-            &self.privileges,
-            &self.prepend,
-            self.grant_option,
-        )
     }
 }
 
@@ -64,41 +36,33 @@ impl State for Present {
     type Seen = bool;
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
-        self.conn(cx).has_rights(cx, &self.rights()?)
+        self.conn(cx).has_rights(cx, &self.granted.rights()?)
     }
 
     fn plan(&self, has: &bool) -> Result<Plan> {
         if *has {
             return Ok(Plan::nothing("The requested privilege(s) are already set"));
         }
-        let (name, shown) = (&self.name, self.rights()?.shown());
+        let (name, shown) = (&self.granted.wanted.name, self.granted.rights()?.shown());
         Ok(Plan::change(name.as_str(), "Present")
             .pending(format!("The privilege(s): {shown} are set to be granted to {name}"))
             .done(format!("The privilege(s): {shown} have been granted to {name}")))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let rights = self.rights()?;
-        if self.conn(cx).grant(cx, &rights)? {
-            return Ok(Applied::as_planned());
-        }
-        let (name, shown) = (&self.name, rights.shown());
-        Err(Error::failed(format!("Failed to grant privilege(s): {shown} to {name}")))
+        let rights = self.granted.rights()?;
+        let (name, shown) = (&self.granted.wanted.name, rights.shown());
+        Applied::if_done(self.conn(cx).grant(cx, &rights)?, || {
+            format!("Failed to grant privilege(s): {shown} to {name}")
+        })
     }
 }
 
 /// Make sure that a role does not have rights.
 #[derive(Args)]
 pub struct Absent {
-    /// The role.
-    name: String,
-    /// The thing the rights are about; `ALL` for all of a schema.
-    object_name: String,
-    /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
-    object_type: String,
-    /// The rights.
-    #[default(Value::Null)]
-    privileges: Value,
+    #[group]
+    wanted: Wanted,
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
@@ -114,18 +78,9 @@ impl Absent {
     fn conn(&self, cx: &Cx) -> Conn {
         self.server.conn(cx, self.user.as_ref(), self.maintenance_db.as_ref())
     }
-}
 
-impl Absent {
     fn rights(&self) -> Result<Rights> {
-        Rights::new(
-            &self.name,
-            &self.object_name,
-            &self.object_type,
-            &self.privileges,
-            &self.prepend,
-            false,
-        )
+        self.wanted.rights(&self.prepend, false)
     }
 }
 
@@ -142,7 +97,7 @@ impl State for Absent {
                 "The requested privilege(s) are not set so cannot be revoked",
             ));
         }
-        let (name, shown) = (&self.name, self.rights()?.shown());
+        let (name, shown) = (&self.wanted.name, self.rights()?.shown());
         Ok(Plan::change(name.as_str(), "Absent")
             .pending(format!("The privilege(s): {shown} are set to be revoked from {name}"))
             .done(format!("The privilege(s): {shown} have been revoked from {name}")))
@@ -150,10 +105,9 @@ impl State for Absent {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let rights = self.rights()?;
-        if self.conn(cx).revoke(cx, &rights)? {
-            return Ok(Applied::as_planned());
-        }
-        let (name, shown) = (&self.name, rights.shown());
-        Err(Error::failed(format!("Failed to revoke privilege(s): {shown} from {name}")))
+        let (name, shown) = (&self.wanted.name, rights.shown());
+        Applied::if_done(self.conn(cx).revoke(cx, &rights)?, || {
+            format!("Failed to revoke privilege(s): {shown} from {name}")
+        })
     }
 }

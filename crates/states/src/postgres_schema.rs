@@ -1,7 +1,7 @@
 //! `postgres_schema`: schemas of a PostgreSQL database.
 
 use halite_modules::postgres::Conn;
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 
 use crate::postgres::Account;
 
@@ -53,10 +53,9 @@ impl State for Present {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let Self { name, dbname, .. } = self;
-        if self.conn(cx).create_schema(cx, name, self.owner.as_deref())? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to create schema {name} in database {dbname}")))
+        Applied::if_done(self.conn(cx).create_schema(cx, name, self.owner.as_deref())?, || {
+            format!("Failed to create schema {name} in database {dbname}")
+        })
     }
 }
 
@@ -100,9 +99,8 @@ impl State for Absent {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         let Self { name, dbname, .. } = self;
-        if self.conn(cx).drop_schema(cx, name)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Schema {name} failed to be removed from database {dbname}")))
+        Applied::if_done(self.conn(cx).drop_schema(cx, name)?, || {
+            format!("Schema {name} failed to be removed from database {dbname}")
+        })
     }
 }

@@ -4,7 +4,7 @@ use halite_modules::postgres::{AlterTablespace, Conn, identifier};
 use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
-use crate::postgres::{Account, Client, removal};
+use crate::postgres::{Account, Client, removal, removed};
 
 states! {
     /// Tablespaces of a PostgreSQL server.
@@ -89,10 +89,10 @@ impl State for Present {
         let conn = self.client.conn(cx);
         let owner = self.owner.as_deref();
         let Some(seen) = seen else {
-            if conn.create_tablespace(cx, name, &self.directory, &self.options, owner)? {
-                return Ok(Applied::as_planned());
-            }
-            return Err(Error::failed(format!("Failed to create tablespace {name}")));
+            return Applied::if_done(
+                conn.create_tablespace(cx, name, &self.directory, &self.options, owner)?,
+                || format!("Failed to create tablespace {name}"),
+            );
         };
         let own = seen.get("Owner").unwrap_or_default().to_string();
         let how = AlterTablespace {
@@ -100,10 +100,9 @@ impl State for Present {
             set_option: if self.options_differ(&seen) { self.options.clone() } else { Dict::new() },
             ..AlterTablespace::default()
         };
-        if conn.alter_tablespace(cx, name, &how)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to change tablespace {name}")))
+        Applied::if_done(conn.alter_tablespace(cx, name, &how)?, || {
+            format!("Failed to change tablespace {name}")
+        })
     }
 }
 
@@ -138,10 +137,8 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let name = &self.name;
-        if self.conn(cx).change(cx, &format!("DROP TABLESPACE {}", identifier(name)))? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Tablespace {name} failed to be removed")))
+        let done =
+            self.conn(cx).change(cx, &format!("DROP TABLESPACE {}", identifier(&self.name)))?;
+        removed("Tablespace", &self.name, done)
     }
 }

@@ -1,10 +1,10 @@
 //! `postgres_user`: users of a PostgreSQL server.
 
 use halite_modules::postgres::Role;
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
-use crate::postgres::{Client, differences, removal};
+use crate::postgres::{Client, USER, differences, removal, removed};
 
 states! {
     /// Users of a PostgreSQL server.
@@ -67,11 +67,6 @@ impl Present {
             ..Role::default()
         }
     }
-
-    /// What has to change about a role that is there.
-    fn differences(&self, seen: &Dict) -> Dict {
-        differences(&self.name, &self.role(), seen, self.refresh_password)
-    }
 }
 
 impl State for Present {
@@ -83,38 +78,16 @@ impl State for Present {
 
     fn plan(&self, seen: &Option<Dict>) -> Result<Plan> {
         let name = &self.name;
-        let Some(seen) = seen else {
-            return Ok(Plan::change(name.as_str(), "Present")
-                .pending(format!("User {name} is set to be created"))
-                .done(format!("The user {name} has been created")));
-        };
-        let changes = self.differences(seen);
-        if changes.is_empty() {
-            return Ok(Plan::nothing(format!("User {name} is already present")));
-        }
-        Ok(Plan::change(name.as_str(), changes)
-            .pending(format!("User {name} is set to be updated"))
-            .done(format!("The user {name} has been updated")))
+        let differ = |seen| differences(name, &self.role(), seen, self.refresh_password);
+        Ok(USER.plan(name, seen.as_ref().map(differ)))
     }
 
     fn apply(&self, cx: &Cx, seen: Option<Dict>) -> Result<Applied> {
-        let name = &self.name;
-        let conn = self.client.conn(cx);
-        let (done, doing) = match seen {
-            None => {
-                let role = Role {
-                    password: self.password.clone().or_else(|| self.default_password.clone()),
-                    valid_until: self.valid_until.clone(),
-                    ..self.role()
-                };
-                (conn.create_role(cx, name, &role, false)?, "create")
-            }
-            Some(_) => (conn.alter_role(cx, name, &self.role(), false)?, "update"),
-        };
-        if done {
-            return Ok(Applied::as_planned());
+        let mut role = self.role();
+        if seen.is_none() && role.password.is_none() {
+            role.password.clone_from(&self.default_password);
         }
-        Err(Error::failed(format!("Failed to {doing} user {name}")))
+        USER.apply(cx, &self.client.conn(cx), &self.name, &role, seen.is_some())
     }
 }
 
@@ -139,10 +112,7 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        let name = &self.name;
-        if self.client.conn(cx).drop_role(cx, name)? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("User {name} failed to be removed")))
+        let done = self.client.conn(cx).drop_role(cx, &self.name)?;
+        removed("User", &self.name, done)
     }
 }

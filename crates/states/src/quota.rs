@@ -54,9 +54,8 @@ impl State for Mode {
     fn apply(&self, cx: &Cx, _: String) -> Result<Applied> {
         let name = self.name.clone();
         let done = if self.wanted() == "on" { quota::on(cx, name)? } else { quota::off(cx, name)? };
-        if done {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to set quota for {} to {}", self.name, self.wanted())))
+        Applied::if_done(done, || {
+            format!("Failed to set quota for {} to {}", self.name, self.wanted())
+        })
     }
 }

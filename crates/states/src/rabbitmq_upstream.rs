@@ -1,8 +1,8 @@
 //! `rabbitmq_upstream`: upstreams of a federation of RabbitMQ servers.
 
-use halite_modules::rabbitmq;
+use halite_modules::rabbitmq::{self, Upstream};
 use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
-use halite_value::{Dict, Value, json};
+use halite_value::{Value, json};
 
 states! {
     /// Upstreams of a federation of RabbitMQ servers.
@@ -17,68 +17,21 @@ states! {
 pub struct Present {
     /// Its name.
     name: String,
-    /// Its address, or several.
-    uri: Value,
-    /// How many messages may be on the way.
-    prefetch_count: Option<Value>,
-    /// Seconds before connecting again.
-    reconnect_delay: Option<Value>,
-    /// `on-confirm`, `on-publish` or `no-ack`.
-    ack_mode: Option<Value>,
-    /// Keep the user of messages.
-    trust_user_id: Option<Value>,
-    /// The exchange over there.
-    exchange: Option<Value>,
-    /// How far messages may go.
-    max_hops: Option<Value>,
-    /// How long the queue lives.
-    expires: Option<Value>,
-    /// How long messages live.
-    message_ttl: Option<Value>,
-    /// The policy of the queue.
-    ha_policy: Option<Value>,
-    /// The queue over there.
-    queue: Option<Value>,
-    /// The user to run as.
-    runas: Option<String>,
-}
-
-impl Present {
-    fn wanted(&self) -> Dict {
-        let wanted = Dict::new();
-        wanted.insert("uri", self.uri.clone());
-        let parts = [
-            ("prefetch-count", &self.prefetch_count),
-            ("reconnect-delay", &self.reconnect_delay),
-            ("ack-mode", &self.ack_mode),
-            ("trust-user-id", &self.trust_user_id),
-            ("exchange", &self.exchange),
-            ("max-hops", &self.max_hops),
-            ("expires", &self.expires),
-            ("message-ttl", &self.message_ttl),
-            ("ha-policy", &self.ha_policy),
-            ("queue", &self.queue),
-        ];
-        for (key, value) in parts {
-            if let Some(value) = value {
-                wanted.insert(key, value.clone());
-            }
-        }
-        wanted
-    }
+    #[group]
+    upstream: Upstream,
 }
 
 impl State for Present {
     type Seen = Option<Value>;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
-        let all = rabbitmq::list_upstreams(cx, self.runas.clone())?;
+        let all = rabbitmq::list_upstreams(cx, self.upstream.runas.clone())?;
         let text = all.get(self.name.as_str()).map(|text| text.to_string());
         Ok(text.map(|text| json::from_str(&text).unwrap_or_default()))
     }
 
     fn plan(&self, now: &Self::Seen) -> Result<Plan> {
-        let (name, wanted) = (&self.name, Value::from(self.wanted()));
+        let (name, wanted) = (&self.name, Value::from(self.upstream.parameters()));
         let verb = match now {
             Some(now) if *now == wanted => {
                 let comment = format!("Upstream \"{name}\" already present as specified.");
@@ -94,22 +47,7 @@ impl State for Present {
     }
 
     fn apply(&self, cx: &Cx, _: Self::Seen) -> Result<Applied> {
-        rabbitmq::set_upstream(
-            cx,
-            self.name.clone(),
-            self.uri.clone(),
-            self.prefetch_count.clone(),
-            self.reconnect_delay.clone(),
-            self.ack_mode.clone(),
-            self.trust_user_id.clone(),
-            self.exchange.clone(),
-            self.max_hops.clone(),
-            self.expires.clone(),
-            self.message_ttl.clone(),
-            self.ha_policy.clone(),
-            self.queue.clone(),
-            self.runas.clone(),
-        )?;
+        self.upstream.set(cx, &self.name)?;
         Ok(Applied::as_planned())
     }
 }

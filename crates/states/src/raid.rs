@@ -213,9 +213,8 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
-        if raid::destroy(cx, self.name.clone())? {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Raid {} failed to be destroyed", self.name)))
+        Applied::if_done(raid::destroy(cx, self.name.clone())?, || {
+            format!("Raid {} failed to be destroyed", self.name)
+        })
     }
 }

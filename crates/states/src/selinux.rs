@@ -66,10 +66,10 @@ impl State for Mode {
         let wanted = self.wanted().unwrap_or_default();
         let mode = selinux::setenforce(cx, wanted.into())?;
         let config = selinux::getconfig(cx)?.map(|config| title(&config));
-        if mode == wanted || (wanted == "Disabled" && config.as_deref() == Some(wanted)) {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!("Failed to set SELinux to {wanted} mode")))
+        Applied::if_done(
+            mode == wanted || (wanted == "Disabled" && config.as_deref() == Some(wanted)),
+            || format!("Failed to set SELinux to {wanted} mode"),
+        )
     }
 }
 
@@ -568,14 +568,14 @@ impl State for PortPolicyPresent {
     fn apply(&self, cx: &Cx, seen: Policies) -> Result<Applied> {
         let order =
             if seen.any.is_some() { selinux::port_modify_policy } else { selinux::port_add_policy };
-        order(
-            cx,
-            self.name.clone(),
-            Some(self.sel_type.clone()),
-            self.protocol.clone(),
-            self.port.clone(),
-            self.sel_range.clone(),
-        )?;
+        let policy = selinux::PortPolicy {
+            name: self.name.clone(),
+            sel_type: Some(self.sel_type.clone()),
+            protocol: self.protocol.clone(),
+            port: self.port.clone(),
+            sel_range: self.sel_range.clone(),
+        };
+        order(cx, policy)?;
         let (protocol, port) = (self.protocol.clone(), self.port.clone());
         let new = selinux::port_get_policy(cx, self.name.clone(), None, protocol, port)?;
         let changes = Dict::new();

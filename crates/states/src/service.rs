@@ -9,7 +9,7 @@ use halite_modules::service::{self, Action, How};
 use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, dict, entries};
 
-use crate::beacon::ServiceWatched;
+use crate::beacon::{self, Watched};
 
 states! {
     /// Keep services running or dead, now and at boot.
@@ -19,7 +19,7 @@ states! {
     "disabled" => Disabled,
     "masked" => Masked,
     "unmasked" => Unmasked,
-    "mod_beacon" => ServiceWatched,
+    "mod_beacon" => Watched<beacon::Services>,
 }
 
 const OFFLINE: &str = "Running in OFFLINE mode. Nothing to do";

@@ -48,9 +48,9 @@ fn key_of(text: &str, enc: &str, comment: &str, options: &[String]) -> Key {
     key
 }
 
-/// Make sure that a key may sign in as a user.
+/// A key, or a file of them, and the user they are for.
 #[derive(Args)]
-pub struct Present {
+struct Wanted {
     /// The key: a whole line, or only the key.
     name: String,
     /// The user.
@@ -71,6 +71,24 @@ pub struct Present {
     config: String,
     /// The hash of fingerprints.
     fingerprint_hash_type: Option<String>,
+}
+
+impl Wanted {
+    /// The key of the name.
+    fn named(&self) -> Key {
+        key_of(&self.name, &self.enc, &self.comment, &self.options())
+    }
+
+    fn options(&self) -> Vec<String> {
+        self.options.clone().unwrap_or_default()
+    }
+}
+
+/// Make sure that a key may sign in as a user.
+#[derive(Args)]
+pub struct Present {
+    #[group]
+    wanted: Wanted,
     /// Accepted for old trees.
     #[expect(dead_code, reason = "taken and ignored, as Salt does")]
     rest: Rest,
@@ -88,42 +106,32 @@ fn look(cx: &Cx, user: &str, config: &str, mut key: Key) -> Result<(Key, Status)
     Ok((key, status))
 }
 
-impl Present {
-    fn options(&self) -> Vec<String> {
-        self.options.clone().unwrap_or_default()
-    }
-
-    fn changes(&self, name: &str, word: &str) -> Plan {
-        Plan::change(name, word)
-    }
-}
-
 impl State for Present {
     type Seen = Seen;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
-        let kind = self.fingerprint_hash_type.as_deref();
-        if self.source.is_empty() {
-            let key = key_of(&self.name, &self.enc, &self.comment, &self.options());
-            let (key, status) = look(cx, &self.user, &self.config, key)?;
+        let kind = self.wanted.fingerprint_hash_type.as_deref();
+        if self.wanted.source.is_empty() {
+            let key = self.wanted.named();
+            let (key, status) = look(cx, &self.wanted.user, &self.wanted.config, key)?;
             if ssh::fingerprint(&key.key, kind)?.is_none() {
                 return Err(Error::failed(INVALID));
             }
             return Ok(Seen::One(key, status));
         }
-        match ssh::source(cx, &self.source, &cx.saltenv(), kind)? {
+        match ssh::source(cx, &self.wanted.source, &cx.saltenv(), kind)? {
             Source::Missing => Err(Error::failed(format!(
                 "Failed to add the ssh key. Source file {} is missing",
-                self.source
+                self.wanted.source
             ))),
             Source::Empty(message) => Err(Error::failed(message)),
             Source::Keys(keys) => {
-                let options = self.options();
+                let options = self.wanted.options();
                 let looked = keys.into_iter().map(|mut key| {
                     if !options.is_empty() {
                         key.options.clone_from(&options);
                     }
-                    look(cx, &self.user, &self.config, key)
+                    look(cx, &self.wanted.user, &self.wanted.config, key)
                 });
                 Ok(Seen::File(looked.collect::<Result<_>>()?))
             }
@@ -131,7 +139,7 @@ impl State for Present {
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {
-        let user = &self.user;
+        let user = &self.wanted.user;
         let (name, status, pending) = match seen {
             Seen::One(key, status) => {
                 let name = &key.key;
@@ -151,36 +159,34 @@ impl State for Present {
                 for (key, status) in keys.iter().filter(|(_, status)| *status != Status::Exists) {
                     pending += &format!("Set to {}: {}\n", status.word(), key.key);
                 }
-                (self.name.as_str(), status, pending)
+                (self.wanted.name.as_str(), status, pending)
             }
         };
         let there = format!("The authorized host key {name} is already present for user {user}");
         Ok(match status {
-            Status::Exists if self.source.is_empty() => Plan::nothing(there),
+            Status::Exists if self.wanted.source.is_empty() => Plan::nothing(there),
             Status::Exists => {
-                let source = &self.source;
+                let source = &self.wanted.source;
                 Plan::nothing(format!("All host keys in file {source} are already present"))
                     .done(there)
             }
-            Status::Update => self
-                .changes(name, "Updated")
+            Status::Update => Plan::change(name, "Updated")
                 .pending(pending)
                 .done(format!("The authorized host key {name} for user {user} was updated")),
-            Status::Add => self
-                .changes(name, "New")
+            Status::Add => Plan::change(name, "New")
                 .pending(pending)
                 .done(format!("The authorized host key {name} for user {user} was added")),
         })
     }
 
     fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
-        let kind = self.fingerprint_hash_type.as_deref();
+        let kind = self.wanted.fingerprint_hash_type.as_deref();
         let keys = match seen {
             Seen::One(key, _) => vec![key],
             Seen::File(keys) => keys.into_iter().map(|(key, _)| key).collect(),
         };
         for key in keys {
-            match ssh::put_key(cx, &self.user, &key, &self.config, kind)? {
+            match ssh::put_key(cx, &self.wanted.user, &key, &self.wanted.config, kind)? {
                 "fail" => return Err(Error::failed(FAILED)),
                 "invalid" | "Invalid public key" => return Err(Error::failed(INVALID)),
                 _ => {}
@@ -192,72 +198,50 @@ impl State for Present {
 
 /// Make sure that a key may not sign in as a user.
 #[derive(Args)]
-pub struct Absent {
-    /// The key: a whole line, or only the key.
-    name: String,
-    /// The user.
-    user: String,
-    /// The kind of key.
-    #[default("ssh-rsa".to_owned())]
-    enc: String,
-    /// The comment.
-    #[default(String::new())]
-    comment: String,
-    /// A file of keys, in place of the name.
-    #[default(String::new())]
-    source: String,
-    /// The options.
-    options: Option<Vec<String>>,
-    /// The user's file, relative to the home folder.
-    #[default(".ssh/authorized_keys".to_owned())]
-    config: String,
-    /// The hash of fingerprints.
-    fingerprint_hash_type: Option<String>,
-}
+pub struct Absent(Wanted);
 
 impl State for Absent {
     /// The keys there are of those to remove.
     type Seen = Vec<String>;
 
     fn observe(&self, cx: &Cx) -> Result<Vec<String>> {
-        let kind = self.fingerprint_hash_type.as_deref();
-        let named = if self.source.is_empty() {
-            let options = self.options.clone().unwrap_or_default();
-            vec![key_of(&self.name, &self.enc, &self.comment, &options).key]
+        let kind = self.0.fingerprint_hash_type.as_deref();
+        let named = if self.0.source.is_empty() {
+            vec![self.0.named().key]
         } else {
-            match ssh::source(cx, &self.source, &cx.saltenv(), kind)? {
+            match ssh::source(cx, &self.0.source, &cx.saltenv(), kind)? {
                 // Salt says nothing at all here.
                 Source::Missing => Vec::new(),
                 Source::Empty(message) => return Err(Error::failed(message)),
                 Source::Keys(keys) => keys.into_iter().map(|key| key.key).collect(),
             }
         };
-        let there = ssh::keys_of(cx, &self.user, &self.config, None)?;
+        let there = ssh::keys_of(cx, &self.0.user, &self.0.config, None)?;
         Ok(named.into_iter().filter(|key| there.iter().any(|(own, _)| own.key == *key)).collect())
     }
 
     fn plan(&self, keys: &Vec<String>) -> Result<Plan> {
-        let user = &self.user;
+        let user = &self.0.user;
         let Some(first) = keys.first() else {
-            let pending = if self.source.is_empty() {
+            let pending = if self.0.source.is_empty() {
                 "Key is already absent".to_owned()
             } else {
-                format!("All host keys in file {} are already absent", self.source)
+                format!("All host keys in file {} are already absent", self.0.source)
             };
             return Ok(Plan::nothing(pending).done("Key not present"));
         };
-        if self.source.is_empty() {
+        if self.0.source.is_empty() {
             return Ok(Plan::change(first, "Removed")
                 .pending(format!("Key {first} for user {user} is set for removal"))
                 .done("Key removed"));
         }
         let pending: String = keys.iter().map(|key| format!("Set to remove: {key}\n")).collect();
-        Ok(Plan::change(&self.name, "Removed").pending(pending).done("Key removed"))
+        Ok(Plan::change(&self.0.name, "Removed").pending(pending).done("Key removed"))
     }
 
     fn apply(&self, cx: &Cx, keys: Vec<String>) -> Result<Applied> {
         for key in keys {
-            ssh::take_key(cx, &self.user, &key, &self.config)?;
+            ssh::take_key(cx, &self.0.user, &key, &self.0.config)?;
         }
         Ok(Applied::as_planned())
     }

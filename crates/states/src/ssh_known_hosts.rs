@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use halite_modules::ssh::{Change, Entry, SILENT, Store, Wanted, described};
+use halite_modules::ssh::{Change, Entry, KnownHost, SILENT, Store, Wanted, described};
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
 use halite_value::Value;
 
@@ -29,45 +29,18 @@ pub struct Present {
     name: String,
     /// Whose file; the machine's if none is given.
     user: Option<String>,
-    /// The fingerprint its key must have.
-    fingerprint: Option<String>,
-    /// Its key.
-    key: Option<String>,
-    /// Its port.
-    port: Option<i64>,
-    /// The kind of key.
-    enc: Option<String>,
-    /// The file.
-    config: Option<String>,
-    /// Hash the name.
-    #[default(true)]
-    hash_known_hosts: bool,
-    /// Seconds to wait for the host.
-    #[default(5)]
-    timeout: i64,
-    /// The hash of fingerprints.
-    fingerprint_hash_type: Option<String>,
+    #[group]
+    host: KnownHost,
 }
 
 impl Present {
     fn store(&self) -> Result<Store> {
-        Ok(Store {
-            user: self.user.clone(),
-            config: Some(config_of(self.user.as_ref(), self.config.as_ref())?),
-            port: self.port,
-            hash_type: self.fingerprint_hash_type.clone(),
-        })
+        let config = config_of(self.user.as_ref(), self.host.config.as_ref())?;
+        Ok(self.host.store(self.user.as_ref(), Some(config)))
     }
 
     fn wanted(&self) -> Wanted {
-        Wanted {
-            hostname: self.name.clone(),
-            fingerprint: self.fingerprint.clone(),
-            key: self.key.clone(),
-            enc: self.enc.clone(),
-            hashed: self.hash_known_hosts,
-            timeout: self.timeout,
-        }
+        self.host.wanted(&self.name)
     }
 }
 
@@ -75,10 +48,10 @@ impl State for Present {
     type Seen = Change;
 
     fn observe(&self, cx: &Cx) -> Result<Change> {
-        if self.key.is_some() && self.fingerprint.is_some() {
+        if self.host.key.is_some() && self.host.fingerprint.is_some() {
             return Err(Error::failed("Specify either \"key\" or \"fingerprint\", not both."));
         }
-        if self.key.is_some() && self.enc.is_none() {
+        if self.host.key.is_some() && self.host.enc.is_none() {
             return Err(Error::failed("Required argument \"enc\" if using \"key\" argument."));
         }
         self.store()?.compare(cx, &self.wanted())
@@ -86,7 +59,7 @@ impl State for Present {
 
     fn plan(&self, seen: &Change) -> Result<Plan> {
         let name = &self.name;
-        let config = config_of(self.user.as_ref(), self.config.as_ref())?;
+        let config = config_of(self.user.as_ref(), self.host.config.as_ref())?;
         let pending = |old: &[Entry]| match old.is_empty() {
             true => format!("Key for {name} is set to be added to {config}"),
             false => format!("Key for {name} is set to be updated in {config}"),
@@ -104,7 +77,7 @@ impl State for Present {
         let first = new.first();
         let key = first.map(|entry| entry.key.as_str()).unwrap_or_default();
         let print = first.and_then(|entry| entry.fingerprint.as_deref()).unwrap_or_default();
-        let done = match (&self.key, &self.fingerprint, &self.enc) {
+        let done = match (&self.host.key, &self.host.fingerprint, &self.host.enc) {
             (Some(_), ..) => format!("{name}'s key saved to {config} (key: {key})"),
             (_, Some(_), _) => format!("{name}'s key saved to {config} (fingerprint: {print})"),
             (_, _, Some(enc)) => format!("{name}'s {enc} key saved to {config} (key: {key})"),

@@ -1,28 +1,29 @@
 //! `ssh_pki`: OpenSSH private keys, public keys and certificates kept in files.
 //!
-//! Made as `x509`'s states are: what has to be made is decided here, the file is `file.managed`'s
-//! business. A certificate is compared with what the arguments and the policy would make; its
-//! serial number and its time count only as far as they are given.
+//! What has to be made is decided here; the rest is [`pki`](crate::pki)'s. A certificate is compared
+//! with what the arguments and the policy would make; its serial number and its time count only as
+//! far as they are given.
 
 use halite_modules::{
+    pki::{self, Issued},
     ssh_pki::{
         self, For,
-        keys::{self, Private, default_size},
-        policy, public_of,
+        keys::{self, NewKey, Private},
+        public_of,
         wire::{Certificate, Identity, Options, Public},
     },
     x509::source::Encoding,
 };
-use halite_spec::{Applied, Args, Call, Cx, Error, Outcome, Plan, Rest, Result, State, states};
+use halite_spec::{Args, Call, Cx, Error, Plan, Rest, Result, states};
 use halite_value::{Dict, Value, entries};
 
-use crate::x509::{Seen, Target};
+use crate::pki::{Kept, Made, Seen, Target};
 
 states! {
     /// Keep OpenSSH private keys, public keys and certificates in files.
-    "ssh_pki": "certificate_managed" => CertificateManaged,
-    "private_key_managed" => PrivateKeyManaged,
-    "public_key_managed" => PublicKeyManaged,
+    "ssh_pki": "certificate_managed" => Kept<CertificateManaged>,
+    "private_key_managed" => Kept<PrivateKeyManaged>,
+    "public_key_managed" => Kept<PublicKeyManaged>,
 }
 
 /// Make sure that a file holds a private key.
@@ -30,14 +31,8 @@ states! {
 pub struct PrivateKeyManaged {
     /// The file.
     name: String,
-    /// `rsa`, `ec` or `ed25519`.
-    #[default("rsa".into())]
-    algo: String,
-    /// Its size in bits; 3072 for RSA and 256 for EC unless said.
-    #[default(Value::Null)]
-    keysize: Value,
-    /// Its passphrase.
-    passphrase: Option<String>,
+    #[group]
+    wanted: NewKey,
     /// Make a new key each time.
     #[default(false)]
     new: bool,
@@ -49,18 +44,6 @@ pub struct PrivateKeyManaged {
 }
 
 impl PrivateKeyManaged {
-    fn size(&self) -> Value {
-        match &self.keysize {
-            Value::Null => default_size(&self.algo).into(),
-            size => size.clone(),
-        }
-    }
-
-    fn target(&self) -> Target<'_> {
-        let given = &self.rest.kwargs;
-        Target { what: "private key", name: &self.name, given, mode: Some("0400") }
-    }
-
     /// Why a key cannot be opened, unless it is to be written over.
     fn unopened(&self, error: &Error) -> Result<()> {
         if self.overwrite {
@@ -83,23 +66,21 @@ impl PrivateKeyManaged {
     }
 }
 
-impl State for PrivateKeyManaged {
-    type Seen = Seen;
+impl Made for PrivateKeyManaged {
+    fn target(&self) -> Target<'_> {
+        Target { mode: Some("0400"), ..Target::of("private key", &self.name, &self.rest) }
+    }
 
-    fn observe(&self, cx: &Cx) -> Result<Seen> {
+    fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
         let changes = Dict::new();
-        let own = match self.target().content(cx)? {
-            Ok(own) => own,
-            Err(seen) => return Ok(seen),
-        };
         if self.new {
             changes.insert("replaced", self.name.as_str());
-            return Ok(self.target().seen(changes, false));
+            return Ok(Seen::of(changes, false));
         }
-        let mut opened = Private::open(cx, &own, self.passphrase.as_deref());
+        let mut opened = Private::open(cx, own, self.wanted.passphrase.as_deref());
         if matches!(&opened, Err(error) if error.class() == "SuperfluousPassword") {
             changes.insert("passphrase", true);
-            opened = Private::open(cx, &own, None);
+            opened = Private::open(cx, own, None);
         }
         match opened {
             Err(error @ Error::Raised { .. }) => {
@@ -107,39 +88,32 @@ impl State for PrivateKeyManaged {
                 changes.insert("replaced", self.name.as_str());
             }
             Err(error) => return Err(error),
-            Ok(own) if own.public.algo() != self.algo => {
-                changes.insert("algo", self.algo.as_str());
+            Ok(own) if own.public.algo() != self.wanted.algo => {
+                changes.insert("algo", self.wanted.algo.as_str());
             }
             Ok(own) => {
-                if own.public.size().map(Value::from).unwrap_or_default() != self.size() {
-                    changes.insert("keysize", self.size());
+                if own.public.size().map(Value::from).unwrap_or_default() != self.wanted.size() {
+                    changes.insert("keysize", self.wanted.size());
                 }
             }
         }
-        Ok(self.target().seen(changes, false))
+        Ok(Seen::of(changes, false))
     }
 
-    fn plan(&self, seen: &Seen) -> Result<Plan> {
+    fn plan(&self, seen: &Seen) -> Plan {
         let plan = self.target().plan(seen);
-        Ok(match seen.only(&["passphrase"]) {
+        match seen.only(&["passphrase"]) {
             true => plan.done("The private key has been encrypted"),
             false => plan,
-        })
+        }
     }
 
-    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
-        let seen = self.observe(&cx.looking_only())?;
-        self.target().rehearsed(cx, &seen)
-    }
-
-    fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
-        let target = self.target();
-        let Seen::Make { .. } = seen else { return target.keep(cx) };
+    fn make(&self, cx: &Cx, seen: &Seen) -> Result<(Vec<u8>, Encoding)> {
         let key = match seen.only(&["passphrase"]) {
             true => Private::load(cx, &self.name.as_str().into(), None)?,
-            false => Private::make(cx, &self.algo, Some(&self.size()))?,
+            false => self.wanted.make(cx)?,
         };
-        target.write(cx, &key.encode(cx, self.passphrase.as_deref())?, Encoding::Pem)
+        Ok((key.encode(cx, self.wanted.passphrase.as_deref())?, Encoding::Pem))
     }
 }
 
@@ -157,45 +131,39 @@ pub struct PublicKeyManaged {
 }
 
 impl PublicKeyManaged {
-    fn target(&self) -> Target<'_> {
-        Target { what: "public key", name: &self.name, given: &self.rest.kwargs, mode: None }
-    }
-
     fn wanted(&self, cx: &Cx) -> Result<Public> {
         public_of(cx, &self.public_key_source, self.passphrase.as_deref())
     }
 }
 
-impl State for PublicKeyManaged {
-    type Seen = Seen;
+impl Made for PublicKeyManaged {
+    const REHEARSES_FILE: bool = false;
 
-    fn observe(&self, cx: &Cx) -> Result<Seen> {
-        let own = match self.target().content(cx)? {
-            Ok(own) => own,
-            Err(seen) => return Ok(seen),
-        };
-        let own = Identity::read(&String::from_utf8_lossy(&own));
+    fn target(&self) -> Target<'_> {
+        Target::of("public key", &self.name, &self.rest)
+    }
+
+    fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
+        let own = Identity::read(&String::from_utf8_lossy(own));
         let changes = Dict::new();
         if own != Some(Identity::Key(self.wanted(cx)?)) {
             changes.insert("updated", self.name.as_str());
         }
-        Ok(self.target().seen(changes, false))
+        Ok(Seen::of(changes, false))
     }
 
-    fn plan(&self, seen: &Seen) -> Result<Plan> {
+    fn plan(&self, seen: &Seen) -> Plan {
         let plan = self.target().plan(seen);
-        Ok(match seen.only(&["updated"]) {
+        match seen.only(&["updated"]) {
             true => plan
                 .pending("The public key would have been updated")
                 .done("The public key has been updated"),
             false => plan,
-        })
+        }
     }
 
-    fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
-        let target = self.target();
-        let Seen::Make { .. } = seen else { return target.keep(cx) };
-        target.write(cx, self.wanted(cx)?.line().as_bytes(), Encoding::Pem)
+    fn make(&self, cx: &Cx, _: &Seen) -> Result<(Vec<u8>, Encoding)> {
+        Ok((self.wanted(cx)?.line().into_bytes(), Encoding::Pem))
     }
 }
 
@@ -269,10 +237,6 @@ pub struct CertificateManaged {
 }
 
 impl CertificateManaged {
-    fn target(&self) -> Target<'_> {
-        Target { what: "certificate", name: &self.name, given: &self.rest.kwargs, mode: None }
-    }
-
     /// What the certificate is made from.
     fn given(&self) -> Dict {
         let given = Dict::new();
@@ -320,20 +284,19 @@ impl CertificateManaged {
                 let policy = cx.call(&format!("{backend}.get_signing_policy"), call)?;
                 policy.as_dict().cloned().unwrap_or_default()
             }
-            (None, Some(server)) => policy::remote_policy(cx, server, name)?,
-            (None, None) => policy::policy_of(cx, name)?,
+            (None, server) => pki::policy::<Certificate>(cx, name, server.as_deref())?,
         };
-        let merged = policy::merged(&given, &policy);
+        let merged = Certificate::merged(&given, &policy);
         if let Some(key) = policy.get("signing_public_key") {
             merged.insert("signing_public_key", key);
         }
         Ok(merged)
     }
 
-    fn make(&self, cx: &Cx) -> Result<Certificate> {
+    fn issued(&self, cx: &Cx) -> Result<Certificate> {
         let Some(backend) = self.other() else {
             let (server, policy) = (self.ca_server.as_deref(), self.signing_policy.as_deref());
-            return ssh_pki::make(cx, server, policy, &self.given());
+            return pki::make(cx, server, policy, &self.given());
         };
         let kwargs = self.given();
         kwargs.insert("ca_server", self.ca_server.as_deref());
@@ -350,12 +313,9 @@ impl CertificateManaged {
     fn differences(&self, cx: &Cx, own: &Certificate) -> Result<Dict> {
         let changes = Dict::new();
         let merged = self.merged(cx)?;
-        let value = |name: &str| merged.get(name).filter(|value| !value.is_null());
-        let text = |name: &str| value(name).map(|value| value.to_str().to_string());
-        let kind = text("cert_type").unwrap_or_else(|| "None".to_owned());
-        let kind = For::named(&kind).ok_or_else(|| {
-            Error::failed(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
-        })?;
+        let value = |name: &str| pki::set(&merged, name);
+        let text = |name: &str| pki::text(&merged, name);
+        let kind = ssh_pki::kind_of(&merged)?;
         let remaining = match &self.ttl_remaining {
             // By what is there: one made for users does not end too soon for a host.
             Value::Null if own.kind == For::Host => Value::from("7d"),
@@ -414,19 +374,7 @@ impl CertificateManaged {
                 changes.insert(name, change);
             }
         }
-        let wanted = match value("valid_principals") {
-            Some(Value::Str(one)) => vec![one.to_string()],
-            Some(all) => {
-                let all = all.items_of_sequence().unwrap_or_default();
-                all.iter().map(|name| name.to_str().to_string()).collect()
-            }
-            None => Vec::new(),
-        };
-        if wanted.is_empty() && !value("all_principals").is_some_and(|all| all.truthy()) {
-            return Err(Error::failed(
-                "Must either set all_principals to true or specify principals to allow",
-            ));
-        }
+        let wanted = ssh_pki::principals_of(&merged)?;
         if let Some(change) = principals_change(&own.principals, &wanted) {
             changes.insert("principals", change);
         }
@@ -435,27 +383,14 @@ impl CertificateManaged {
 }
 
 fn options_change(own: &Options, wanted: &Options) -> Option<Dict> {
-    let find = |all: &Options, name: &String| -> Option<Option<String>> {
-        all.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone())
+    let sorted = |options: &Options| {
+        let mut sorted = options.clone();
+        sorted.sort();
+        sorted
     };
-    let names = |all: &Options, keep: &dyn Fn(&String) -> bool| {
-        let mut names: Vec<String> =
-            all.iter().map(|(name, _)| name.clone()).filter(|name| keep(name)).collect();
-        names.sort();
-        names
-    };
-    let added = names(wanted, &|name| find(own, name).is_none());
-    let removed = names(own, &|name| find(wanted, name).is_none());
-    let changed = names(wanted, &|name| {
-        find(own, name).is_some_and(|value| Some(value) != find(wanted, name))
-    });
-    if added.is_empty() && removed.is_empty() && changed.is_empty() {
-        return None;
-    }
-    Some(entries! {
-        "added" => Value::list(added), "changed" => Value::list(changed),
-        "removed" => Value::list(removed),
-    })
+    let differs = |old: &(String, _), new: &(String, _)| old.1 != new.1;
+    let name = |option: &(String, _)| option.0.clone();
+    pki::differences(&sorted(own), &sorted(wanted), name, differs, name)
 }
 
 /// Nobody named means everybody.
@@ -473,38 +408,23 @@ fn principals_change(own: &[String], wanted: &[String]) -> Option<Dict> {
         .then(|| entries! { "added" => added, "removed" => removed })
 }
 
-impl State for CertificateManaged {
-    type Seen = Seen;
+impl Made for CertificateManaged {
+    fn target(&self) -> Target<'_> {
+        Target::of("certificate", &self.name, &self.rest)
+    }
 
-    fn observe(&self, cx: &Cx) -> Result<Seen> {
-        let own = match self.target().content(cx)? {
-            Ok(own) => own,
-            Err(seen) => return Ok(seen),
-        };
-        match Identity::read(&String::from_utf8_lossy(&own)) {
-            Some(Identity::Certificate(own)) => {
-                Ok(self.target().seen(self.differences(cx, &own)?, false))
-            }
+    fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
+        match Identity::read(&String::from_utf8_lossy(own)) {
+            Some(Identity::Certificate(own)) => Ok(Seen::of(self.differences(cx, &own)?, false)),
             _ => {
                 let changes = entries! { "replaced" => self.name.as_str() };
-                Ok(self.target().seen(changes, true))
+                Ok(Seen::of(changes, true))
             }
         }
     }
 
-    fn plan(&self, seen: &Seen) -> Result<Plan> {
-        Ok(self.target().plan(seen))
-    }
-
-    fn rehearse(&self, cx: &Cx) -> Result<Option<Outcome>> {
-        let seen = self.observe(&cx.looking_only())?;
-        self.target().rehearsed(cx, &seen)
-    }
-
-    fn apply(&self, cx: &Cx, seen: Seen) -> Result<Applied> {
-        let target = self.target();
-        let Seen::Make { .. } = seen else { return target.keep(cx) };
-        target.write(cx, self.make(cx)?.line().as_bytes(), Encoding::Pem)
+    fn make(&self, cx: &Cx, _: &Seen) -> Result<(Vec<u8>, Encoding)> {
+        Ok((self.issued(cx)?.line().into_bytes(), Encoding::Pem))
     }
 }
 

@@ -26,7 +26,9 @@ use redb::{
 };
 use tokio::sync::oneshot;
 
-use crate::{Error, Op, Receipt, Retention, Sizes, State, Store, StoredJob, Written, record};
+use crate::{
+    Error, Op, Receipt, Retention, Sizes, State, Store, StoredJob, Written, frozen::Frozen, record,
+};
 
 type Pair = (&'static str, &'static str);
 
@@ -40,6 +42,8 @@ const COUNTS: TableDefinition<&str, u64> = TableDefinition::new("counts");
 
 /// Memory for pages.
 const CACHE: usize = 16 << 20;
+/// How long readers of a store without a master are waited for.
+const READERS: Duration = Duration::from_secs(3);
 /// Bytes that may wait to be written.
 const MOST_WAITING: usize = 256 << 20;
 /// How long events may wait for company.
@@ -167,7 +171,17 @@ impl Place for Folder {
             let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
             made
         };
-        match create() {
+        let patience = Instant::now() + READERS;
+        let opened = loop {
+            match create() {
+                // Somebody may be reading what a master left: `salt-run jobs.list_jobs`.
+                Err(redb::DatabaseError::DatabaseAlreadyOpen) if Instant::now() < patience => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                opened => break opened,
+            }
+        };
+        match opened {
             Ok(database) => Ok(database),
             Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => Err(broken(error)),
             // A file that is no database at all is told as bad data, not as damage.
@@ -209,6 +223,22 @@ impl Place for Folder {
     }
 }
 
+/// A file that is only read.
+struct Still(Mutex<Option<Frozen>>);
+
+impl Place for Still {
+    fn open(&self) -> Result<Database, Error> {
+        let frozen = self.0.lock().take().ok_or_else(closed)?;
+        builder().create_with_backend(frozen).map_err(broken)
+    }
+
+    fn release(&self) -> bool {
+        false
+    }
+
+    fn reserve(&self) {}
+}
+
 fn closed() -> Error {
     Error::Broken("it is closed".into())
 }
@@ -223,6 +253,16 @@ impl Embedded {
         use std::os::unix::fs::DirBuilderExt as _;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(broken)?;
         Self::start(Folder(folder.to_owned()), options)
+    }
+
+    /// Opens the store of a master that is not running, to read in it: nothing in the folder is
+    /// changed. Fails if there is none, or a master has it open.
+    pub fn frozen(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("master.redb");
+        let taken = fs::File::open(&path).and_then(Frozen::new);
+        let taken = taken.map_err(|error| broken(format!("{}: {error}", path.display())))?;
+        let place = Still(Mutex::new(Some(taken)));
+        Self::start(place, Options { retention: Retention::unlimited(), on_expired: None })
     }
 
     /// Opens a store on any storage, for tests with failing disks.

@@ -11,6 +11,8 @@
 //! Absent on purpose: what the records mean. They are [`Value`]s under names.
 
 mod embedded;
+mod frozen;
+pub mod history;
 mod record;
 
 use std::{
@@ -166,6 +168,13 @@ pub struct Retention {
     pub job_bytes: u64,
     pub events: u64,
     pub event_bytes: u64,
+}
+
+impl Retention {
+    /// Keeps everything.
+    pub fn unlimited() -> Self {
+        Self { job_age: Duration::ZERO, jobs: 0, job_bytes: 0, events: 0, event_bytes: 0 }
+    }
 }
 
 impl Default for Retention {

@@ -80,7 +80,8 @@ pub struct PublisherOptions {
 
 impl Default for PublisherOptions {
     fn default() -> Self {
-        Self { mode: 0o660, prefix: Prefix::default(), queue: 10_000, queue_bytes: 64 << 20 }
+        // Bytes are the true limit; the number is there for what each event costs beside its own.
+        Self { mode: 0o660, prefix: Prefix::default(), queue: 200_000, queue_bytes: 64 << 20 }
     }
 }
 

@@ -148,8 +148,13 @@ impl Fleet {
 
     /// Starts `salt-run` without waiting for it.
     pub fn start_run(&self, args: &[&str]) -> Child {
+        self.start("run", args)
+    }
+
+    /// Starts a program without waiting for it.
+    pub fn start(&self, program: &str, args: &[&str]) -> Child {
         Command::new(halite())
-            .arg("run")
+            .arg(program)
             .arg("--config-dir")
             .arg(self.config_dir())
             .args(args)

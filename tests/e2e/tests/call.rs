@@ -93,3 +93,29 @@ fn a_state_works_under_a_umask_of_its_own() {
     assert_eq!(said, r#"{ "local": [ "Invalid umask: 999" ] }"#, "without a file, a list");
     assert!(!machine.path("bad").exists());
 }
+
+/// Scripts read the manual on stdout and the reason on stderr, as with Salt.
+#[test]
+fn a_function_called_wrongly_shows_its_manual() {
+    let machine = Machine::new();
+    let ran = machine.call(&["test.echo"]).code(1).says("Return a text as it was given.");
+    let why = "\nPassed invalid arguments: echo() missing 1 required positional argument: 'text'.";
+    assert!(ran.err.contains(why), "{ran:?}");
+    let ran = machine.call(&["test.kwarg", "x"]).code(1);
+    ran.complains("kwarg() takes 0 positional arguments but 1 was given");
+    let ran = machine.call(&["-d", "nosuch"]).code(0);
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""));
+}
+
+#[test]
+fn a_call_is_told_of_itself() {
+    let machine = Machine::new();
+    let ran = machine.call(&["test.arg", "a", "b=1", "--metadata", "--out=json"]).code(0);
+    let told: serde_json::Value = serde_json::from_str(&ran.out).expect("json");
+    let told = &told["local"];
+    assert_eq!(told["fun_args"], serde_json::json!(["a", "b=1"]), "{told}");
+    assert_eq!((&told["fun"], &told["retcode"]), (&"test.arg".into(), &0.into()), "{told}");
+    let kwargs = &told["return"]["kwargs"];
+    assert_eq!(kwargs["__pub_jid"], told["jid"], "{told}");
+    assert_eq!(kwargs["__pub_tgt"], "salt-call", "{told}");
+}

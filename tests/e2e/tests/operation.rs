@@ -151,6 +151,42 @@ fn a_batch_of_the_command_line_is_seen_and_stopped() {
     });
     fleet.salt(&["*", "-b", "2", "test.ping"]).code(0);
     assert_eq!(active(), json!([]), "an end is told too");
+
+    // Killed, it cannot tell: the batch ends with its connection.
+    let mut driver = fleet.start("salt", &["*", "-b", "1", "test.sleep", "60"]);
+    until("it is listed", || active() != json!([]));
+    let jid = active()[0]["jid"].as_str().expect("an id").to_owned();
+    driver.kill().expect("it is ours");
+    driver.wait().expect("it ends");
+    until("it is not listed", || active() == json!([]));
+    let status = batch_status(&fleet, &jid);
+    let told = (&status["halted"], &status["halted_reason"]);
+    assert_eq!(told, (&json!(true), &json!("driver gone")), "{status}");
+}
+
+/// Salt reads its job cache from disk; so do we when there is no master.
+#[test]
+fn jobs_are_shown_without_a_master() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    fleet.start_minion("a", "");
+    fleet.wait_for("a");
+    fleet.salt(&["a", "test.echo", "remember me"]).code(0);
+    let (jid, _) = only_job(&fleet, "test.echo");
+    fleet.stop_master();
+    let looked_up =
+        |fleet: &Fleet| json_of(&fleet.run(&["jobs.lookup_jid", &jid, "--out=json"]).code(0).out);
+    assert_eq!(looked_up(&fleet), json!({"a": "remember me"}));
+    let (again, job) = only_job(&fleet, "test.echo");
+    assert_eq!((&again, &job["Target"]), (&jid, &json!("a")));
+    let job = json_of(&fleet.run(&["jobs.list_job", &jid, "--out=json"]).code(0).out);
+    assert_eq!(job["Result"]["a"]["return"], json!("remember me"), "{job}");
+    // A killed master leaves a file that has to be repaired; reading leaves it so.
+    fleet.start_master();
+    fleet.wait_for("a");
+    fleet.kill_master();
+    assert_eq!(looked_up(&fleet), json!({"a": "remember me"}));
+    fleet.start_master();
+    assert_eq!(looked_up(&fleet), json!({"a": "remember me"}));
 }
 
 #[test]
@@ -322,4 +358,27 @@ fn a_master_tells_of_its_requests_its_files_and_the_ends_of_jobs() {
     fleet.machine.write("etc/lost/minion", &config);
     let ran = fleet.machine.run(&mut lost);
     assert!(ran.code != Some(0) && ran.err.contains("not found or not responsive"), "{ran:?}");
+}
+
+/// `pillar_cache`: what has changed is not seen until it is asked for, or the time is over.
+#[test]
+fn a_pillar_is_kept_when_asked_for() {
+    let more = "auto_accept: True\npillar_cache: True\next_pillar: \
+                [{extra_minion_data_in_pillar: {include: '<all>'}}]";
+    let mut fleet = Fleet::new(more);
+    fleet.machine.write("srv/pillar/top.sls", "base: {'*': [a]}\n");
+    fleet.machine.write("srv/pillar/a.sls", "val: 1\n");
+    fleet.start_minion("a", "own: {deep: z, other: 1}\npass_to_ext_pillars: ['own:deep']");
+    fleet.wait_for("a");
+    let val = |fleet: &Fleet| {
+        json_of(&fleet.call("a", &["pillar.raw", "--out=json"]).code(0).out)["local"].clone()
+    };
+    assert_eq!(val(&fleet), json!({"val": 1, "own": {"deep": "z"}}));
+    fleet.machine.write("srv/pillar/a.sls", "val: 2\n");
+    assert_eq!(val(&fleet)["val"], json!(1));
+    fleet.run(&["pillar.clear_pillar_cache", "--out=json"]).code(0).says("true");
+    assert_eq!(val(&fleet)["val"], json!(2));
+    fleet.machine.write("srv/pillar/a.sls", "val: 3\n");
+    fleet.salt(&["a", "saltutil.refresh_pillar", "wait=True"]).code(0);
+    assert_eq!(val(&fleet)["val"], json!(3));
 }

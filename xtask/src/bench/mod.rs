@@ -26,7 +26,7 @@ const GIVEN: &str = "HALITE_BIN";
 /// How long each engine repeats each workload.
 const SECONDS: &str = "3";
 /// Columns of the table; the first is what others are compared with.
-const ENGINES: [&str; 4] = ["halite", "salt", "python", "minijinja"];
+const ENGINES: [&str; 5] = ["halite", "salt", "python", "minijinja", "libyaml-safer"];
 /// Workloads with what they are, and the ratio to `salt` we aim for.
 const WORKLOADS: [(&str, &str, f64); 3] = [
     ("loop", "Jinja, 2,000 turns of a loop", 10.0),
@@ -178,7 +178,8 @@ fn render(root: &Path, folder: &Path, python: &Path) -> Result<()> {
                 Command::new(built.join("release/halite-bench-render"))
             };
             command.args([engine, workload]).arg(&templates).arg(&yaml).arg(SECONDS);
-            if engine == "minijinja" && workload == "yaml" {
+            let reads_yaml = workload == "yaml";
+            if engine == if reads_yaml { "minijinja" } else { "libyaml-safer" } {
                 continue;
             }
             match shell::output(&mut command) {
@@ -200,9 +201,10 @@ fn render(root: &Path, folder: &Path, python: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails when two engines made different texts of one workload.
+/// Fails when two engines made different texts of one workload; some make none.
 fn same_text(workload: &str, row: &serde_json::Map<String, Value>) -> Result<()> {
-    let mut texts = row.iter().map(|(engine, result)| (engine, &result["sha256"]));
+    let texts = row.iter().map(|(engine, result)| (engine, &result["sha256"]));
+    let mut texts = texts.filter(|(_, text)| !text.is_null());
     let Some((first, text)) = texts.next() else { return Ok(()) };
     for (engine, other) in texts {
         ensure!(text == other, "{workload}: {engine} and {first} made different texts");

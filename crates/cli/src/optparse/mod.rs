@@ -12,7 +12,7 @@ pub mod wrap;
 
 use std::collections::HashMap;
 
-use halite_value::{Value, str_repr};
+use halite_value::{Value, str_repr, suggest};
 
 /// The exit code of a wrong command line.
 pub const EX_USAGE: u8 = 64;
@@ -280,7 +280,13 @@ impl Program {
             }
         }
         match found[..] {
-            [] => Err(Stop::Error(format!("no such option: {typed}"))),
+            [] => {
+                let names = self.all().flat_map(|flag| flag.names.iter().copied());
+                let long = names.filter(|name| name.starts_with("--"));
+                let hint =
+                    suggest::nearest(typed, long).map(|name| format!(" (did you mean {name}?)"));
+                Err(Stop::Error(format!("no such option: {typed}{}", hint.unwrap_or_default())))
+            }
             [only] => Ok(only),
             _ => {
                 let mut names: Vec<_> = found.iter().map(|(name, _)| *name).collect();
@@ -486,6 +492,7 @@ mod tests {
     fn errors() {
         fails("--nope", "no such option: --nope");
         fails("-Q", "no such option: -Q");
+        fails("--sttaic", "no such option: --sttaic (did you mean --static?)");
         fails("--st", "ambiguous option: --st (--state-output, --state_output, --static?)");
         fails("--static=1", "--static option does not take a value");
         fails("-t", "-t option requires 1 argument");

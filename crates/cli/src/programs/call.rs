@@ -7,11 +7,14 @@ use halite_host::Os;
 use halite_minion::{
     Alone, Caller, Masterless, Pipes,
     caller::{Outcome, Setup},
-    daemon::call::{self, CallError, Connected},
+    daemon::{
+        self,
+        call::{self, CallError, Connected},
+    },
     registry,
 };
 use halite_spec::{Call, Error, Host, Job};
-use halite_value::{Dict, SmolStr, Value, dict};
+use halite_value::{Dict, SmolStr, Value, dict, entries};
 
 use crate::{
     args::Args,
@@ -267,6 +270,9 @@ pub fn run(cx: &mut Context) -> u8 {
     let function = cx.parsed.args.first().cloned().unwrap_or_default();
     let Args { args, kwargs } = arguments(cx);
     let call = Call { args, kwargs };
+    if let Some(told) = misfit(&caller, &function, &call) {
+        return told;
+    }
     if let Some(refused) = unknown_keywords(&caller, &function, &call) {
         terminal::err(&format!("{refused}\n"));
         return 1;
@@ -281,9 +287,14 @@ pub fn run(cx: &mut Context) -> u8 {
     match outcome {
         Ok(outcome) => {
             let retcode = outcome.retcode;
-            let out = users_outputter(&caller, &function);
-            let ret = dict! { "local" => outcome.ret };
-            let code = shown_as(cx, &ret, &function, out.as_deref(), retcode);
+            let code = if cx.parsed.bool("print_metadata") {
+                let ret = with_metadata(cx, &caller, &function, outcome);
+                shown(cx, &dict! { "local" => ret }, "", retcode)
+            } else {
+                let out = users_outputter(&caller, &function);
+                let ret = dict! { "local" => outcome.ret };
+                shown_as(cx, &ret, &function, out.as_deref(), retcode)
+            };
             if code != 0 {
                 return code;
             }
@@ -303,9 +314,7 @@ pub fn run(cx: &mut Context) -> u8 {
             if let Error::Raised { class, message, .. } = &error
                 && class == "TypeError"
             {
-                let doc = doc().unwrap_or_else(|| "None".into());
-                terminal::err(&format!("Passed invalid arguments: {message}.\n\nUsage:\n{doc}\n"));
-                return 1;
+                return misused(message, &doc().unwrap_or_else(|| "None".into()));
             }
             let is_missing = error.is_missing() && !caller.cx.runtime.has(&caller.cx, &function);
             let instead =
@@ -317,6 +326,49 @@ pub fn run(cx: &mut Context) -> u8 {
             failed(cx, &function, &error)
         }
     }
+}
+
+/// Returns what is known about a call besides its result (`--metadata`).
+fn with_metadata(cx: &Context, caller: &Caller, function: &str, outcome: Outcome) -> Dict {
+    let ret = entries! {
+        "jid" => &caller.cx.job.jid, "return" => outcome.ret, "retcode" => outcome.retcode,
+    };
+    let users = users_outputter(caller, function);
+    if let Some(out) = users.or_else(|| daemon::outputter(function).map(SmolStr::from)) {
+        ret.insert("out", out);
+    }
+    ret.insert("id", caller.cx.id());
+    ret.insert("fun", function);
+    // As they were typed.
+    ret.insert("fun_args", Value::list(cx.parsed.args.get(1..).unwrap_or_default()));
+    if let Some(metadata) = cx.opts.get("metadata").filter(Value::truthy) {
+        ret.insert("metadata", metadata);
+    }
+    ret
+}
+
+/// Says what does not fit about a call of a native function, and returns the exit code.
+fn misfit(caller: &Caller, function: &str, call: &Call) -> Option<u8> {
+    let native = caller.cx.runtime.function(&caller.cx, function)?;
+    let unknown = halite_minion::failure::unknown_keywords(native, call);
+    if !unknown.is_empty() {
+        // Told by the call itself.
+        return None;
+    }
+    let why = halite_minion::failure::misfit(native, call)?;
+    Some(misused(&why, &indented(&native.help("salt '*'", function))))
+}
+
+/// Says that a function was called wrongly: the reason is an error, its manual is a result.
+fn misused(why: &str, doc: &str) -> u8 {
+    terminal::err(&format!("\nPassed invalid arguments: {why}.\n\nUsage:\n"));
+    terminal::out(&format!("{doc}\n"));
+    1
+}
+
+fn indented(help: &str) -> String {
+    let lines = help.lines().map(|line| format!("    {line}").trim_end().to_owned());
+    format!("\n{}\n", lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Refuses what a user's function does not take; native functions say so themselves.
@@ -333,17 +385,18 @@ fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Erro
     (!unknown.is_empty()).then(|| halite_minion::failure::refused_keywords(&unknown))
 }
 
-/// Tells a user's function that takes any keyword how it was called, as Salt does.
+/// Tells a function that takes any keyword how it was called, as Salt does.
 fn with_publication(caller: &Caller, function: &str, call: &Call) -> Call {
     let runtime = &caller.cx.runtime;
-    let takes_any = || {
+    let users_takes_any = || {
         let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
         about.get("spec")?.get("kwargs").filter(Value::truthy)
     };
-    if runtime.function(&caller.cx, function).is_some()
-        || !runtime.has(&caller.cx, function)
-        || takes_any().is_none()
-    {
+    let takes_any = match runtime.function(&caller.cx, function) {
+        Some(native) => native.params.iter().any(|param| param.rest),
+        None => runtime.has(&caller.cx, function) && users_takes_any().is_some(),
+    };
+    if !takes_any {
         return call.clone();
     }
     let kwargs = call.kwargs.shallow_copy();
@@ -438,26 +491,30 @@ fn shown_as(cx: &Context, ret: &Value, fun: &str, out: Option<&str>, retcode: i6
 fn documentation(cx: &Context, caller: &Caller) -> u8 {
     let wanted = cx.parsed.args.first().cloned().unwrap_or_default();
     let names = caller.cx.runtime.function_names(&caller.cx);
-    let mut found = false;
-    for name in names {
-        let is_wanted = wanted.is_empty()
-            || name == wanted
-            || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'));
-        let Some(function) = caller.cx.runtime.function(&caller.cx, &name).filter(|_| is_wanted)
-        else {
-            continue;
+    let is_wanted = |name: &String| {
+        wanted.is_empty()
+            || *name == wanted
+            || name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let names: Vec<String> = names.into_iter().filter(is_wanted).collect();
+    let native = |name: &String| caller.cx.runtime.function(&caller.cx, name);
+    let others: Vec<String> = names.iter().filter(|name| native(name).is_none()).cloned().collect();
+    let others = match others.is_empty() {
+        true => Dict::new(),
+        false => caller.cx.runtime.described("modules", &others),
+    };
+    for name in &names {
+        let text = match native(name) {
+            Some(function) => indented(&function.help("salt '*'", name)),
+            None => match others.get(name.as_str()).and_then(|about| about.get_str("raw_doc")) {
+                Some(doc) => format!("{doc}\n"),
+                None => continue,
+            },
         };
-        found = true;
-        let help = function.help("salt '*'", &name);
-        let body: Vec<String> =
-            help.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
-        terminal::out(&format!("{name}:\n\n{}\n\n", body.join("\n")));
+        terminal::out(&format!("{name}:\n{text}\n"));
     }
-    if found {
-        0
-    } else {
-        cx.report(&Report::error(format!("there is no documentation of `{wanted}`")).exit(1))
-    }
+    // Nothing found is no failure: scripts ask whether there is something to read.
+    0
 }
 
 /// Says why there is no result, in Salt's words where scripts look for them.
@@ -476,15 +533,9 @@ fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
             255
         }
         Error::Args(wrong) => {
-            let usage = registry::function(function)
-                .map(|found| found.help("salt '*'", function))
-                .unwrap_or_default();
-            let usage: Vec<String> = usage.lines().map(|line| format!("    {line}")).collect();
-            terminal::err(&format!(
-                "Passed invalid arguments: {function}: {wrong}.\n\nUsage:\n\n{}\n",
-                usage.join("\n")
-            ));
-            1
+            let found = registry::function(function);
+            let usage = found.map(|found| found.help("salt '*'", function)).unwrap_or_default();
+            misused(&halite_minion::failure::python_text(function, found, wrong), &indented(&usage))
         }
         Error::Source { message, place, excerpt: _, help } => {
             let mut report = Report::error(message.clone()).at(place.clone()).exit(1);

@@ -6,6 +6,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use halite_host::Os;
@@ -87,6 +88,9 @@ struct MasterPillar {
     kept: Mutex<HashMap<String, Arc<Kept>>>,
     /// Most minions' pillars are made from the same few files: each set is kept once.
     inputs: Mutex<HashSet<Arc<[Input]>>>,
+    /// How long a pillar stays as it is, whatever it was made from (`pillar_cache`).
+    // differs: Salt keeps them on disk, or in memory for each of its processes.
+    lifetime: Option<Duration>,
 }
 
 /// A pillar with what it was made from.
@@ -94,6 +98,7 @@ struct Kept {
     grains: Value,
     inputs: Arc<[Input]>,
     pillar: Dict,
+    at: Instant,
 }
 
 /// Builds what functions on the master's machine work with.
@@ -126,7 +131,15 @@ pub(crate) fn own_context(opts: &Dict) -> (Cx, Arc<Pipes>) {
 impl MasterPillar {
     fn new(opts: &Dict) -> Self {
         let (cx, pipes) = own_context(opts);
-        Self { cx, pipes, kept: Mutex::default(), inputs: Mutex::default() }
+        let seconds = cx.opt("pillar_cache_ttl").and_then(|ttl| ttl.to_int()).unwrap_or(3600);
+        let lifetime = cx.opt_bool("pillar_cache").then(|| u64::try_from(seconds).unwrap_or(0));
+        Self {
+            cx,
+            pipes,
+            kept: Mutex::default(),
+            inputs: Mutex::default(),
+            lifetime: lifetime.map(Duration::from_secs),
+        }
     }
 
     /// Returns the one copy of a set of inputs.
@@ -160,11 +173,16 @@ impl PillarSource for MasterPillar {
         let grains = Value::from(&request.grains);
         // Files are looked at without the lock: others ask meanwhile.
         let kept = key.as_ref().and_then(|key| self.kept.lock().get(key).cloned());
-        if let Some(kept) = kept
-            && kept.grains.is_identical(&grains)
-            && unchanged(&kept.inputs, &*self.cx.host)
-        {
-            return kept.pillar.clone();
+        if let Some(kept) = kept {
+            // Only if it is asked for: what costs much (a database, a program) is not asked again
+            // for so long, and what has changed meanwhile is not seen.
+            let is_young = !request.clean_cache
+                && self.lifetime.is_some_and(|seconds| kept.at.elapsed() < seconds);
+            let is_current =
+                || kept.grains.is_identical(&grains) && unchanged(&kept.inputs, &*self.cx.host);
+            if is_young || is_current() {
+                return kept.pillar.clone();
+            }
         }
         let cx = self.cx_of(request);
         let renderer = Arc::new(Templates { cx: cx.clone(), pipes: Arc::clone(&self.pipes) });
@@ -200,9 +218,14 @@ impl PillarSource for MasterPillar {
                 kept.clear();
             }
             let pillar = compiled.pillar.clone();
-            kept.insert(key, Arc::new(Kept { grains, inputs, pillar }));
+            let at = Instant::now();
+            kept.insert(key, Arc::new(Kept { grains, inputs, pillar, at }));
         }
         compiled.pillar
+    }
+
+    fn forget(&self, id: &str) {
+        self.kept.lock().retain(|key, _| key.split('\0').next() != Some(id));
     }
 }
 

@@ -183,14 +183,34 @@ pub(crate) fn format_of(parsed: &Parsed) -> Format {
     }
 }
 
+/// Returns the form in which problems of a command line are wanted that cannot be read as a whole.
+pub(crate) fn format_in(args: &[String]) -> Format {
+    let is_json = |(at, arg): (usize, &String)| match arg.strip_prefix("--error-format") {
+        Some("=json") => true,
+        Some("") => args.get(at + 1).is_some_and(|format| format == "json"),
+        _ => false,
+    };
+    let by_environment = || terminal::env("HALITE_ERROR_FORMAT").as_deref() == Some("json");
+    if args.iter().enumerate().any(is_json) || by_environment() {
+        Format::Json
+    } else {
+        Format::Plain
+    }
+}
+
 /// Prints the usage line and a message, as optparse does.
-pub(crate) fn usage_error(program: &Program, message: &str) -> u8 {
-    terminal::err(&format!("{}\n{}: error: {message}\n", program.usage_line(), program.name));
+pub(crate) fn usage_error(program: &Program, message: &str, format: Format) -> u8 {
+    let usage = program.usage_line();
+    if format == Format::Json {
+        let report = Report::error(message).help(usage.trim_end()).exit(EX_USAGE);
+        return show(&report, format);
+    }
+    terminal::err(&format!("{usage}\n{}: error: {message}\n", program.name));
     EX_USAGE
 }
 
 /// Deals with the ends of parsing that are no command.
-pub(crate) fn stopped(program: &Program, stop: &Stop) -> u8 {
+pub(crate) fn stopped(program: &Program, stop: &Stop, args: &[String]) -> u8 {
     match stop {
         Stop::Help => {
             terminal::out(&program.help(terminal::columns(), &terminal::env));
@@ -200,7 +220,7 @@ pub(crate) fn stopped(program: &Program, stop: &Stop) -> u8 {
             terminal::out(&version::line(program));
             0
         }
-        Stop::Error(message) => usage_error(program, message),
+        Stop::Error(message) => usage_error(program, message, format_in(args)),
     }
 }
 
@@ -210,7 +230,7 @@ pub fn start(entry: &'static Entry, args: &[String]) -> u8 {
     let program = entry.program;
     let mut parsed = match parse(program, args) {
         Ok(parsed) => parsed,
-        Err(stop) => return stopped(program, &stop),
+        Err(stop) => return stopped(program, &stop, args),
     };
     if parsed.bool("versions_report") {
         terminal::out(&version::report());
@@ -246,7 +266,7 @@ fn parse(program: &'static Program, args: &[String]) -> Result<Parsed, Stop> {
 /// Finds the Saltfile and the configuration folder, and loads the configuration.
 fn prepare(entry: &'static Entry, parsed: &mut Parsed, format: Format) -> Result<Opts, u8> {
     if let Err(message) = apply_saltfile(entry.program, parsed) {
-        return Err(usage_error(entry.program, &message));
+        return Err(usage_error(entry.program, &message, format));
     }
     let dir = expand_home(&parsed.str("config_dir").unwrap_or_default());
     if !Path::new(&dir).is_dir() {
@@ -372,10 +392,10 @@ fn log_warnings(opts: &Opts) {
 
 fn end_early(cx: &Context, early: &Early) -> u8 {
     match early {
-        Early::Usage(message) => usage_error(cx.program, message),
+        Early::Usage(message) => usage_error(cx.program, message, cx.format),
         Early::HelpThen(message) => {
             terminal::out(&cx.program.help(terminal::columns(), &terminal::env));
-            usage_error(cx.program, message)
+            usage_error(cx.program, message, cx.format)
         }
         Early::Exit(code, text) => {
             terminal::err(text);

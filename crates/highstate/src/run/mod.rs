@@ -314,6 +314,7 @@ impl<'a> Run<'a> {
                 let skipped =
                     " mod_watch was not run because requisites were skipped by another state";
                 ret.insert("comment", text(&ret, "comment") + skipped);
+                self.options().note(tag, &ret);
                 self.file(tag, ret, low);
             }
         }

@@ -35,6 +35,11 @@ pub struct PillarRequest {
 pub trait PillarSource: Send + Sync {
     /// Errors are part of the pillar (`_errors`), as in Salt; the pillar is always usable.
     fn compile(&self, request: &PillarRequest) -> Dict;
+
+    /// Forgets the pillar that is kept for a minion.
+    fn forget(&self, id: &str) {
+        let _ = id;
+    }
 }
 
 /// A master without pillar.

@@ -7,7 +7,7 @@ use std::{
 
 use halite_spec::{Cx, Error, Host, Result, host::Write};
 use halite_value::{
-    Dict, SmolStr, Value, entries,
+    Dict, SmolStr, Value, dict, entries, lookup, merge,
     msgpack::{self, Dialect, Text},
 };
 
@@ -51,8 +51,25 @@ pub(crate) fn question(cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Di
     entries! {
         "cmd" => "_pillar", "id" => cx.id(), "grains" => &cx.grains, "saltenv" => env(saltenv),
         "pillarenv" => env(pillarenv), "pillar_override" => overrides,
-        "extra_minion_data" => Dict::new(), "ver" => "2",
+        "extra_minion_data" => passed_on(&cx.opts), "ver" => "2",
     }
+}
+
+/// Returns the parts of the configuration that external pillars are to see (`pass_to_ext_pillars`:
+/// `name`, or `name:part`). What is not there is left out.
+fn passed_on(opts: &Dict) -> Dict {
+    let data = Dict::new();
+    let names = opts.get("pass_to_ext_pillars").and_then(|names| names.items_of_sequence());
+    let all = Value::from(opts);
+    for name in names.unwrap_or_default() {
+        let name = name.to_str();
+        let Some(found) = lookup::traverse_dict(&all, &name, ":") else { continue };
+        let nested = name.rsplit(':').fold(found, |inner, step| dict! { step => inner });
+        if let Value::Dict(nested) = nested {
+            merge::update(&data, &nested, false);
+        }
+    }
+    data
 }
 
 /// Collects the grains, or takes the stored ones.
@@ -105,8 +122,27 @@ impl Sources for FromMaster {
     }
 
     fn pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {
-        let load = question(cx, overrides, pillarenv);
-        let fetched = self.master.wait(self.fetch(&load), &|| cx.host.cancelled());
+        self.asked(cx, overrides, &question(cx, overrides, pillarenv))
+    }
+
+    fn fresh_pillar(&self, cx: &Cx) -> Result<Dict> {
+        let none = Dict::new();
+        let load = question(cx, &none, None);
+        load.insert("clean_cache", true);
+        self.asked(cx, &none, &load)
+    }
+
+    fn pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
+        let load = question(cx, overrides, None);
+        load.insert("ext", ext);
+        self.master.wait(self.fetch(&load), &|| cx.host.cancelled()).map_err(of_ask)
+    }
+}
+
+impl FromMaster {
+    /// Asks for the pillar; without a master takes the one on disk, if that is wanted.
+    fn asked(&self, cx: &Cx, overrides: &Dict, load: &Dict) -> Result<Dict> {
+        let fetched = self.master.wait(self.fetch(load), &|| cx.host.cancelled());
         let cached = cx.opt_bool("minion_pillar_cache").then(|| cache_file(cx)).flatten();
         match (fetched, cached) {
             (Ok(pillar), Some(file)) if overrides.is_empty() => {
@@ -120,12 +156,6 @@ impl Sources for FromMaster {
             }
             (Err(error), _) => Err(of_ask(error)),
         }
-    }
-
-    fn pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
-        let load = question(cx, overrides, None);
-        load.insert("ext", ext);
-        self.master.wait(self.fetch(&load), &|| cx.host.cancelled()).map_err(of_ask)
     }
 }
 
@@ -148,5 +178,25 @@ fn stored(cx: &Cx, file: &std::path::Path) -> Option<Dict> {
     match msgpack::from_slice(&bytes, Text::Typed) {
         Ok(Value::Dict(pillar)) => Some(pillar),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::list;
+
+    use super::*;
+
+    #[test]
+    fn parts_of_the_configuration_for_external_pillars() {
+        let opts = entries! {
+            "add_me" => dict! { "deep" => "z", "other" => 1, "third" => 3 }, "plain" => 5,
+            "pass_to_ext_pillars" => list!["add_me:deep", "plain", "nosuch", "plain:x", "add_me:third"],
+        };
+        let expected = entries! {
+            "add_me" => dict! { "deep" => "z", "third" => 3 }, "plain" => 5,
+        };
+        assert_eq!(Value::from(passed_on(&opts)), Value::from(expected));
+        assert!(passed_on(&Dict::new()).is_empty());
     }
 }

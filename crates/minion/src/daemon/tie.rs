@@ -388,8 +388,8 @@ pub(crate) fn replace(old: &Dict, new: &Dict) {
     map.extend(entries);
 }
 
-/// Functions that change nothing: running one twice after a power cut would do no harm, so they
-/// need not wait for the disk.
+/// Functions that change nothing, or only bring up to date: running one twice after a power cut
+/// would do no harm, so they need not wait for the disk.
 fn is_harmless(fun: &Value) -> bool {
     let Some(fun) = fun.as_str() else { return false };
     let (module, name) = fun.split_once('.').unwrap_or((fun, ""));
@@ -398,9 +398,11 @@ fn is_harmless(fun: &Value) -> bool {
         "grains" => matches!(name, "get" | "item" | "items" | "ls" | "has_value" | "fetch"),
         "pillar" => matches!(name, "get" | "item" | "items" | "ls" | "keys" | "raw"),
         "saltutil" => {
-            matches!(name, "find_job" | "running" | "is_running" | "find_cached_job")
+            name.starts_with("refresh_")
+                || matches!(name, "find_job" | "running" | "is_running" | "find_cached_job")
         }
         "config" => matches!(name, "get" | "option" | "items"),
+        "mine" => matches!(name, "get" | "update"),
         _ => false,
     }
 }

@@ -609,11 +609,9 @@ fn words_of(cmd: &Value, in_shell: bool) -> Result<Vec<String>> {
     Ok(match cmd.items_of_sequence() {
         Some(items) => items.iter().map(text_of).collect(),
         None if in_shell => vec![text_of(cmd)],
-        None => shlex::split(&text_of(cmd)).map_err(|problem| Error::Raised {
-            class: "ValueError".into(),
-            message: problem.into(),
-            traceback: None,
-        })?,
+        None => {
+            shlex::split(&text_of(cmd)).map_err(|problem| Error::raised("ValueError", problem))?
+        }
     })
 }
 

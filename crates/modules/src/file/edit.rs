@@ -437,11 +437,7 @@ pub fn psed(
             'X' => regex::VERBOSE,
             'L' | 'U' => 0,
             other => {
-                return Err(Error::Raised {
-                    class: "KeyError".into(),
-                    message: format!("'{other}'"),
-                    traceback: None,
-                });
+                return Err(Error::raised("KeyError", format!("'{other}'")));
             }
         };
     }

@@ -37,11 +37,8 @@ impl Sum {
 
 /// Returns the digest of a file by the kind's name.
 pub(super) fn hash_of(cx: &Cx, path: &str, kind: &str) -> Result<String> {
-    let kind = Kind::named(kind).ok_or_else(|| Error::Raised {
-        class: "ValueError".into(),
-        message: format!("Invalid hash type: {kind}"),
-        traceback: None,
-    })?;
+    let kind = Kind::named(kind)
+        .ok_or_else(|| Error::raised("ValueError", format!("Invalid hash type: {kind}")))?;
     Ok(kind.of_file(&*cx.host, Path::new(path))?)
 }
 

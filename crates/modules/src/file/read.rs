@@ -40,14 +40,13 @@ pub fn read(
         Ok(text) => Ok(text.into()),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            Err(Error::Raised {
-                class: "UnicodeDecodeError".into(),
-                message: format!(
+            Err(Error::raised(
+                "UnicodeDecodeError",
+                format!(
                     "'utf-8' codec can't decode byte 0x{:02x} in position {at}: invalid start byte",
                     error.as_bytes().get(at).unwrap_or(&0)
                 ),
-                traceback: None,
-            })
+            ))
         }
     }
 }

@@ -85,7 +85,7 @@ impl ToDefault for Backup {
 }
 
 pub(super) fn bad_pattern(error: regex::Error) -> Error {
-    Error::Raised { class: "error".into(), message: error.to_string(), traceback: None }
+    Error::raised("error", error.to_string())
 }
 
 pub(super) fn binary_refused(path: &str) -> Error {

@@ -1,6 +1,6 @@
 //! Databases and their tables.
 
-use halite_spec::{Cx, Error, Rest, Result, function};
+use halite_spec::{Args, Cx, Error, Rest, Result, function};
 use halite_value::{Dict, Value, entries};
 
 use super::client::{Answer, Conn, Table, identifier, literal};
@@ -260,6 +260,23 @@ pub fn db_remove(
     Ok(conn.drop_database(cx, &name)?.is_ok())
 }
 
+/// A table, or all of a database.
+#[derive(Args)]
+pub struct Tables {
+    /// The database.
+    name: String,
+    /// One of its tables; all if not given.
+    table: Option<String>,
+    /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    connection: Rest,
+}
+
+impl Tables {
+    fn maintain(&self, cx: &Cx, verb: &str) -> Result<Value> {
+        Conn::of(cx, &self.connection).maintain(cx, verb, &self.name, self.table.as_deref())
+    }
+}
+
 /// Check a table, or all tables of a database, for damage.
 ///
 /// ```console
@@ -267,16 +284,8 @@ pub fn db_remove(
 /// $ salt db1 mysql.db_check shop orders
 /// ```
 #[function]
-pub fn db_check(
-    cx: &Cx,
-    /// The database.
-    name: String,
-    /// One of its tables; all if not given.
-    table: Option<String>,
-    /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
-    connection: Rest,
-) -> Result<Value> {
-    Conn::of(cx, &connection).maintain(cx, "CHECK", &name, table.as_deref())
+pub fn db_check(cx: &Cx, #[group] tables: Tables) -> Result<Value> {
+    tables.maintain(cx, "CHECK")
 }
 
 /// Repair a table, or all tables of a database.
@@ -285,16 +294,8 @@ pub fn db_check(
 /// $ salt db1 mysql.db_repair shop orders
 /// ```
 #[function]
-pub fn db_repair(
-    cx: &Cx,
-    /// The database.
-    name: String,
-    /// One of its tables; all if not given.
-    table: Option<String>,
-    /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
-    connection: Rest,
-) -> Result<Value> {
-    Conn::of(cx, &connection).maintain(cx, "REPAIR", &name, table.as_deref())
+pub fn db_repair(cx: &Cx, #[group] tables: Tables) -> Result<Value> {
+    tables.maintain(cx, "REPAIR")
 }
 
 /// Give the unused space of a table, or of all tables of a database, back.
@@ -303,14 +304,6 @@ pub fn db_repair(
 /// $ salt db1 mysql.db_optimize shop
 /// ```
 #[function]
-pub fn db_optimize(
-    cx: &Cx,
-    /// The database.
-    name: String,
-    /// One of its tables; all if not given.
-    table: Option<String>,
-    /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
-    connection: Rest,
-) -> Result<Value> {
-    Conn::of(cx, &connection).maintain(cx, "OPTIMIZE", &name, table.as_deref())
+pub fn db_optimize(cx: &Cx, #[group] tables: Tables) -> Result<Value> {
+    tables.maintain(cx, "OPTIMIZE")
 }

@@ -278,16 +278,9 @@ pub fn user_info(
 const NO_WAY_IN: &str =
     "password or password_hash must be specified, unless allow_passwordless=True";
 
-/// Create a user; False if it is there already.
-///
-/// ```console
-/// $ salt db1 mysql.user_create frank localhost secret
-/// $ salt db1 mysql.user_create frank '%' password_hash='*6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4'
-/// ```
-#[function]
-pub fn user_create(
-    cx: &Cx,
-    #[group] account: Account,
+/// How a user signs in, and how we do.
+#[derive(Args)]
+pub struct Login {
     /// Its password.
     password: Option<String>,
     /// Its password, as the server stores it.
@@ -298,16 +291,32 @@ pub fn user_create(
     /// Without a password: it signs in by the user of the machine.
     #[default(false)]
     unix_socket: bool,
-    /// Kept for Salt's sake; the column is found out.
-    password_column: Option<String>,
+    /// The column of `mysql.user` that holds the password; found out unless said.
+    pub password_column: Option<String>,
     /// How MySQL 8 stores the password.
     #[default("mysql_native_password".into())]
-    auth_plugin: String,
+    pub auth_plugin: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
-    connection: Rest,
-) -> Result<bool> {
-    let _ = password_column;
-    let conn = Conn::of(cx, &connection);
+    pub connection: Rest,
+}
+
+impl Login {
+    /// What it signs in with; `None` where nothing is said.
+    pub fn secret(&self) -> Option<Secret> {
+        let (password, hash) = (self.password.as_deref(), self.password_hash.as_deref());
+        Secret::of(password, hash, self.allow_passwordless, self.unix_socket)
+    }
+}
+
+/// Create a user; False if it is there already.
+///
+/// ```console
+/// $ salt db1 mysql.user_create frank localhost secret
+/// $ salt db1 mysql.user_create frank '%' password_hash='*6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4'
+/// ```
+#[function]
+pub fn user_create(cx: &Cx, #[group] account: Account, #[group] login: Login) -> Result<bool> {
+    let conn = Conn::of(cx, &login.connection);
     match conn.user(cx, &account)? {
         Ok(None) => {}
         Ok(Some(_)) => {
@@ -316,13 +325,11 @@ pub fn user_create(
         }
         Err(_) => return Ok(false),
     }
-    let secret =
-        Secret::of(password.as_deref(), password_hash.as_deref(), allow_passwordless, unix_socket);
-    let Some(secret) = secret else {
+    let Some(secret) = login.secret() else {
         tracing::error!("{NO_WAY_IN}");
         return Ok(false);
     };
-    Ok(conn.create_user(cx, &account, &secret, &auth_plugin)?.is_ok())
+    Ok(conn.create_user(cx, &account, &secret, &login.auth_plugin)?.is_ok())
 }
 
 /// Change a user's password.

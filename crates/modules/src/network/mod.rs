@@ -35,7 +35,7 @@ module! {
 alias! { hwaddr = hw_addr, ipaddrs = ip_addrs, ipaddrs6 = ip_addrs6 }
 
 fn value_error(message: String) -> Error {
-    Error::Raised { class: "ValueError".into(), message, traceback: None }
+    Error::raised("ValueError", message)
 }
 
 fn address(text: &str) -> Result<IpAddr> {

@@ -49,7 +49,7 @@ pub struct Env {
 
 /// Salt's `CommandNotFoundError`.
 fn not_found(message: String) -> Error {
-    Error::Raised { class: "CommandNotFoundError".into(), message, traceback: None }
+    Error::raised("CommandNotFoundError", message)
 }
 
 fn is_program(cx: &Cx, path: &Path) -> bool {
@@ -659,11 +659,7 @@ fn check_timeout(text: &str) -> Result<String> {
     if text.parse::<f64>().is_ok() {
         return Ok(text.to_owned());
     }
-    Err(Error::Raised {
-        class: "ValueError".into(),
-        message: format!("'{text}' is not a valid timeout, must be an integer"),
-        traceback: None,
-    })
+    Err(Error::raised("ValueError", format!("'{text}' is not a valid timeout, must be an integer")))
 }
 
 /// The packages of an argument, a text with commas split unless the commas belong to a version.
@@ -692,11 +688,10 @@ fn extra_words(extra: Value) -> Result<Vec<String>> {
             Some(dict) => {
                 for (key, value) in dict {
                     if value.items_of_sequence().is_some() || value.as_dict().is_some() {
-                        return Err(Error::Raised {
-                            class: "TypeError".into(),
-                            message: format!("Too many levels in: {key}"),
-                            traceback: None,
-                        });
+                        return Err(Error::raised(
+                            "TypeError",
+                            format!("Too many levels in: {key}"),
+                        ));
                     }
                     words.extend([key.to_string(), value.to_string()]);
                 }

@@ -336,7 +336,7 @@ pub fn privileges_list(
 #[derive(Args)]
 pub struct Wanted {
     /// The role.
-    name: String,
+    pub name: String,
     /// The thing the rights are about; `ALL` for all of a schema.
     object_name: String,
     /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
@@ -344,6 +344,20 @@ pub struct Wanted {
     /// The rights, as a list or with commas.
     #[default(Value::Null)]
     privileges: Value,
+}
+
+impl Wanted {
+    pub fn rights(&self, prepend: &str, grant_option: bool) -> Result<Rights> {
+        let Self { name, object_name, object_type, privileges } = self;
+        Rights::new(name, object_name, object_type, privileges, prepend, grant_option)
+    }
+}
+
+/// Rights of a role to a thing, with what goes with granting them.
+#[derive(Args)]
+pub struct Granted {
+    #[group]
+    pub wanted: Wanted,
     /// The role may pass them on.
     #[default(false)]
     #[shown(None::<bool>)]
@@ -353,10 +367,9 @@ pub struct Wanted {
     prepend: String,
 }
 
-impl Wanted {
-    fn rights(&self) -> Result<Rights> {
-        let Self { name, object_name, object_type, privileges, grant_option, prepend } = self;
-        Rights::new(name, object_name, object_type, privileges, prepend, *grant_option)
+impl Granted {
+    pub fn rights(&self) -> Result<Rights> {
+        self.wanted.rights(&self.prepend, self.grant_option)
     }
 }
 
@@ -368,12 +381,12 @@ impl Wanted {
 #[function]
 pub fn has_privileges(
     cx: &Cx,
-    #[group] wanted: Wanted,
+    #[group] granted: Granted,
     /// The database to connect to.
     maintenance_db: Option<String>,
     #[group] connection: Account,
 ) -> Result<bool> {
-    let rights = wanted.rights()?;
+    let rights = granted.rights()?;
     connection.conn(cx, maintenance_db.as_ref()).has_rights(cx, &rights)
 }
 
@@ -385,12 +398,12 @@ pub fn has_privileges(
 #[function]
 pub fn privileges_grant(
     cx: &Cx,
-    #[group] wanted: Wanted,
+    #[group] granted: Granted,
     /// The database to connect to.
     maintenance_db: Option<String>,
     #[group] connection: Account,
 ) -> Result<bool> {
-    let rights = wanted.rights()?;
+    let rights = granted.rights()?;
     connection.conn(cx, maintenance_db.as_ref()).grant(cx, &rights)
 }
 
@@ -402,15 +415,7 @@ pub fn privileges_grant(
 #[function]
 pub fn privileges_revoke(
     cx: &Cx,
-    /// The role.
-    name: String,
-    /// The thing the rights are about; `ALL` for all of a schema.
-    object_name: String,
-    /// `table`, `sequence`, `schema`, `database`, `function`, `language`, `tablespace` or `group`.
-    object_type: String,
-    /// The rights, as a list or with commas.
-    #[default(Value::Null)]
-    privileges: Value,
+    #[group] wanted: Wanted,
     /// The schema the thing is in.
     #[default("public".to_owned())]
     prepend: String,
@@ -418,7 +423,7 @@ pub fn privileges_revoke(
     maintenance_db: Option<String>,
     #[group] connection: Account,
 ) -> Result<bool> {
-    let wanted = Rights::new(&name, &object_name, &object_type, &privileges, &prepend, false)?;
+    let wanted = wanted.rights(&prepend, false)?;
     connection.conn(cx, maintenance_db.as_ref()).revoke(cx, &wanted)
 }
 

@@ -46,11 +46,9 @@ pub fn below(cx: &Cx, limit: u64) -> Result<u64> {
 
 /// Returns the hash of data as hexadecimal digits.
 pub fn digest(algorithm: &str, data: &[u8]) -> Result<String> {
-    hashutil::Kind::named(algorithm).map(|kind| kind.of(data)).ok_or_else(|| Error::Raised {
-        class: "SaltException".into(),
-        message: "You must specify a valid algorithm.".into(),
-        traceback: None,
-    })
+    hashutil::Kind::named(algorithm)
+        .map(|kind| kind.of(data))
+        .ok_or_else(|| Error::raised("SaltException", "You must specify a valid algorithm."))
 }
 
 /// Return the hash of a text.
@@ -69,11 +67,7 @@ pub fn hash(
 ) -> Result<String> {
     match value.as_bytes() {
         Some(bytes) => digest(&algorithm, bytes),
-        None => Err(Error::Raised {
-            class: "TypeError".into(),
-            message: "object supporting the buffer API required".into(),
-            traceback: None,
-        }),
+        None => Err(Error::raised("TypeError", "object supporting the buffer API required")),
     }
 }
 
@@ -300,7 +294,7 @@ pub fn rand_int(
 }
 
 fn value_error(message: String) -> Error {
-    Error::Raised { class: "ValueError".into(), message, traceback: None }
+    Error::raised("ValueError", message)
 }
 
 /// Return a number below a limit that is always the same for this minion.
@@ -344,10 +338,11 @@ pub fn sample(
 ) -> Result<Value> {
     let items = match &value {
         Value::Str(text) => text.chars().map(|c| Value::from(c.to_string())).collect(),
-        other => other.items_of_sequence().ok_or_else(|| Error::Raised {
-            class: "TypeError".into(),
-            message: "Population must be a sequence.  For dicts or sets, use sorted(d).".into(),
-            traceback: None,
+        other => other.items_of_sequence().ok_or_else(|| {
+            Error::raised(
+                "TypeError",
+                "Population must be a sequence.  For dicts or sets, use sorted(d).",
+            )
         })?,
     };
     if size > items.len() as u64 {
@@ -358,11 +353,10 @@ pub fn sample(
         Some(seed) => match seed.as_bytes() {
             Some(bytes) => Some(Value::from(digest("sha512", bytes)?)),
             None => {
-                return Err(Error::Raised {
-                    class: "TypeError".into(),
-                    message: "object supporting the buffer API required".into(),
-                    traceback: None,
-                });
+                return Err(Error::raised(
+                    "TypeError",
+                    "object supporting the buffer API required",
+                ));
             }
         },
         None => None,

@@ -197,14 +197,34 @@ pub fn sync_beacons(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
     wanted.run(cx, "beacons", Refresh::Beacons)
 }
 
-/// Copy the users' own cloud modules from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_clouds
-/// ```
-#[function]
-pub fn sync_clouds(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "clouds", Refresh::Modules)
+/// Declares the functions that copy one folder of modules each: its name, and what is in it.
+macro_rules! copies {
+    ($($name:ident, $folder:literal, $what:literal;)*) => {$(
+        #[doc = concat!("Copy the users' own ", $what, " from the file server to this machine.")]
+        #[doc = ""]
+        #[doc = "```console"]
+        #[doc = concat!("$ salt web1 saltutil.", stringify!($name))]
+        #[doc = "```"]
+        #[function]
+        pub fn $name(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
+            wanted.run(cx, $folder, Refresh::Modules)
+        }
+    )*};
+}
+
+copies! {
+    sync_clouds, "clouds", "cloud modules";
+    sync_executors, "executors", "executors";
+    sync_log_handlers, "log_handlers", "log handlers";
+    sync_modules, "modules", "execution modules";
+    sync_output, "output", "outputters";
+    sync_outputters, "output", "outputters";
+    sync_renderers, "renderers", "renderers";
+    sync_resources, "resources", "resource modules";
+    sync_returners, "returners", "returners";
+    sync_serializers, "serializers", "serializers";
+    sync_states, "states", "state modules";
+    sync_utils, "utils", "utility modules";
 }
 
 /// Copy the users' own engines from the file server to this machine.
@@ -225,16 +245,6 @@ pub fn sync_engines(
     Wanted { saltenv, refresh, chosen }.run(cx, "engines", Refresh::Modules)
 }
 
-/// Copy the users' own executors from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_executors
-/// ```
-#[function]
-pub fn sync_executors(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "executors", Refresh::Modules)
-}
-
 /// Copy the users' own grain modules from the file server to this machine.
 ///
 /// ```console
@@ -250,16 +260,6 @@ pub fn sync_grains(
 ) -> Result<Vec<String>> {
     let _ = clean_pillar_cache;
     wanted.run(cx, "grains", Refresh::Grains)
-}
-
-/// Copy the users' own log handlers from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_log_handlers
-/// ```
-#[function]
-pub fn sync_log_handlers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "log_handlers", Refresh::Modules)
 }
 
 /// Copy the users' own matchers from the file server to this machine.
@@ -278,36 +278,6 @@ pub fn sync_matchers(
     #[group] chosen: Chosen,
 ) -> Result<Vec<String>> {
     Wanted { saltenv, refresh, chosen }.run(cx, "matchers", Refresh::Modules)
-}
-
-/// Copy the users' own execution modules from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_modules
-/// ```
-#[function]
-pub fn sync_modules(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "modules", Refresh::Modules)
-}
-
-/// Copy the users' own outputters from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_output
-/// ```
-#[function]
-pub fn sync_output(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "output", Refresh::Modules)
-}
-
-/// Copy the users' own outputters from the file server to this machine.
-///
-/// ```console
-/// $ salt '*' saltutil.sync_outputters
-/// ```
-#[function]
-pub fn sync_outputters(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "output", Refresh::Modules)
 }
 
 /// Copy the users' own pillar modules from the file server to this machine.
@@ -348,36 +318,6 @@ pub fn sync_proxymodules(
     Wanted { saltenv, refresh, chosen }.run(cx, "proxy", Refresh::Modules)
 }
 
-/// Copy the users' own renderers from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_renderers
-/// ```
-#[function]
-pub fn sync_renderers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "renderers", Refresh::Modules)
-}
-
-/// Copy the users' own resource modules from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_resources
-/// ```
-#[function]
-pub fn sync_resources(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "resources", Refresh::Modules)
-}
-
-/// Copy the users' own returners from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_returners
-/// ```
-#[function]
-pub fn sync_returners(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "returners", Refresh::Modules)
-}
-
 /// Copy the users' own sdb modules from the file server to this machine.
 ///
 /// ```console
@@ -391,26 +331,6 @@ pub fn sync_sdb(
     #[group] chosen: Chosen,
 ) -> Result<Vec<String>> {
     copy_modules(cx, "sdb", saltenv.as_ref(), &chosen)
-}
-
-/// Copy the users' own serializers from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_serializers
-/// ```
-#[function]
-pub fn sync_serializers(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "serializers", Refresh::Modules)
-}
-
-/// Copy the users' own state modules from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_states
-/// ```
-#[function]
-pub fn sync_states(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "states", Refresh::Modules)
 }
 
 /// Copy the users' own thorium modules from the file server to this machine.
@@ -440,16 +360,6 @@ pub fn sync_thorium(
 pub fn sync_tops(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
     masterless_only(cx, "Master top modules")?;
     copy_modules(cx, "tops", wanted.saltenv.as_ref(), &wanted.chosen)
-}
-
-/// Copy the users' own utility modules from the file server to this machine.
-///
-/// ```console
-/// $ salt web1 saltutil.sync_utils
-/// ```
-#[function]
-pub fn sync_utils(cx: &Cx, #[group] wanted: Wanted) -> Result<Vec<String>> {
-    wanted.run(cx, "utils", Refresh::Modules)
 }
 
 /// Copy the users' own wrapper modules from the file server to this machine.

@@ -196,11 +196,9 @@ pub fn serialize(
     /// Options of the serializer.
     rest: Rest,
 ) -> Result<Value> {
-    serializer(&kind)?.write(&obj, &public(&rest.kwargs)).map_err(|error| Error::Raised {
-        class: "SerializationError".into(),
-        message: error.to_string(),
-        traceback: None,
-    })
+    serializer(&kind)?
+        .write(&obj, &public(&rest.kwargs))
+        .map_err(|error| Error::raised("SerializationError", error.to_string()))
 }
 
 /// Read data from text.
@@ -221,11 +219,9 @@ pub fn deserialize(
 ) -> Result<Value> {
     let text = stream_or_string.as_bytes().map(<[u8]>::to_vec);
     let text = text.unwrap_or_else(|| stream_or_string.to_str().as_bytes().to_vec());
-    serializer(&kind)?.read(&text, &public(&rest.kwargs)).map_err(|error| Error::Raised {
-        class: "DeserializationError".into(),
-        message: error.to_string(),
-        traceback: None,
-    })
+    serializer(&kind)?
+        .read(&text, &public(&rest.kwargs))
+        .map_err(|error| Error::raised("DeserializationError", error.to_string()))
 }
 
 /// Breaks a text into lines of a width, at spaces; a word too long is cut.
@@ -309,11 +305,7 @@ pub fn banner(
     let (left, right) = (commentchar.trim_end(), commentchar.trim());
     let room = width.saturating_sub(length(left) + length(right) + 2);
     if room == 0 {
-        return Err(Error::Raised {
-            class: "ArgumentValueError".into(),
-            message: "Width is too small to render banner".into(),
-            traceback: None,
-        });
+        return Err(Error::raised("ArgumentValueError", "Width is too small to render banner"));
     }
     let border: String = borderchar.chars().take(1).collect();
     let border = border.repeat(width.saturating_sub(length(left) + length(right)));

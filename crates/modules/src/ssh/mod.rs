@@ -8,7 +8,7 @@ mod known;
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Command, Cx, Error, Rest, Result, Strings, function, host::Write, module};
+use halite_spec::{Args, Command, Cx, Error, Rest, Result, Strings, function, host::Write, module};
 use halite_value::{Dict, Value, dict, entries};
 
 pub use self::{
@@ -293,14 +293,9 @@ pub fn auth_keys(
     Ok(found)
 }
 
-/// Tell for each key of a source file whether a user has it.
-///
-/// ```console
-/// $ salt web1 ssh.check_key_file ada salt://keys/ada.pub
-/// ```
-#[function]
-pub fn check_key_file(
-    cx: &Cx,
+/// A source file of keys, and the file of a user.
+#[derive(Args)]
+pub struct KeyFile {
     /// The user.
     user: String,
     /// The file of keys.
@@ -313,11 +308,20 @@ pub fn check_key_file(
     saltenv: String,
     /// The hash of fingerprints.
     fingerprint_hash_type: Option<String>,
-) -> Result<Dict> {
-    match self::source(cx, &source, &saltenv, fingerprint_hash_type.as_deref())? {
+}
+
+/// Tell for each key of a source file whether a user has it.
+///
+/// ```console
+/// $ salt web1 ssh.check_key_file ada salt://keys/ada.pub
+/// ```
+#[function]
+pub fn check_key_file(cx: &Cx, #[group] file: KeyFile) -> Result<Dict> {
+    let KeyFile { user, source, config, saltenv, .. } = &file;
+    match self::source(cx, source, saltenv, file.fingerprint_hash_type.as_deref())? {
         Source::Keys(keys) => keys
             .iter()
-            .map(|key| Ok((key.key.clone(), status_of(cx, &user, key, &config)?.word())))
+            .map(|key| Ok((key.key.clone(), status_of(cx, user, key, config)?.word())))
             .collect(),
         _ => Ok(Dict::new()),
     }
@@ -370,27 +374,14 @@ fn from_source(cx: &Cx, path: &str, saltenv: &str, kind: Option<&str>) -> Result
 /// $ salt web1 ssh.rm_auth_key_from_file ada salt://keys/ada.pub
 /// ```
 #[function]
-pub fn rm_auth_key_from_file(
-    cx: &Cx,
-    /// The user.
-    user: String,
-    /// The file of keys.
-    source: String,
-    /// The user's file, relative to the home folder.
-    #[default(USUAL.to_owned())]
-    config: String,
-    /// The environment of the source.
-    #[default("base".to_owned())]
-    saltenv: String,
-    /// The hash of fingerprints.
-    fingerprint_hash_type: Option<String>,
-) -> Result<String> {
-    let Some(keys) = from_source(cx, &source, &saltenv, fingerprint_hash_type.as_deref())? else {
+pub fn rm_auth_key_from_file(cx: &Cx, #[group] file: KeyFile) -> Result<String> {
+    let kind = file.fingerprint_hash_type.as_deref();
+    let Some(keys) = from_source(cx, &file.source, &file.saltenv, kind)? else {
         return Ok("fail".into());
     };
     let mut removed = false;
     for key in keys {
-        removed |= take_key(cx, &user, &key.key, &config)? == "Key removed";
+        removed |= take_key(cx, &file.user, &key.key, &file.config)? == "Key removed";
     }
     Ok(if removed { "Key removed" } else { "Key not present" }.into())
 }
@@ -425,25 +416,14 @@ pub fn rm_auth_key(
 #[function]
 pub fn set_auth_key_from_file(
     cx: &Cx,
-    /// The user.
-    user: String,
-    /// The file of keys.
-    source: String,
-    /// The user's file, relative to the home folder.
-    #[default(USUAL.to_owned())]
-    config: String,
-    /// The environment of the source.
-    #[default("base".to_owned())]
-    saltenv: String,
-    /// The hash of fingerprints.
-    fingerprint_hash_type: Option<String>,
+    #[group] file: KeyFile,
     /// `options`, for all of them.
     kwargs: Rest,
 ) -> Result<&'static str> {
-    let kind = fingerprint_hash_type.as_deref();
+    let KeyFile { user, source, config, saltenv, .. } = &file;
     let options = kwargs.kwargs.get("options").and_then(|list| list.items_of_sequence());
     let options = options.unwrap_or_default().iter().map(Value::to_string).collect::<Vec<_>>();
-    put_keys(cx, &user, &source, &config, &saltenv, &options, kind)
+    put_keys(cx, user, source, config, saltenv, &options, file.fingerprint_hash_type.as_deref())
 }
 
 /// Adds the keys of a source file; options replace those of the file.
@@ -629,29 +609,19 @@ pub fn rm_known_host(
     }
 }
 
-/// Know a host's key; asks the host for it where none is given.
-///
-/// ```console
-/// $ salt '*' ssh.set_known_host <user> fingerprint='xx:xx:..:xx' enc='ssh-rsa'
-/// ```
-#[function]
-#[expect(clippy::too_many_arguments, reason = "they are Salt's")]
-pub fn set_known_host(
-    cx: &Cx,
-    /// Whose file.
-    user: Option<String>,
-    /// The host.
-    hostname: Option<String>,
+/// How a host is to be known.
+#[derive(Args)]
+pub struct KnownHost {
     /// The fingerprint its key must have.
-    fingerprint: Option<String>,
+    pub fingerprint: Option<String>,
     /// Its key.
-    key: Option<String>,
+    pub key: Option<String>,
     /// Its port.
     port: Option<i64>,
     /// The kind of key.
-    enc: Option<String>,
+    pub enc: Option<String>,
     /// The file.
-    config: Option<String>,
+    pub config: Option<String>,
     /// Hash the name.
     #[default(true)]
     hash_known_hosts: bool,
@@ -660,10 +630,42 @@ pub fn set_known_host(
     timeout: i64,
     /// The hash of fingerprints.
     fingerprint_hash_type: Option<String>,
+}
+
+impl KnownHost {
+    pub fn store(&self, user: Option<&String>, config: Option<String>) -> Store {
+        let hash_type = self.fingerprint_hash_type.clone();
+        Store { user: user.cloned(), config, port: self.port, hash_type }
+    }
+
+    pub fn wanted(&self, hostname: &str) -> Wanted {
+        Wanted {
+            hostname: hostname.to_owned(),
+            fingerprint: self.fingerprint.clone(),
+            key: self.key.clone(),
+            enc: self.enc.clone(),
+            hashed: self.hash_known_hosts,
+            timeout: self.timeout,
+        }
+    }
+}
+
+/// Know a host's key; asks the host for it where none is given.
+///
+/// ```console
+/// $ salt '*' ssh.set_known_host <user> fingerprint='xx:xx:..:xx' enc='ssh-rsa'
+/// ```
+#[function]
+pub fn set_known_host(
+    cx: &Cx,
+    /// Whose file.
+    user: Option<String>,
+    /// The host.
+    hostname: Option<String>,
+    #[group] host: KnownHost,
 ) -> Result<Dict> {
-    let store = Store { user, config, port, hash_type: fingerprint_hash_type };
-    let hostname = hostname.unwrap_or_default();
-    let wanted = Wanted { hostname, fingerprint, key, enc, hashed: hash_known_hosts, timeout };
+    let store = host.store(user.as_ref(), host.config.clone());
+    let wanted = host.wanted(&hostname.unwrap_or_default());
     Ok(match store.compare(cx, &wanted)? {
         Change::Exists(keys) => entries! { "status" => "exists", "keys" => Value::list(keys) },
         Change::Silent(_) => known::failure(SILENT),

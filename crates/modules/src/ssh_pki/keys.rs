@@ -5,7 +5,7 @@
 //! business: the key passes through a folder nobody else can enter, the passphrase through the
 //! environment, and neither is an argument.
 
-use halite_spec::{Command, Cx, Error, Result};
+use halite_spec::{Args, Command, Cx, Error, Result};
 use halite_value::Value;
 use num_bigint::BigUint;
 
@@ -18,7 +18,7 @@ use crate::{
     x509::{
         der,
         keys::{Private as Opened, Public as Spki},
-        source::{Encoding, Piece, raised},
+        source::{self, BAD_PASSPHRASE, Encoding, Piece},
     },
 };
 
@@ -35,35 +35,49 @@ pub struct Private {
     pub key: Opened,
 }
 
-pub fn default_size(algo: &str) -> Option<i64> {
-    match algo {
-        "rsa" => Some(3072),
-        "ec" => Some(256),
-        _ => None,
-    }
+/// What a new key shall be.
+#[derive(Args)]
+pub struct NewKey {
+    /// `rsa`, `ec` or `ed25519`.
+    #[default("rsa".into())]
+    pub algo: String,
+    /// Its size in bits; 3072 for RSA and 256 for EC unless said.
+    #[default(Value::Null)]
+    keysize: Value,
+    /// Its passphrase.
+    pub passphrase: Option<String>,
 }
 
-impl Private {
-    /// Makes a new one.
-    pub fn make(cx: &Cx, algo: &str, size: Option<&Value>) -> Result<Self> {
-        if algo == "ed448" {
+impl NewKey {
+    pub fn size(&self) -> Value {
+        match (&self.keysize, self.algo.as_str()) {
+            (Value::Null, "rsa") => 3072.into(),
+            (Value::Null, "ec") => 256.into(),
+            (size, _) => size.clone(),
+        }
+    }
+
+    pub fn make(&self, cx: &Cx) -> Result<Private> {
+        if self.algo == "ed448" {
             return Err(Error::invalid(
                 "Invalid algorithm specified for generating private key: ed448. Valid: rsa, ec, \
                  ed25519, ed448",
             ));
         }
-        let size = size.filter(|size| !size.is_null()).cloned();
-        let size = size.unwrap_or_else(|| default_size(algo).into());
-        let key = Opened::make(cx, algo, Some(&size))?;
-        Self::of(key)
-    }
-
-    fn of(key: Opened) -> Result<Self> {
+        let key = Opened::make(cx, &self.algo, &self.size())?;
         let public = Public::of_spki(&key.public);
         let public = public.ok_or_else(|| Error::failed(UNREADABLE))?;
-        Ok(Self { public, key })
+        Ok(Private { public, key })
     }
+}
 
+/// What stands between the lines of a private key.
+fn blob_of(bytes: &[u8]) -> Option<Vec<u8>> {
+    let pieces = Piece::all(&String::from_utf8_lossy(bytes));
+    pieces.iter().find(|piece| piece.kind == KIND)?.der()
+}
+
+impl Private {
     /// Opens a key given as a file, text or bytes.
     pub fn load(cx: &Cx, source: &Value, passphrase: Option<&str>) -> Result<Self> {
         Self::open(cx, &load(cx, source)?, passphrase)
@@ -71,31 +85,16 @@ impl Private {
 
     pub fn open(cx: &Cx, bytes: &[u8], passphrase: Option<&str>) -> Result<Self> {
         let passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
-        let text = String::from_utf8_lossy(bytes);
-        let piece = Piece::all(&text).into_iter().find(|piece| piece.kind == KIND);
-        let blob = piece.as_ref().and_then(Piece::der);
-        let unreadable = || raised("PrivDeserializationError", UNREADABLE);
-        let blob = blob.ok_or_else(unreadable)?;
+        let unreadable = || Error::raised("PrivDeserializationError", UNREADABLE);
+        let blob = blob_of(bytes).ok_or_else(unreadable)?;
         let encrypted = Container::read(&blob).ok_or_else(unreadable)?.cipher != "none";
-        let blob = match (encrypted, passphrase) {
-            (true, None) => {
-                return Err(raised(
-                    "MissingPassword",
-                    "Private key is encrypted. Please provide a password.",
-                ));
-            }
-            (false, Some(_)) => {
-                return Err(raised(
-                    "SuperfluousPassword",
-                    "Password was given but private key is not encrypted",
-                ));
-            }
-            (false, None) => blob,
-            (true, Some(passphrase)) => {
+        let superfluous = "Password was given but private key is not encrypted";
+        source::check_passphrase(encrypted, passphrase.is_some(), superfluous)?;
+        let blob = match passphrase {
+            None => blob,
+            Some(passphrase) => {
                 let opened = change_passphrase(cx, bytes, Some(passphrase), None)?;
-                let text = String::from_utf8_lossy(&opened).into_owned();
-                let piece = Piece::all(&text).into_iter().find(|piece| piece.kind == KIND);
-                piece.and_then(|piece| piece.der()).ok_or_else(unreadable)?
+                blob_of(&opened).ok_or_else(unreadable)?
             }
         };
         let (public, der) =
@@ -179,7 +178,7 @@ pub fn verify(cx: &Cx, key: &Public, signature: &[u8], data: &[u8]) -> Result<bo
     Ok(fits && crate::x509::keys::verify_by(cx, &spki, digest, false, &value, data)?)
 }
 
-/// What stands between the lines of a private key.
+/// A private key as [`blob_of`] returns it.
 struct Container<'a> {
     cipher: &'a str,
     private: &'a [u8],
@@ -351,16 +350,13 @@ ASK
         return Ok(output.stdout);
     }
     match old {
-        Some(_) => Err(raised("InvalidPassword", BAD_PASSPHRASE)),
+        Some(_) => Err(Error::raised("InvalidPassword", BAD_PASSPHRASE)),
         None => Err(Error::failed(format!(
             "Could not encrypt the private key: {}",
             output.stderr_text().trim()
         ))),
     }
 }
-
-/// What Salt says about a passphrase that does not fit.
-const BAD_PASSPHRASE: &str = "Bad decrypt - is the password correct?";
 
 #[cfg(test)]
 mod tests {

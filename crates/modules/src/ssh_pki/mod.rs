@@ -1,8 +1,8 @@
 //! `ssh_pki`: OpenSSH private keys and certificates.
 //!
 //! What they look like inside is written and read here ([`wire`], [`keys`]); what needs a key,
-//! `x509` has the program `openssl` do. Signing policies and minions that sign for others work as
-//! those of `x509`, with rules of their own for principals, options and lifetimes ([`policy`]).
+//! `x509` has the program `openssl` do. Signing policies and minions that sign for others are `pki`'s,
+//! with rules of their own for principals, options and lifetimes ([`policy`]).
 
 pub mod keys;
 pub mod policy;
@@ -10,12 +10,12 @@ pub mod wire;
 
 use std::path::Path;
 
-use halite_spec::{Cx, Error, Rest, Result, function, host::Write, module};
+use halite_spec::{Cx, Error, Rest, Result, alias, function, host::Write, module};
 use halite_value::{Dict, Value, entries};
 use jiff::Timestamp;
 
 use self::{
-    keys::Private,
+    keys::{NewKey, Private},
     wire::{Certificate, Identity, Options, Public},
 };
 pub use self::{
@@ -23,6 +23,7 @@ pub use self::{
     wire::For,
 };
 use crate::{
+    pki::{self, set, text},
     random,
     x509::{colons, from_hex, stamp},
 };
@@ -86,11 +87,7 @@ pub fn public_of(cx: &Cx, source: &Value, passphrase: Option<&str>) -> Result<Pu
 
 /// Seconds: a number, or a text such as `30d` or `1.5h`.
 pub fn seconds_of(value: &Value) -> Result<i64> {
-    let wrong = || Error::Raised {
-        class: "ValueError".into(),
-        message: format!("Invalid time string format: {value}"),
-        traceback: None,
-    };
+    let wrong = || Error::raised("ValueError", format!("Invalid time string format: {value}"));
     let Value::Str(text) = value else {
         return value.to_int().ok_or_else(wrong);
     };
@@ -122,11 +119,7 @@ pub fn serial_of(value: &Value) -> Result<u64> {
         }
         _ => value.to_str().parse().ok(),
     };
-    number.ok_or_else(|| Error::Raised {
-        class: "ValueError".into(),
-        message: "serial must be between 0 and 2**64".into(),
-        traceback: None,
-    })
+    number.ok_or_else(|| Error::raised("ValueError", "serial must be between 0 and 2**64"))
 }
 
 /// `{force-command: id, verify-required: true, x: false}`
@@ -185,8 +178,30 @@ pub struct Built {
     pub signer: Private,
 }
 
-fn text_of(given: &Dict, name: &str) -> Option<String> {
-    given.get(name).filter(|value| !value.is_null()).map(|value| value.to_str().to_string())
+/// What a certificate is for.
+pub fn kind_of(given: &Dict) -> Result<For> {
+    let kind = text(given, "cert_type").unwrap_or_else(|| "None".to_owned());
+    For::named(&kind).ok_or_else(|| {
+        Error::invalid(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
+    })
+}
+
+/// Who a certificate is for; nobody named means everybody, which has to be said.
+pub fn principals_of(given: &Dict) -> Result<Vec<String>> {
+    let names = match set(given, "valid_principals") {
+        None => Vec::new(),
+        Some(Value::Str(one)) => vec![one.to_string()],
+        Some(names) => {
+            let names = names.items_of_sequence().unwrap_or_default();
+            names.iter().map(|name| name.to_str().to_string()).collect()
+        }
+    };
+    if names.is_empty() && !set(given, "all_principals").is_some_and(|all| all.truthy()) {
+        return Err(Error::invalid(
+            "Must either set all_principals to true or specify principals to allow",
+        ));
+    }
+    Ok(names)
 }
 
 fn seconds(time: Timestamp) -> u64 {
@@ -195,64 +210,39 @@ fn seconds(time: Timestamp) -> u64 {
 
 /// Makes a certificate from arguments, policy included; it lacks the signature.
 pub fn build(cx: &Cx, given: &Dict) -> Result<Built> {
-    let value = |name: &str| given.get(name).filter(|value| !value.is_null());
+    let value = |name: &str| set(given, name);
     for name in given.keys() {
         let name = name.to_str();
         if !ARGUMENTS.contains(&name.as_str()) && !name.starts_with("__pub_") {
-            return Err(Error::Raised {
-                class: "TypeError".into(),
-                message: format!("build_crt() got an unexpected keyword argument '{name}'"),
-                traceback: None,
-            });
+            return Err(Error::raised(
+                "TypeError",
+                format!("build_crt() got an unexpected keyword argument '{name}'"),
+            ));
         }
     }
-    let signing = value("signing_private_key").ok_or_else(|| {
-        Error::invalid("Creating a certificate locally at least requires a signing private key.")
-    })?;
-    let kind = value("cert_type").map_or_else(|| "None".into(), |kind| kind.to_str());
-    let kind = For::named(&kind).ok_or_else(|| {
-        Error::invalid(format!("Cert type needs to be either `user` or `host`, got '{kind}'"))
-    })?;
-    let names = match value("valid_principals") {
-        None => Vec::new(),
-        Some(Value::Str(one)) => vec![one.to_string()],
-        Some(names) => {
-            let names = names.items_of_sequence().unwrap_or_default();
-            names.iter().map(|name| name.to_str().to_string()).collect()
-        }
-    };
-    if names.is_empty() && !value("all_principals").is_some_and(|flag| flag.truthy()) {
-        return Err(Error::invalid(
-            "Must either set all_principals to true or specify principals to allow",
-        ));
-    }
-    let (private, public) = (value("private_key"), value("public_key"));
-    let key = match (public, private) {
-        (Some(public), _) => match public_of(cx, &public, None) {
+    let no_signer = || Error::invalid(pki::NO_SIGNER);
+    value("signing_private_key").ok_or_else(no_signer)?;
+    let kind = kind_of(given)?;
+    let principals = principals_of(given)?;
+    let key = match value("public_key") {
+        Some(public) => match public_of(cx, &public, None) {
             Err(Error::Failed(_)) => {
                 return Err(Error::failed("Could not load OpenSSH public key."));
             }
             key => key?,
         },
-        (None, Some(private)) => {
-            let passphrase = text_of(given, "private_key_passphrase");
-            Private::load(cx, &private, passphrase.as_deref()).map_err(plain)?.public
-        }
-        (None, None) => {
-            return Err(Error::invalid(
-                "Need public_key or private_key to derive public key to sign",
-            ));
+        None => {
+            opened(cx, given, "private_key")?
+                .ok_or_else(|| {
+                    Error::invalid("Need public_key or private_key to derive public key to sign")
+                })?
+                .public
         }
     };
-    let passphrase = text_of(given, "signing_private_key_passphrase");
-    let signer = Private::load(cx, &signing, passphrase.as_deref()).map_err(plain)?;
+    let signer = opened(cx, given, "signing_private_key")?.ok_or_else(no_signer)?;
     let (after, before) = span(cx, given, kind)?;
     if after >= before {
-        return Err(Error::Raised {
-            class: "ValueError".into(),
-            message: "valid_after must be earlier than valid_before".into(),
-            traceback: None,
-        });
+        return Err(Error::raised("ValueError", "valid_after must be earlier than valid_before"));
     }
     let serial = match value("serial_number") {
         Some(serial) => serial_of(&serial)?,
@@ -267,8 +257,8 @@ pub fn build(cx: &Cx, given: &Dict) -> Result<Built> {
         nonce: random::bytes(cx, 32)?,
         serial,
         kind,
-        key_id: text_of(given, "key_id").unwrap_or_default(),
-        principals: names,
+        key_id: text(given, "key_id").unwrap_or_default(),
+        principals,
         after,
         before,
         critical: options_of(value("critical_options"))?,
@@ -290,9 +280,14 @@ fn plain(error: Error) -> Error {
     }
 }
 
+/// Opens the key an argument names.
+fn opened(cx: &Cx, given: &Dict, name: &str) -> Result<Option<Private>> {
+    pki::key(cx, given, name, Private::load).map_err(plain)
+}
+
 /// From when to when a certificate counts.
 fn span(cx: &Cx, given: &Dict, kind: For) -> Result<(u64, u64)> {
-    let value = |name: &str| given.get(name).filter(|value| !value.is_null());
+    let value = |name: &str| set(given, name);
     let now = stamp::now(cx);
     let after = match value("not_before") {
         Some(time) => stamp::parse(&time.to_str()).map_err(value_error)?,
@@ -315,7 +310,7 @@ fn span(cx: &Cx, given: &Dict, kind: For) -> Result<(u64, u64)> {
 }
 
 fn value_error(error: Error) -> Error {
-    Error::Raised { class: "ValueError".into(), message: error.to_string(), traceback: None }
+    Error::raised("ValueError", error.to_string())
 }
 
 impl Built {
@@ -323,39 +318,6 @@ impl Built {
         let signature = self.signer.sign(cx, &self.certificate.body())?;
         Ok(Certificate { signature, ..self.certificate })
     }
-}
-
-/// Leaves a copy of a new certificate in the folder `copypath`.
-pub fn keep_copy(cx: &Cx, certificate: &Certificate, given: &Dict) -> Result<()> {
-    let Some(folder) = text_of(given, "copypath") else { return Ok(()) };
-    let path = Path::new(&folder).join(format!("{:x}.crt", certificate.serial));
-    cx.host.write(&path, certificate.line().as_bytes(), &Write::default())?;
-    Ok(())
-}
-
-/// Makes a certificate here, or has it made by another minion.
-pub fn make(
-    cx: &Cx,
-    ca_server: Option<&str>,
-    signing_policy: Option<&str>,
-    given: &Dict,
-) -> Result<Certificate> {
-    let certificate = match (ca_server, signing_policy) {
-        (Some(_), None) => {
-            return Err(Error::invalid(
-                "signing_policy must be specified to request a certificate from a remote ca_server",
-            ));
-        }
-        (Some(server), Some(policy)) => policy::request(cx, server, policy, given)?,
-        (None, policy) => {
-            let merged = policy::under(cx, policy, given)?;
-            let made = build(cx, &merged)?.sign(cx)?;
-            keep_copy(cx, &made, &merged)?;
-            return Ok(made);
-        }
-    };
-    keep_copy(cx, &certificate, given)?;
-    Ok(certificate)
 }
 
 fn refuse_file(cx: &Cx, path: Option<&String>, overwrite: bool) -> Result<()> {
@@ -394,8 +356,9 @@ pub fn create_certificate(
     rest: Rest,
 ) -> Result<Value> {
     refuse_file(cx, path.as_ref(), overwrite)?;
-    let given = policy::own(&rest.kwargs);
-    let made = make(cx, ca_server.as_deref(), signing_policy.as_deref(), &given)?;
+    let given = rest.kwargs.entries().into_iter();
+    let given: Dict = given.filter(|(name, _)| !name.to_str().starts_with("__pub_")).collect();
+    let made: Certificate = pki::make(cx, ca_server.as_deref(), signing_policy.as_deref(), &given)?;
     let line = made.line();
     Ok(match path {
         Some(path) => {
@@ -407,32 +370,7 @@ pub fn create_certificate(
     })
 }
 
-/// Make an OpenSSH certificate: another name of `ssh_pki.create_certificate`.
-///
-/// ```console
-/// $ salt web1 ssh_pki.create_certificate_ssh cert_type=user public_key=/root/id.pub \
-///     signing_private_key=/etc/pki/ssh/ca.key all_principals=True
-/// ```
-#[function]
-pub fn create_certificate_ssh(
-    cx: &Cx,
-    /// The minion that signs; it is asked through the master.
-    ca_server: Option<String>,
-    /// The name of a set of rules in `ssh_signing_policies`.
-    signing_policy: Option<String>,
-    /// The file to write.
-    path: Option<String>,
-    /// Write over a file that is there.
-    #[default(false)]
-    overwrite: bool,
-    /// Return bytes.
-    #[default(false)]
-    raw: bool,
-    /// As for `ssh_pki.create_certificate`.
-    rest: Rest,
-) -> Result<Value> {
-    create_certificate(cx, ca_server, signing_policy, path, overwrite, raw, rest)
-}
+alias! { create_certificate_ssh = create_certificate }
 
 /// Make a private key and return it with its public key, or write both to files.
 ///
@@ -442,14 +380,7 @@ pub fn create_certificate_ssh(
 #[function]
 pub fn create_private_key(
     cx: &Cx,
-    /// `rsa`, `ec` or `ed25519`.
-    #[default("rsa".into())]
-    algo: String,
-    /// Its size in bits; 3072 for RSA and 256 for EC unless said.
-    #[default(Value::Null)]
-    keysize: Value,
-    /// The passphrase to encrypt it with.
-    passphrase: Option<String>,
+    #[group] wanted: NewKey,
     /// The file to write.
     path: Option<String>,
     /// What the name of the public key's file has besides; False for no such file.
@@ -463,8 +394,8 @@ pub fn create_private_key(
     raw: bool,
 ) -> Result<Value> {
     refuse_file(cx, path.as_ref(), overwrite)?;
-    let key = Private::make(cx, &algo, Some(&keysize))?;
-    let made = key.encode(cx, passphrase.as_deref())?;
+    let key = wanted.make(cx)?;
+    let made = key.encode(cx, wanted.passphrase.as_deref())?;
     if let Some(path) = path {
         let mode = Write { mode: Some(0o600), ..Write::default() };
         cx.host.write(Path::new(&path), &made, &mode)?;

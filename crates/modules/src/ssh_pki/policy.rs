@@ -5,60 +5,63 @@
 //! bounds what may be asked for, and what it has for `default_…` is added unless asked otherwise.
 //! Only the public key leaves the minion that asks.
 
-use halite_spec::{Cx, Error, Rest, Result, function};
+use halite_spec::{Cx, Result, function};
 use halite_value::{Dict, Value};
 
 use super::{ARGUMENTS, build, certificate_of, keys::Private, public_of, wire::Certificate};
-use crate::{
-    config,
-    x509::remote::{ask_for, permits},
-};
+use crate::pki::{self, Issued, set};
 
-const FUNCTION: &str = "ssh_pki.sign_remote_certificate";
+impl Issued for Certificate {
+    const POLICIES: &'static str = "ssh_signing_policies";
+    const FUNCTION: &'static str = "ssh_pki.sign_remote_certificate";
+    const WITHHELD: &'static [&'static str] = &["max_ttl"];
 
-/// The policy of a name; empty if there is none.
-pub fn policy_of(cx: &Cx, name: &str) -> Result<Dict> {
-    let all = config::get(
-        cx,
-        "ssh_signing_policies".into(),
-        Value::dict(),
-        ":".into(),
-        None,
-        false,
-        false,
-        false,
-        false,
-    )?;
-    let Some(policy) = all.get(name) else { return Ok(Dict::new()) };
-    if let Value::Dict(policy) = &policy {
-        return Ok(policy.shallow_copy());
+    fn load(cx: &Cx, source: &Value) -> Result<Self> {
+        certificate_of(cx, source)
     }
-    // The manual shows a list of pairs, as for x509.
-    let merged = Dict::new();
-    for part in policy.items_of_sequence().unwrap_or_default() {
-        for (key, value) in part.as_dict().into_iter().flat_map(Dict::entries) {
-            merged.insert(key, value);
+
+    fn make(cx: &Cx, given: &Dict) -> Result<Self> {
+        build(cx, given)?.sign(cx)
+    }
+
+    fn answer(&self) -> Value {
+        self.line().into()
+    }
+
+    fn copy(&self, _: &Dict) -> (String, String, Option<u32>) {
+        (format!("{:x}.crt", self.serial), self.line(), None)
+    }
+
+    fn merged(given: &Dict, policy: &Dict) -> Dict {
+        merged(given, policy)
+    }
+
+    fn portable(cx: &Cx, given: &Dict) -> Result<Dict> {
+        let wanted = Dict::new();
+        for (name, value) in given.entries() {
+            let own = ["private_key", "private_key_passphrase", "copypath"];
+            if !own.contains(&name.to_str().as_str()) && !value.is_null() {
+                wanted.insert(name, value);
+            }
         }
+        if let Some(key) = pki::key(cx, given, "private_key", Private::load)? {
+            wanted.insert("public_key", key.public.line());
+        } else if let Some(key) = set(given, "public_key") {
+            wanted.insert("public_key", public_of(cx, &key, None)?.line());
+        }
+        Ok(wanted)
     }
-    Ok(merged)
-}
 
-/// What was asked for, without what the publisher adds.
-pub fn own(given: &Dict) -> Dict {
-    let given = given.entries().into_iter();
-    given.filter(|(name, _)| !name.to_str().starts_with("__pub_")).collect()
-}
-
-/// The arguments with what a policy says.
-pub fn under(cx: &Cx, policy: Option<&str>, given: &Dict) -> Result<Dict> {
-    Ok(match policy {
-        Some(policy) => merged(given, &policy_of(cx, policy)?),
-        None => given.shallow_copy(),
-    })
-}
-
-fn set(dict: &Dict, name: &str) -> Option<Value> {
-    dict.get(name).filter(|value| !value.is_null())
+    /// What is compared is who signs; the key itself stays.
+    fn redact(cx: &Cx, policy: &Dict) -> Result<()> {
+        if let Some(key) = pki::key(cx, policy, "signing_private_key", Private::load)? {
+            policy.insert("signing_public_key", key.public.line());
+        }
+        for secret in ["signing_private_key", "signing_private_key_passphrase"] {
+            policy.remove(secret);
+        }
+        Ok(())
+    }
 }
 
 fn list(value: &Value) -> Vec<Value> {
@@ -69,7 +72,7 @@ fn list(value: &Value) -> Vec<Value> {
 }
 
 /// Lays a policy over the arguments.
-pub fn merged(given: &Dict, policy: &Dict) -> Dict {
+fn merged(given: &Dict, policy: &Dict) -> Dict {
     let result = given.shallow_copy();
     for (name, value) in policy.entries() {
         let text = name.to_str();
@@ -158,37 +161,7 @@ pub fn get_signing_policy(
     /// The minion that has it; this one unless said.
     ca_server: Option<String>,
 ) -> Result<Dict> {
-    match ca_server {
-        None => policy_of(cx, &signing_policy),
-        Some(server) => remote_policy(cx, &server, &signing_policy),
-    }
-}
-
-/// The policy of another minion.
-pub fn remote_policy(cx: &Cx, server: &str, policy: &str) -> Result<Dict> {
-    let data = ask_for(cx, FUNCTION, server, policy, &Dict::new(), true)?;
-    Ok(data.as_dict().cloned().unwrap_or_default())
-}
-
-/// Has a certificate signed by another minion.
-pub fn request(cx: &Cx, server: &str, policy: &str, given: &Dict) -> Result<Certificate> {
-    let wanted = Dict::new();
-    for (name, value) in given.entries() {
-        let text = name.to_str();
-        let own = ["private_key", "private_key_passphrase", "copypath"];
-        if !own.contains(&text.as_str()) && !value.is_null() {
-            wanted.insert(name, value);
-        }
-    }
-    if let Some(key) = set(given, "private_key") {
-        let passphrase = set(given, "private_key_passphrase").map(|text| text.to_str().to_string());
-        let key = Private::load(cx, &key, passphrase.as_deref())?;
-        wanted.insert("public_key", key.public.line());
-    } else if let Some(key) = set(given, "public_key") {
-        wanted.insert("public_key", public_of(cx, &key, None)?.line());
-    }
-    let data = ask_for(cx, FUNCTION, server, policy, &wanted, false)?;
-    certificate_of(cx, &data)
+    pki::policy::<Certificate>(cx, &signing_policy, ca_server.as_deref())
 }
 
 /// Sign a certificate for another minion, which asks with `publish.publish`.
@@ -197,75 +170,8 @@ pub fn request(cx: &Cx, server: &str, policy: &str, given: &Dict) -> Result<Cert
 /// $ salt-call publish.publish ca ssh_pki.sign_remote_certificate '[www, {"key_id": "web1"}]'
 /// ```
 #[function]
-pub fn sign_remote_certificate(
-    cx: &Cx,
-    /// The policy to sign under.
-    signing_policy: String,
-    /// What is asked for.
-    kwargs: Dict,
-    /// Only tell what the policy says.
-    #[default(false)]
-    get_signing_policy_only: bool,
-    /// What was published.
-    rest: Rest,
-) -> Result<Dict> {
-    let answer = |data: Value, errors: Vec<String>| {
-        Ok(halite_value::entries! { "data" => data, "errors" => Value::list(errors) })
-    };
-    let asker = rest.kwargs.get("__pub_id").map(|id| id.to_str().to_string());
-    match signed_for(cx, asker, &signing_policy, &kwargs, get_signing_policy_only) {
-        Ok(data) => answer(data, Vec::new()),
-        Err(error) => answer(Value::Null, vec![error.to_string()]),
-    }
-}
-
-fn signed_for(
-    cx: &Cx,
-    asker: Option<String>,
-    name: &str,
-    wanted: &Dict,
-    only_policy: bool,
-) -> Result<Value> {
-    let policy = policy_of(cx, name)?;
-    if policy.is_empty() {
-        return Err(Error::failed(
-            "signing_policy must be specified and defined on signing minion",
-        ));
-    }
-    if let Some(allowed) = policy.remove("minions") {
-        let asker = asker
-            .as_deref()
-            .ok_or_else(|| Error::failed("minion sending this request could not be identified"))?;
-        if !permits(cx, &allowed, asker)? {
-            return Err(Error::failed("minion not permitted to use specified signing policy"));
-        }
-    }
-    if only_policy {
-        // What is compared is who signs; the key itself stays.
-        if let Some(key) = policy.remove("signing_private_key") {
-            let passphrase = policy.remove("signing_private_key_passphrase");
-            let passphrase = passphrase.map(|text| text.to_str().to_string());
-            let key = Private::load(cx, &key, passphrase.as_deref())?;
-            policy.insert("signing_public_key", key.public.line());
-        }
-        return Ok(policy.into());
-    }
-    let given = wanted.shallow_copy();
-    // Nobody may have a key of this minion's used, or a file written, that the policy does not name.
-    for own in [
-        "signing_private_key",
-        "signing_private_key_passphrase",
-        "private_key",
-        "copypath",
-        "max_ttl",
-    ] {
-        given.remove(own);
-    }
-    let merged = merged(&given, &policy);
-    let made = build(cx, &merged)?.sign(cx)?;
-    super::keep_copy(cx, &made, &merged)?;
-    tracing::info!("signed an OpenSSH certificate for {asker:?} under {name}");
-    Ok(made.line().into())
+pub fn sign_remote_certificate(cx: &Cx, #[group] asked: pki::Asked) -> Result<Dict> {
+    Ok(asked.answer::<Certificate>(cx))
 }
 
 #[cfg(test)]

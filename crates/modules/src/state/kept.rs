@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_spec::{Call, Cx, Error, Rest, Result, Strings, function, host};
+use halite_spec::{Args, Call, Cx, Error, Rest, Result, Strings, function, host};
 use halite_value::{
     Dict, Value, dict, msgpack,
     msgpack::{Dialect, Text},
@@ -14,23 +14,27 @@ fn cache_path(cx: &Cx, name: &str) -> PathBuf {
     Path::new(cx.opt_str("cachedir").unwrap_or_default().as_str()).join(name)
 }
 
-fn read_requests(cx: &Cx) -> Result<Dict> {
-    let path = cache_path(cx, "req_state.p");
-    match cx.host.read(&path) {
-        Ok(bytes) => match msgpack::from_slice(&bytes, Text::Typed) {
-            Ok(Value::Dict(requests)) => Ok(requests),
-            _ => Ok(Dict::new()),
-        },
-        Err(error) if error.is_missing() => Ok(Dict::new()),
-        Err(error) => Err(error.into()),
+/// What a file of this folder keeps; empty if it is not there or says nothing.
+fn read_dict(cx: &Cx, path: &Path) -> Result<Dict> {
+    let bytes = cx.host.read_if_there(path)?.unwrap_or_default();
+    match msgpack::from_slice(&bytes, Text::Typed) {
+        Ok(Value::Dict(kept)) => Ok(kept),
+        _ => Ok(Dict::new()),
     }
 }
 
-fn write_requests(cx: &Cx, requests: &Dict) -> Result<()> {
-    let bytes = msgpack::to_vec(&requests.into(), Dialect::Modern)
+fn write_dict(cx: &Cx, path: &Path, kept: &Dict, mode: Option<u32>) -> Result<()> {
+    let bytes = msgpack::to_vec(&kept.into(), Dialect::Modern)
         .map_err(|error| Error::failed(error.to_string()))?;
-    let how = host::Write { mode: Some(0o600), ..host::Write::default() };
-    Ok(cx.host.write(&cache_path(cx, "req_state.p"), &bytes, &how)?)
+    Ok(cx.host.write(path, &bytes, &host::Write { mode, ..host::Write::default() })?)
+}
+
+fn read_requests(cx: &Cx) -> Result<Dict> {
+    read_dict(cx, &cache_path(cx, "req_state.p"))
+}
+
+fn write_requests(cx: &Cx, requests: &Dict) -> Result<()> {
+    write_dict(cx, &cache_path(cx, "req_state.p"), requests, Some(0o600))
 }
 
 /// Show what states would do, and remember the request for `state.run_request`.
@@ -135,11 +139,23 @@ pub fn list_disabled(cx: &Cx) -> Result<Value> {
     Ok(cx.grain("state_runs_disabled").unwrap_or_else(|| Value::list(Vec::<Value>::new())))
 }
 
-fn set_disabled(cx: &Cx, list: &[Value]) -> Result<()> {
-    let call = Call::of([Value::from("state_runs_disabled"), Value::from(list.to_vec())]);
-    cx.call("grains.setval", call)?;
-    cx.grains.insert("state_runs_disabled", list.to_vec());
-    Ok(())
+/// Changes the list of disabled states, one state after the other, and says what came of each.
+fn switch(
+    cx: &Cx,
+    states: &Strings,
+    word: &str,
+    change: impl Fn(&mut Vec<Value>, Value) -> bool,
+) -> Result<Value> {
+    let mut list = list_disabled(cx)?.items_of_sequence().unwrap_or_default();
+    let messages = states.0.iter().map(|state| {
+        let already = if change(&mut list, state.into()) { "" } else { "already " };
+        format!("Info: {state} state {already}{word}.")
+    });
+    let messages: Vec<String> = messages.collect();
+    let list = Value::from(list);
+    cx.call("grains.setval", Call::of([Value::from("state_runs_disabled"), list.clone()]))?;
+    cx.grains.insert("state_runs_disabled", list);
+    Ok(dict! { "res" => true, "msg" => messages.join("\n") })
 }
 
 /// Disable states, by name or glob (`pkg.*`).
@@ -153,19 +169,13 @@ pub fn disable(
     /// The states.
     states: Strings,
 ) -> Result<Value> {
-    let mut list = list_disabled(cx)?.items_of_sequence().unwrap_or_default();
-    let mut messages = Vec::new();
-    for state in &states.0 {
-        let value = Value::from(state);
-        if list.contains(&value) {
-            messages.push(format!("Info: {state} state already disabled."));
-        } else {
-            messages.push(format!("Info: {state} state disabled."));
-            list.push(value);
+    switch(cx, &states, "disabled", |list, state| {
+        let enabled = !list.contains(&state);
+        if enabled {
+            list.push(state);
         }
-    }
-    set_disabled(cx, &list)?;
-    Ok(dict! { "res" => true, "msg" => messages.join("\n") })
+        enabled
+    })
 }
 
 /// Enable states that were disabled.
@@ -179,41 +189,37 @@ pub fn enable(
     /// The states.
     states: Strings,
 ) -> Result<Value> {
-    let mut list = list_disabled(cx)?.items_of_sequence().unwrap_or_default();
-    let mut messages = Vec::new();
-    for state in &states.0 {
+    switch(cx, &states, "enabled", |list, state| {
         let before = list.len();
-        list.retain(|disabled| *disabled != *state.as_str());
-        messages.push(if list.len() < before {
-            format!("Info: {state} state enabled.")
-        } else {
-            format!("Info: {state} state already enabled.")
-        });
-    }
-    set_disabled(cx, &list)?;
-    Ok(dict! { "res" => true, "msg" => messages.join("\n") })
+        list.retain(|disabled| *disabled != state);
+        list.len() < before
+    })
 }
 
 fn pause_path(cx: &Cx, jid: &str) -> PathBuf {
     cache_path(cx, "state_pause").join(jid.replace('/', "_"))
 }
 
-fn change_pauses(cx: &Cx, jid: &str, change: impl FnOnce(&Dict)) -> Result<()> {
-    let path = pause_path(cx, jid);
-    let pauses = match cx.host.read(&path) {
-        Ok(bytes) => match msgpack::from_slice(&bytes, Text::Typed) {
-            Ok(Value::Dict(pauses)) => pauses,
-            _ => Dict::new(),
-        },
-        Err(_) => Dict::new(),
-    };
-    change(&pauses);
-    if let Some(folder) = path.parent() {
-        cx.host.create_dirs(folder, Some(0o700))?;
+/// Where a run pauses.
+#[derive(Args)]
+pub struct Place {
+    /// The run's job id.
+    jid: String,
+    /// The state's id.
+    state_id: Option<String>,
+}
+
+impl Place {
+    /// Changes what is kept of the run's pauses, given the state's id.
+    fn change(self, cx: &Cx, change: impl FnOnce(&Dict, String)) -> Result<()> {
+        let path = pause_path(cx, &self.jid);
+        let pauses = read_dict(cx, &path)?;
+        change(&pauses, self.state_id.unwrap_or_else(|| EVERY_STATE.to_owned()));
+        if let Some(folder) = path.parent() {
+            cx.host.create_dirs(folder, Some(0o700))?;
+        }
+        write_dict(cx, &path, &pauses, None)
     }
-    let bytes = msgpack::to_vec(&pauses.into(), Dialect::Modern)
-        .map_err(|error| Error::failed(error.to_string()))?;
-    Ok(cx.host.write(&path, &bytes, &host::Write::default())?)
 }
 
 const EVERY_STATE: &str = "__all__";
@@ -226,15 +232,11 @@ const EVERY_STATE: &str = "__all__";
 #[function]
 pub fn pause(
     cx: &Cx,
-    /// The run's job id.
-    jid: String,
-    /// The state's id.
-    state_id: Option<String>,
+    #[group] place: Place,
     /// Seconds; without it, until `state.resume`.
     duration: Option<i64>,
 ) -> Result<()> {
-    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
-    change_pauses(cx, &jid, |pauses| {
+    place.change(cx, |pauses, id| {
         let pause = Dict::new();
         pause.insert("duration", duration);
         pauses.insert(id, pause);
@@ -247,15 +249,8 @@ pub fn pause(
 /// $ salt web1 state.resume 20300101120000000000
 /// ```
 #[function]
-pub fn resume(
-    cx: &Cx,
-    /// The run's job id.
-    jid: String,
-    /// The state's id.
-    state_id: Option<String>,
-) -> Result<()> {
-    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
-    change_pauses(cx, &jid, |pauses| {
+pub fn resume(cx: &Cx, #[group] place: Place) -> Result<()> {
+    place.change(cx, |pauses, id| {
         if id == EVERY_STATE {
             pauses.write().clear();
         } else {
@@ -270,15 +265,8 @@ pub fn resume(
 /// $ salt web1 state.soft_kill 20300101120000000000
 /// ```
 #[function]
-pub fn soft_kill(
-    cx: &Cx,
-    /// The run's job id.
-    jid: String,
-    /// The state's id.
-    state_id: Option<String>,
-) -> Result<()> {
-    let id = state_id.unwrap_or_else(|| EVERY_STATE.to_owned());
-    change_pauses(cx, &jid, |pauses| {
+pub fn soft_kill(cx: &Cx, #[group] place: Place) -> Result<()> {
+    place.change(cx, |pauses, id| {
         pauses.insert(id, dict! { "kill" => true });
     })
 }

@@ -39,11 +39,8 @@ pub fn pkg(
     if !cx.host.is_file(archive)? {
         return Ok(Value::dict());
     }
-    let kind = hashutil::Kind::named(&hash_type).ok_or_else(|| Error::Raised {
-        class: "ValueError".into(),
-        message: format!("Invalid hash type: {hash_type}"),
-        traceback: None,
-    })?;
+    let kind = hashutil::Kind::named(&hash_type)
+        .ok_or_else(|| Error::raised("ValueError", format!("Invalid hash type: {hash_type}")))?;
     if kind.of_file(&*cx.host, archive)? != pkg_sum {
         return Ok(Value::dict());
     }
@@ -60,11 +57,7 @@ fn unpacked(cx: &Cx, archive: &Path, root: &Path) -> Result<()> {
         let output = cx.host.run(&command)?;
         match output.ok() {
             true => Ok(output.stdout_text()),
-            false => Err(Error::Raised {
-                class: "ReadError".into(),
-                message: output.stderr_text().trim().to_owned(),
-                traceback: None,
-            }),
+            false => Err(Error::raised("ReadError", output.stderr_text().trim().to_owned())),
         }
     };
     let archive = archive.display().to_string();

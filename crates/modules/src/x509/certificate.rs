@@ -16,7 +16,7 @@ use super::{
     request::{self, Request},
     source, stamp,
 };
-use crate::{hashutil, random};
+use crate::{hashutil, pki, random};
 
 /// A certificate, or one that lacks its signature yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,15 +181,15 @@ pub struct Built {
 }
 
 impl Builder {
-    pub fn value(&self, name: &str) -> Option<Value> {
-        self.given.get(name).filter(|value| !value.is_null())
+    fn value(&self, name: &str) -> Option<Value> {
+        pki::set(&self.given, name)
     }
 
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.value(name).map(|value| value.to_str().to_string())
+    fn text(&self, name: &str) -> Option<String> {
+        pki::text(&self.given, name)
     }
 
-    pub fn digest(&self) -> String {
+    fn digest(&self) -> String {
         let digest = self.text("algorithm").or_else(|| self.text("digest"));
         digest.unwrap_or_else(|| "sha256".into())
     }
@@ -203,28 +203,20 @@ impl Builder {
         if let Some(key) = self.value("public_key") {
             return keys::public_only(&source::load(cx, &key)?).map(Some);
         }
-        if let Some(key) = self.value("private_key") {
-            let passphrase = self.text("private_key_passphrase");
-            return Ok(Some(Private::load(cx, &key, passphrase.as_deref())?.public));
+        if let Some(key) = pki::key(cx, &self.given, "private_key", Private::load)? {
+            return Ok(Some(key.public));
         }
         Ok(self.request(cx)?.map(|request| request.key))
     }
 
     fn request(&self, cx: &Cx) -> Result<Option<Request>> {
-        let Some(source) = self.value("csr") else { return Ok(None) };
-        let (der, _) = request::load(&source::load(cx, &source)?)?;
-        Ok(Request::read(&der))
+        self.value("csr").map(|source| request::of(cx, &source)).transpose()
     }
 
     /// Makes the certificate, without its signature.
     pub fn build(&self, cx: &Cx) -> Result<Built> {
-        let signing_key = self.value("signing_private_key").ok_or_else(|| {
-            Error::invalid(
-                "Creating a certificate locally at least requires a signing private key.",
-            )
-        })?;
-        let passphrase = self.text("signing_private_key_passphrase");
-        let signer = Private::load(cx, &signing_key, passphrase.as_deref())?;
+        let signer = pki::key(cx, &self.given, "signing_private_key", Private::load)?
+            .ok_or_else(|| Error::invalid(pki::NO_SIGNER))?;
         let signing =
             self.value("signing_cert").map(|source| Certificate::load(cx, &source)).transpose()?;
         let key = match &signing {
@@ -317,7 +309,6 @@ impl Built {
 
 /// Tells names of extensions that differ: `added`, `changed`, `removed`; nothing if none do.
 pub fn extension_changes(own: &[Extension], wanted: &[Extension]) -> Option<Dict> {
-    let find = |all: &[Extension], oid: &str| all.iter().find(|one| one.oid == oid).cloned();
     // Salt calls these two otherwise here.
     let name = |one: &Extension| match one.name() {
         Some("tlsfeature") => "TLSFeature".to_owned(),
@@ -325,20 +316,5 @@ pub fn extension_changes(own: &[Extension], wanted: &[Extension]) -> Option<Dict
         Some(name) => name.to_owned(),
         None => one.oid.clone(),
     };
-    let (mut added, mut changed, mut removed) = (Vec::new(), Vec::new(), Vec::new());
-    for one in wanted {
-        match find(own, &one.oid) {
-            None => added.push(name(one)),
-            Some(old) if old != *one => changed.push(name(one)),
-            Some(_) => {}
-        }
-    }
-    removed.extend(own.iter().filter(|one| find(wanted, &one.oid).is_none()).map(name));
-    if added.is_empty() && changed.is_empty() && removed.is_empty() {
-        return None;
-    }
-    Some(halite_value::entries! {
-        "added" => Value::list(added), "changed" => Value::list(changed),
-        "removed" => Value::list(removed),
-    })
+    pki::differences(own, wanted, |one| one.oid.clone(), |old, new| old != new, name)
 }

@@ -217,7 +217,7 @@ pub fn given(given: &Dict, allowed: &[&str], about: &About) -> Result<Vec<Extens
         }
     }
     let mut all = Vec::new();
-    let given = super::remote::short_names(given);
+    let given = super::policy::short_names(given);
     for (name, oid) in TABLE.iter().filter(|(name, _)| allowed.contains(name)) {
         let Some(value) = given.get(*name).filter(|value| !value.is_null()) else { continue };
         let (critical, value) = write(name, &value, about)?;

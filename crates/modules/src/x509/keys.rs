@@ -3,14 +3,14 @@
 //! All of it is the program `openssl`'s work. A key is held as unencrypted PKCS 8 in memory, never
 //! in a scratch file; for signing it goes to the program through a pipe, with the data behind it.
 
-use halite_spec::{Command, Cx, Error, Result};
+use halite_spec::{Args, Command, Cx, Error, Rest, Result};
 use halite_value::Value;
 
 use super::{
     certificate::Certificate,
     der::{self, Item},
     openssl, reason_of,
-    source::{self, Encoding, Piece, raised},
+    source::{self, Encoding, Piece},
 };
 use crate::hashutil;
 
@@ -75,11 +75,45 @@ impl Public {
 }
 
 /// The size a new key has unless told otherwise.
-pub fn default_size(algo: &str) -> Option<i64> {
+fn default_size(algo: &str) -> Option<i64> {
     match algo {
         "rsa" => Some(2048),
         "ec" => Some(256),
         _ => None,
+    }
+}
+
+/// What a new key shall be.
+#[derive(Args)]
+pub struct NewKey {
+    /// `rsa`, `ec`, `ed25519` or `ed448`.
+    #[default("rsa".into())]
+    pub algo: String,
+    /// Its size in bits; 2048 for RSA and 256 for EC unless said.
+    #[default(Value::Null)]
+    keysize: Value,
+    /// Its passphrase.
+    pub passphrase: Option<String>,
+    /// `pem`, `der` or `pkcs12`.
+    #[default("pem".into())]
+    pub encoding: String,
+}
+
+impl NewKey {
+    /// `bits` is the old name of `keysize`.
+    pub fn size(&self, rest: &Rest) -> Value {
+        let size = rest.kwargs.get("bits").unwrap_or_else(|| self.keysize.clone());
+        if size.is_null() { default_size(&self.algo).into() } else { size }
+    }
+
+    pub fn make(&self, cx: &Cx, rest: &Rest) -> Result<Private> {
+        Private::make(cx, &self.algo, &self.size(rest))
+    }
+
+    /// Writes a key as it shall be.
+    pub fn encode(&self, cx: &Cx, key: &Private, compatible: bool) -> Result<(Vec<u8>, Encoding)> {
+        let encoding = Encoding::of(&self.encoding, &super::KEY_ENCODINGS)?;
+        Ok((key.encode(cx, encoding, self.passphrase.as_deref(), compatible)?, encoding))
     }
 }
 
@@ -95,12 +129,8 @@ pub struct Private {
 
 impl Private {
     /// Makes a new one.
-    pub fn make(cx: &Cx, algo: &str, size: Option<&Value>) -> Result<Self> {
-        let wanted = size.filter(|size| !size.is_null());
-        let size = match wanted {
-            Some(size) => size.to_int(),
-            None => default_size(algo),
-        };
+    pub fn make(cx: &Cx, algo: &str, size: &Value) -> Result<Self> {
+        let size = size.to_int();
         let option;
         let mut words = vec!["genpkey", "-algorithm"];
         match (algo, size) {
@@ -147,11 +177,13 @@ impl Private {
                     piece.kind.starts_with("ENCRYPTED") || piece.head.contains("ENCRYPTED");
                 (Encoding::Pem, "PEM", encrypted)
             }
-            (None, true) => return Err(raised(class, "Could not load PEM-encoded private key")),
+            (None, true) => {
+                return Err(Error::raised(class, "Could not load PEM-encoded private key"));
+            }
             (None, false) if source::is_pkcs12(bytes) => {
                 let found = source::pkcs12(cx, bytes, passphrase)?;
                 let key = found.key.ok_or_else(|| {
-                    raised(class, "PKCS#12-encoded blob does not contain a private key")
+                    Error::raised(class, "PKCS#12-encoded blob does not contain a private key")
                 })?;
                 return Ok(Self { encoding: Encoding::Pkcs12, ..Self::open(cx, &key, None)? });
             }
@@ -161,7 +193,7 @@ impl Private {
                     Some(der::SEQUENCE) => true,
                     Some(der::INTEGER) => false,
                     _ => {
-                        return Err(raised(
+                        return Err(Error::raised(
                             class,
                             "Could not deserialize binary data, neither as DER nor PKCS#12.",
                         ));
@@ -170,21 +202,8 @@ impl Private {
                 (Encoding::Der, "DER", encrypted)
             }
         };
-        match (encrypted, passphrase) {
-            (true, None) => {
-                return Err(raised(
-                    "MissingPassword",
-                    "Private key is encrypted. Please provide a password.",
-                ));
-            }
-            (false, Some(_)) => {
-                return Err(raised(
-                    "SuperfluousPassword",
-                    "Private key is unencrypted. Please remove the password.",
-                ));
-            }
-            _ => {}
-        }
+        let superfluous = "Private key is unencrypted. Please remove the password.";
+        source::check_passphrase(encrypted, passphrase.is_some(), superfluous)?;
         let written = piece.map(|piece| piece.written().into_bytes());
         let input = written.as_deref().unwrap_or(bytes);
         // Without the option an encrypted key would ask the terminal.
@@ -193,13 +212,13 @@ impl Private {
         let opened = match openssl(cx, &words, input, &secrets) {
             Ok(opened) => opened,
             Err(Error::Failed(_)) if encrypted => {
-                return Err(raised("InvalidPassword", source::BAD_PASSPHRASE));
+                return Err(Error::raised("InvalidPassword", source::BAD_PASSPHRASE));
             }
             Err(Error::Failed(_)) if encoding == Encoding::Pem => {
-                return Err(raised(class, "Could not load PEM-encoded private key"));
+                return Err(Error::raised(class, "Could not load PEM-encoded private key"));
             }
             Err(Error::Failed(_)) => {
-                return Err(raised(
+                return Err(Error::raised(
                     class,
                     "Could not deserialize binary data, neither as DER nor PKCS#12.",
                 ));
@@ -211,7 +230,7 @@ impl Private {
         let der = source::pem_entry(&pem, None).ok().and_then(|piece| piece.der());
         let public = openssl(cx, &["pkey", "-pubout"], &opened, &[])?;
         let public = public_only(&public).ok();
-        let unreadable = || raised(class, "Could not load PEM-encoded private key");
+        let unreadable = || Error::raised(class, "Could not load PEM-encoded private key");
         let (der, public) = der.zip(public).ok_or_else(unreadable)?;
         Ok(Self { der, public, encoding })
     }
@@ -229,10 +248,7 @@ impl Private {
             return source::to_pkcs12(cx, Some(&self.der), &[], passphrase, None, compatible);
         }
         let Some(passphrase) = passphrase else {
-            return Ok(match encoding {
-                Encoding::Der => self.der.clone(),
-                _ => source::pem("PRIVATE KEY", &self.der).into_bytes(),
-            });
+            return Ok(source::written(encoding, "PRIVATE KEY", &self.der));
         };
         let input = source::pem("PRIVATE KEY", &self.der);
         let words = ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-passout", "env:HALITE_PASSPHRASE"];
@@ -262,9 +278,9 @@ impl Private {
             _ => "1.3.101.113",
         };
         if number.is_empty() {
-            return Err(raised(
+            return Err(Error::raised(
                 "UnsupportedAlgorithm",
-                &format!(
+                format!(
                     "Hash algorithm \"{}\" not supported for signatures",
                     digest.replace('_', "-")
                 ),
@@ -443,9 +459,7 @@ pub fn public_of(cx: &Cx, source: &Value, passphrase: Option<&str>) -> Result<Pu
         let first = found.certificates.first().and_then(|der| Certificate::read(der));
         return first.map(|certificate| certificate.key).ok_or_else(nothing);
     }
-    if let Ok((der, _)) = super::request::load(&bytes)
-        && let Some(request) = super::request::Request::read(&der)
-    {
+    if let Ok((request, _)) = super::request::load(&bytes) {
         return Ok(request.key);
     }
     match Private::open(cx, &bytes, passphrase) {
@@ -468,7 +482,7 @@ pub fn public_only(bytes: &[u8]) -> Result<Public> {
         }
         false => Some(bytes.to_vec()),
     };
-    der.as_deref()
-        .and_then(Public::read)
-        .ok_or_else(|| raised("PubDeserializationError", "Could not load PEM-encoded public key."))
+    der.as_deref().and_then(Public::read).ok_or_else(|| {
+        Error::raised("PubDeserializationError", "Could not load PEM-encoded public key.")
+    })
 }

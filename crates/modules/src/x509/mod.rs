@@ -10,7 +10,7 @@ pub mod extensions;
 pub mod general;
 pub mod keys;
 pub mod name;
-pub mod remote;
+pub mod policy;
 pub mod request;
 pub mod revocation;
 pub mod source;
@@ -18,22 +18,19 @@ pub mod stamp;
 
 use std::path::Path;
 
-use halite_spec::{Command, Cx, Error, Rest, Result, function, host::Write, module};
+use halite_spec::{Args, Command, Cx, Error, Rest, Result, function, host::Write, module};
 use halite_value::{Dict, Value};
 
+use self::{certificate::Certificate, keys::Private, source::Encoding};
 pub use self::{
     certificate::extension_changes,
     name::{Name, is_part},
-    remote::{get_signing_policy, sign_remote_certificate},
+    policy::{get_signing_policy, sign_remote_certificate},
 };
-use self::{
-    certificate::{Builder, Certificate},
-    keys::Private,
-    request::Request,
-    revocation::List,
-    source::Encoding,
+use crate::{
+    file, hashutil,
+    pki::{self, set},
 };
-use crate::{file, hashutil};
 
 module! {
     /// Make and read private keys, requests, certificates and revocation lists.
@@ -160,26 +157,29 @@ pub fn appended(cx: &Cx, sources: &Value) -> Result<Vec<Vec<u8>>> {
     sources.iter().map(|source| Ok(Certificate::load(cx, source)?.der)).collect()
 }
 
-/// How certificates are packed.
-#[derive(Clone, Debug, Default)]
+/// How certificates are packed as PKCS 12.
+#[derive(Args)]
 pub struct Packing {
-    pub passphrase: Option<String>,
-    pub compatible: bool,
-    pub friendly_name: Option<String>,
-    /// PKCS 8.
-    pub key: Option<Vec<u8>>,
+    /// The passphrase of a PKCS 12.
+    pub pkcs12_passphrase: Option<String>,
+    /// Encrypt a PKCS 12 so that old programs can read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
+    /// The name a PKCS 12 gives the certificate.
+    pub pkcs12_friendlyname: Option<String>,
 }
 
-/// Writes a certificate and those that go with it.
+/// Writes a certificate and those that go with it; a PKCS 12 may hold its key (as PKCS 8), too.
 pub fn pack(
     cx: &Cx,
     encoding: Encoding,
     certificate: &[u8],
     others: &[Vec<u8>],
     packing: &Packing,
+    key: Option<&[u8]>,
 ) -> Result<Vec<u8>> {
     let all = [std::slice::from_ref(&certificate.to_vec()), others].concat();
-    if packing.key.is_some() && encoding != Encoding::Pkcs12 {
+    if key.is_some() && encoding != Encoding::Pkcs12 {
         return Err(Error::invalid("Embedding private keys is only supported for pkcs12 encoding"));
     }
     Ok(match encoding {
@@ -194,11 +194,11 @@ pub fn pack(
         Encoding::Pkcs7Pem => source::pem("PKCS7", &source::to_pkcs7(&all)).into_bytes(),
         Encoding::Pkcs12 => source::to_pkcs12(
             cx,
-            packing.key.as_deref(),
+            key,
             &all,
-            packing.passphrase.as_deref(),
-            packing.friendly_name.as_deref(),
-            packing.compatible,
+            packing.pkcs12_passphrase.as_deref(),
+            packing.pkcs12_friendlyname.as_deref(),
+            packing.pkcs12_encryption_compat,
         )?,
     })
 }
@@ -221,13 +221,7 @@ pub fn create_certificate(
     /// Certificates that follow: files or texts.
     #[default(Value::Null)]
     append_certs: Value,
-    /// The passphrase of a PKCS 12.
-    pkcs12_passphrase: Option<String>,
-    /// Encrypt a PKCS 12 so that old programs can read it.
-    #[default(false)]
-    pkcs12_encryption_compat: bool,
-    /// The name a PKCS 12 gives the certificate.
-    pkcs12_friendlyname: Option<String>,
+    #[group] packing: Packing,
     /// The file to write.
     path: Option<String>,
     /// Write over a file that is there.
@@ -247,29 +241,14 @@ pub fn create_certificate(
         return Ok(format!("The file at {path} exists and overwrite was set to false").into());
     }
     let others = appended(cx, &append_certs)?;
-    let certificate = match (&ca_server, &signing_policy) {
-        (Some(_), None) => {
-            return Err(Error::invalid(
-                "signing_policy must be specified to request a certificate from a remote ca_server",
-            ));
-        }
-        (Some(server), Some(policy)) => remote::request(cx, server, policy, &rest.kwargs)?,
-        (None, policy) => {
-            let builder = Builder { given: rest.kwargs.shallow_copy() };
-            if builder.value("signing_private_key").is_none() {
-                builder.build(cx)?;
-            }
-            remote::under_policy(cx, policy.as_deref(), &builder.given)?.build(cx)?.sign(cx)?
-        }
-    };
-    keep_copy(cx, &certificate, &rest.kwargs)?;
-    let packing = Packing {
-        passphrase: pkcs12_passphrase,
-        compatible: pkcs12_encryption_compat,
-        friendly_name: pkcs12_friendlyname,
-        key: embedded_key(cx, encoding, &certificate, &rest.kwargs)?,
-    };
-    let made = pack(cx, encoding, &certificate.der, &others, &packing)?;
+    // Genuine Salt does not look whether the policy has one.
+    if ca_server.is_none() && set(&rest.kwargs, "signing_private_key").is_none() {
+        return Err(Error::invalid(pki::NO_SIGNER));
+    }
+    let (server, policy) = (ca_server.as_deref(), signing_policy.as_deref());
+    let certificate: Certificate = pki::make(cx, server, policy, &rest.kwargs)?;
+    let key = embedded_key(cx, encoding, &certificate, &rest.kwargs)?;
+    let made = pack(cx, encoding, &certificate.der, &others, &packing, key.as_deref())?;
     kept(cx, made, encoding, path.as_ref(), raw, Some("Certificate"))
 }
 
@@ -284,38 +263,12 @@ pub fn embedded_key(
     if encoding != Encoding::Pkcs12 {
         return Ok(None);
     }
-    let value = |name: &str| given.get(name).filter(|value| !value.is_null());
-    let named = match (value("private_key"), value("signing_private_key")) {
-        (Some(key), _) => Some((key, "private_key_passphrase")),
-        (None, Some(key)) if value("signing_cert").is_none() => {
-            Some((key, "signing_private_key_passphrase"))
-        }
-        _ => None,
+    let name = match set(given, "private_key") {
+        None if set(given, "signing_cert").is_none() => "signing_private_key",
+        _ => "private_key",
     };
-    let Some((key, passphrase)) = named else { return Ok(None) };
-    let passphrase = value(passphrase).map(|text| text.to_str().to_string());
-    let key = Private::load(cx, &key, passphrase.as_deref())?;
-    Ok((key.public == certificate.key).then_some(key.der))
-}
-
-/// Leaves a copy of a new certificate in the folder `copypath`, named after its number and, with
-/// `prepend_cn`, who it is for.
-pub fn keep_copy(cx: &Cx, certificate: &Certificate, given: &Dict) -> Result<()> {
-    let Some(folder) = given.get("copypath").filter(|folder| !folder.is_null()) else {
-        return Ok(());
-    };
-    let digits = hashutil::hex(&certificate.serial);
-    let mut name = format!("{}.crt", digits.trim_start_matches('0'));
-    if given.get("prepend_cn").is_some_and(|flag| flag.truthy())
-        && let Some(owner) = certificate.subject.common_name()
-    {
-        name = format!("{owner}-{name}");
-    }
-    // A subject is not to choose another folder.
-    let path = Path::new(folder.to_str().as_str()).join(name.replace('/', "_"));
-    let made = source::pem("CERTIFICATE", &certificate.der);
-    let mode = Write { mode: Some(0o600), ..Write::default() };
-    Ok(cx.host.write(&path, made.as_bytes(), &mode)?)
+    let key = pki::key(cx, given, name, Private::load)?;
+    Ok(key.filter(|key| key.public == certificate.key).map(|key| key.der))
 }
 
 /// Make a revocation list and return it, or write it to a file.
@@ -331,24 +284,7 @@ pub fn create_crl(
     /// What is revoked: `serial_number` or `certificate`, `revocation_date`, `not_after`,
     /// `extensions`.
     revoked: Vec<Value>,
-    /// The certificate that signs.
-    #[default(Value::Null)]
-    signing_cert: Value,
-    /// The passphrase of the key.
-    signing_private_key_passphrase: Option<String>,
-    /// List certificates that have ended, too.
-    #[default(false)]
-    include_expired: bool,
-    /// How long it counts; 100 days unless said.
-    days_valid: Option<i64>,
-    /// The digest of the signature.
-    #[default("sha256".into())]
-    digest: String,
-    /// `pem` or `der`.
-    #[default("pem".into())]
-    encoding: String,
-    /// Extensions: `cRLNumber`, `authorityKeyIdentifier` …
-    extensions: Option<Dict>,
+    #[group] wanted: revocation::Wanted,
     /// The file to write.
     path: Option<String>,
     /// Return bytes.
@@ -358,22 +294,11 @@ pub fn create_crl(
     rest: Rest,
 ) -> Result<Value> {
     refuse_unknown(&rest, &["text"])?;
-    let encoding = Encoding::of(&encoding, &PLAIN_ENCODINGS)?;
-    let key = Private::load(cx, &signing_private_key, signing_private_key_passphrase.as_deref())?;
-    let signing = match &signing_cert {
-        Value::Null => None,
-        source => Some(Certificate::load(cx, source)?),
-    };
-    let extensions = extensions.unwrap_or_default();
-    let wanted = revocation::Wanted {
-        revoked: &revoked,
-        include_expired,
-        days_valid: days_valid.unwrap_or(100),
-        digest: &digest,
-        extensions: &extensions,
-    };
-    let list = List::build(cx, &wanted, &key, signing.as_ref())?.sign(cx, &key, &digest)?;
-    kept(cx, list.encode(encoding), encoding, path.as_ref(), raw, Some("CRL"))
+    let encoding = Encoding::of(&wanted.encoding, &PLAIN_ENCODINGS)?;
+    let extensions = wanted.extensions.clone().unwrap_or_default();
+    let (list, key) = wanted.build(cx, &signing_private_key, &revoked, &extensions)?;
+    let made = list.sign(cx, &key, &wanted.digest)?.encode(encoding);
+    kept(cx, made, encoding, path.as_ref(), raw, Some("CRL"))
 }
 
 /// Make a certificate request and return it, or write it to a file.
@@ -384,16 +309,7 @@ pub fn create_crl(
 #[function]
 pub fn create_csr(
     cx: &Cx,
-    /// The key it is for: a file or a text.
-    private_key: Value,
-    /// The key's passphrase.
-    private_key_passphrase: Option<String>,
-    /// The digest of the signature.
-    #[default("sha256".into())]
-    digest: String,
-    /// `pem` or `der`.
-    #[default("pem".into())]
-    encoding: String,
+    #[group] wanted: request::Wanted,
     /// The file to write.
     path: Option<String>,
     /// Return bytes.
@@ -402,10 +318,8 @@ pub fn create_csr(
     /// Subject (`CN`, `O` …) and extensions (`subjectAltName` …).
     rest: Rest,
 ) -> Result<Value> {
-    let encoding = Encoding::of(&encoding, &PLAIN_ENCODINGS)?;
-    let key = Private::load(cx, &private_key, private_key_passphrase.as_deref())?;
-    let digest = request::digest(&rest.kwargs, &digest);
-    let made = Request::build(&rest.kwargs, &key, &digest)?.sign(cx, &key, &digest)?;
+    let encoding = Encoding::of(&wanted.encoding, &PLAIN_ENCODINGS)?;
+    let made = wanted.sign(cx, &rest.kwargs)?;
     kept(cx, made.encode(encoding), encoding, path.as_ref(), raw, Some("CSR"))
 }
 
@@ -417,17 +331,7 @@ pub fn create_csr(
 #[function]
 pub fn create_private_key(
     cx: &Cx,
-    /// `rsa`, `ec`, `ed25519` or `ed448`.
-    #[default("rsa".into())]
-    algo: String,
-    /// Its size in bits; 2048 for RSA and 256 for EC unless said.
-    #[default(Value::Null)]
-    keysize: Value,
-    /// Encrypt it.
-    passphrase: Option<String>,
-    /// `pem`, `der` or `pkcs12`.
-    #[default("pem".into())]
-    encoding: String,
+    #[group] wanted: keys::NewKey,
     /// Encrypt a PKCS 12 so that old programs can read it.
     #[default(false)]
     pkcs12_encryption_compat: bool,
@@ -440,10 +344,8 @@ pub fn create_private_key(
     rest: Rest,
 ) -> Result<Value> {
     refuse_unknown(&rest, &["bits", "text", "verbose", "cipher"])?;
-    let size = rest.kwargs.get("bits").unwrap_or(keysize);
-    let key = Private::make(cx, &algo, Some(&size))?;
-    let encoding = Encoding::of(&encoding, &KEY_ENCODINGS)?;
-    let made = key.encode(cx, encoding, passphrase.as_deref(), pkcs12_encryption_compat)?;
+    let key = wanted.make(cx, &rest)?;
+    let (made, encoding) = wanted.encode(cx, &key, pkcs12_encryption_compat)?;
     kept(cx, made, encoding, path.as_ref(), raw, None)
 }
 
@@ -468,13 +370,7 @@ pub fn encode_certificate(
     private_key: Value,
     /// That key's passphrase.
     private_key_passphrase: Option<String>,
-    /// The passphrase of a PKCS 12.
-    pkcs12_passphrase: Option<String>,
-    /// Encrypt a PKCS 12 so that old programs can read it.
-    #[default(false)]
-    pkcs12_encryption_compat: bool,
-    /// The name a PKCS 12 gives the certificate.
-    pkcs12_friendlyname: Option<String>,
+    #[group] packing: Packing,
     /// Return bytes.
     #[default(false)]
     raw: bool,
@@ -490,13 +386,8 @@ pub fn encode_certificate(
     {
         return Err(Error::invalid("Certificate public key and provided private key do not match"));
     }
-    let packing = Packing {
-        passphrase: pkcs12_passphrase,
-        compatible: pkcs12_encryption_compat,
-        friendly_name: pkcs12_friendlyname,
-        key: key.map(|key| key.der),
-    };
-    Ok(handed(pack(cx, encoding, &certificate.der, &others, &packing)?, encoding, raw))
+    let key = key.as_ref().map(|key| key.der.as_slice());
+    Ok(handed(pack(cx, encoding, &certificate.der, &others, &packing, key)?, encoding, raw))
 }
 
 /// Return a revocation list in another encoding.

@@ -1,7 +1,7 @@
 //! Certificate requests.
 
-use halite_spec::{Cx, Error, Result};
-use halite_value::{Dict, entries};
+use halite_spec::{Args, Cx, Result};
+use halite_value::{Dict, Value, entries};
 
 use super::{
     certificate::seal,
@@ -11,7 +11,9 @@ use super::{
     name::Name,
     source::{self, Encoding},
 };
+use crate::pki;
 
+const KIND: &str = "CERTIFICATE REQUEST";
 const EXTENSION_REQUEST: &str = "1.2.840.113549.1.9.14";
 
 /// A certificate request, or one that lacks its signature yet.
@@ -25,22 +27,45 @@ pub struct Request {
     pub extensions: Vec<Extension>,
 }
 
-/// Reads the DER of a request, and how it was written.
-pub fn load(bytes: &[u8]) -> Result<(Vec<u8>, Encoding)> {
-    let kinds = ["CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"];
-    let (class, what) = ("CSRDeserializationError", "certificate signing request");
-    let (der, encoding) = source::single(bytes, &kinds, class, what)?;
-    if Request::read(&der).is_none() {
-        let form = if encoding == Encoding::Pem { "PEM" } else { "DER" };
-        return Err(source::raised(class, &format!("Could not load {form}-encoded {what}.")));
-    }
-    Ok((der, encoding))
+/// Reads a request, and how it was written.
+pub fn load(bytes: &[u8]) -> Result<(Request, Encoding)> {
+    let kinds = [KIND, "NEW CERTIFICATE REQUEST"];
+    let what = "certificate signing request";
+    source::single(bytes, &kinds, "CSRDeserializationError", what, Request::read)
 }
 
-/// The digest of the signature: `algorithm` is its old name.
-pub fn digest(given: &Dict, digest: &str) -> String {
-    let old = given.get("algorithm").filter(|old| !old.is_null());
-    old.map_or_else(|| digest.to_owned(), |old| old.to_str().to_string())
+/// What a request is made from, besides its subject and its extensions.
+#[derive(Args)]
+pub struct Wanted {
+    /// The key it is for: a file or a text.
+    private_key: Value,
+    /// The key's passphrase.
+    private_key_passphrase: Option<String>,
+    /// The digest of the signature.
+    #[default("sha256".into())]
+    digest: String,
+    /// `pem` or `der`.
+    #[default("pem".into())]
+    pub encoding: String,
+}
+
+impl Wanted {
+    /// The digest of the signature: `algorithm` is its old name.
+    fn digest(&self, given: &Dict) -> String {
+        pki::text(given, "algorithm").unwrap_or_else(|| self.digest.clone())
+    }
+
+    /// Makes a request, without its signature, and the key to sign it with.
+    pub fn build(&self, cx: &Cx, given: &Dict) -> Result<(Request, Private)> {
+        let key = Private::load(cx, &self.private_key, self.private_key_passphrase.as_deref())?;
+        Ok((Request::build(given, &key, &self.digest(given))?, key))
+    }
+
+    pub fn sign(&self, cx: &Cx, given: &Dict) -> Result<Request> {
+        let (request, key) = self.build(cx, given)?;
+        let der = seal(cx, &request.signed, &request.algorithm, &key, &self.digest(given))?;
+        Ok(Request { der, ..request })
+    }
 }
 
 impl Request {
@@ -69,8 +94,7 @@ impl Request {
         })
     }
 
-    /// Makes one, without its signature.
-    pub fn build(given: &Dict, key: &Private, digest: &str) -> Result<Self> {
+    fn build(given: &Dict, key: &Private, digest: &str) -> Result<Self> {
         let algorithm = key.signature_algorithm(digest)?;
         let subject = Name::given(given)?;
         let about = About { key: &key.public.der, signing_key: &key.public.der, signing: None };
@@ -92,16 +116,12 @@ impl Request {
         Ok(Self { der: Vec::new(), signed, algorithm, subject, key, extensions })
     }
 
-    pub fn sign(mut self, cx: &Cx, key: &Private, digest: &str) -> Result<Self> {
-        self.der = seal(cx, &self.signed, &self.algorithm, key, digest)?;
-        Ok(self)
+    pub fn pem(&self) -> String {
+        source::pem(KIND, &self.der)
     }
 
     pub fn encode(&self, encoding: Encoding) -> Vec<u8> {
-        match encoding {
-            Encoding::Der => self.der.clone(),
-            _ => source::pem("CERTIFICATE REQUEST", &self.der).into_bytes(),
-        }
+        source::written(encoding, KIND, &self.der)
     }
 
     pub fn digest(&self) -> Option<&'static str> {
@@ -123,7 +143,6 @@ impl Request {
 }
 
 /// Reads the request of a source.
-pub fn of(cx: &Cx, source: &halite_value::Value) -> Result<Request> {
-    let (der, _) = load(&source::load(cx, source)?)?;
-    Request::read(&der).ok_or_else(|| Error::failed("The request cannot be read"))
+pub fn of(cx: &Cx, source: &Value) -> Result<Request> {
+    Ok(load(&source::load(cx, source)?)?.0)
 }

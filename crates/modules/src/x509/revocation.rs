@@ -1,6 +1,6 @@
 //! Revocation lists.
 
-use halite_spec::{Cx, Error, Result};
+use halite_spec::{Args, Cx, Error, Result};
 use halite_value::{Dict, Value, dict, entries};
 use jiff::Timestamp;
 
@@ -49,23 +49,56 @@ pub struct List {
     pub signature: Vec<u8>,
 }
 
-/// Reads the DER of a list, and how it was written.
+/// Reads a list, and how it was written.
 pub fn load(bytes: &[u8]) -> Result<(List, Encoding)> {
-    let (class, what) = ("CRLDeserializationError", "certificate revocation list");
-    let (der, encoding) = source::single(bytes, &["X509 CRL"], class, what)?;
-    let form = if encoding == Encoding::Pem { "PEM" } else { "DER" };
-    let list = List::read(&der)
-        .ok_or_else(|| source::raised(class, &format!("Could not load {form}-encoded {what}.")))?;
-    Ok((list, encoding))
+    let what = "certificate revocation list";
+    source::single(bytes, &["X509 CRL"], "CRLDeserializationError", what, List::read)
 }
 
-/// What a list is made from.
-pub struct Wanted<'a> {
-    pub revoked: &'a [Value],
-    pub include_expired: bool,
-    pub days_valid: i64,
-    pub digest: &'a str,
-    pub extensions: &'a Dict,
+/// What a list is made from, besides its key and what is revoked.
+#[derive(Args)]
+pub struct Wanted {
+    /// The certificate that signs.
+    #[default(Value::Null)]
+    pub signing_cert: Value,
+    /// The key's passphrase.
+    signing_private_key_passphrase: Option<String>,
+    /// List certificates that have ended, too.
+    #[default(false)]
+    include_expired: bool,
+    /// How many days it counts; 100 unless said.
+    days_valid: Option<i64>,
+    /// The digest of the signature.
+    #[default("sha256".into())]
+    pub digest: String,
+    /// `pem` or `der`.
+    #[default("pem".into())]
+    pub encoding: String,
+    /// Extensions: `cRLNumber`, `authorityKeyIdentifier` … A state counts `cRLNumber: auto` up.
+    pub extensions: Option<Dict>,
+}
+
+impl Wanted {
+    /// The certificate that signs, if there is one.
+    pub fn signing(&self, cx: &Cx) -> Result<Option<Certificate>> {
+        match &self.signing_cert {
+            Value::Null => Ok(None),
+            source => Certificate::load(cx, source).map(Some),
+        }
+    }
+
+    /// Makes a list, without its signature, and the key to sign it with.
+    pub fn build(
+        &self,
+        cx: &Cx,
+        signing_private_key: &Value,
+        revoked: &[Value],
+        extensions: &Dict,
+    ) -> Result<(List, Private)> {
+        let passphrase = self.signing_private_key_passphrase.as_deref();
+        let key = Private::load(cx, signing_private_key, passphrase)?;
+        Ok((List::build(cx, self, &key, revoked, extensions)?, key))
+    }
 }
 
 /// Old trees write an entry as `{name: [{serial_number: …}, {reason: …}]}`.
@@ -81,10 +114,8 @@ fn entry_of(given: &Value) -> Result<Dict> {
     };
     let Some(parts) = parts else { return Ok(entry.clone()) };
     let merged = Dict::new();
-    for part in &parts {
-        for (key, value) in part.as_dict().into_iter().flat_map(Dict::entries) {
-            merged.insert(key, value);
-        }
+    for part in parts.iter().filter_map(Value::as_dict) {
+        merged.update(part);
     }
     if let Some(reason) = merged.remove("reason") {
         merged.insert("extensions", dict! { "CRLReason" => reason });
@@ -156,38 +187,39 @@ impl List {
         })
     }
 
-    /// Makes one, without its signature.
-    pub fn build(
+    fn build(
         cx: &Cx,
         wanted: &Wanted,
         key: &Private,
-        signing: Option<&Certificate>,
+        given: &[Value],
+        wanted_extensions: &Dict,
     ) -> Result<Self> {
+        let signing = wanted.signing(cx)?;
         let signing = signing.ok_or_else(|| Error::invalid("A CRL must have an issuer name"))?;
         if signing.key != key.public {
             return Err(Error::invalid(
                 "Signing private key does not match the certificate's public key",
             ));
         }
-        let algorithm = key.signature_algorithm(wanted.digest)?;
+        let algorithm = key.signature_algorithm(&wanted.digest)?;
         let now = stamp::now(cx);
-        let next = stamp::after_days(now, wanted.days_valid)?;
+        let next = stamp::after_days(now, wanted.days_valid.unwrap_or(100))?;
         if next < now {
             return Err(Error::invalid("The next update date must be after the last update date."));
         }
         let mut revoked = Vec::new();
-        for given in wanted.revoked {
+        for given in given {
             revoked.extend(revoked_of(cx, given, wanted.include_expired)?);
         }
-        for (name, _) in wanted.extensions.entries() {
+        for (name, _) in wanted_extensions.entries() {
             let name = name.to_str();
             if !extensions::LIST.contains(&name.as_str()) {
                 tracing::warn!("Ignoring invalid CRL extension: {name}");
             }
         }
         let about =
-            About { key: &key.public.der, signing_key: &key.public.der, signing: Some(signing) };
-        let extensions = extensions::given(wanted.extensions, &extensions::LIST, &about)?;
+            About { key: &key.public.der, signing_key: &key.public.der, signing: Some(&signing) };
+        let extensions = extensions::given(wanted_extensions, &extensions::LIST, &about)?;
         let entries: Vec<Vec<u8>> = revoked
             .iter()
             .map(|entry| {
@@ -238,10 +270,7 @@ impl List {
     }
 
     pub fn encode(&self, encoding: Encoding) -> Vec<u8> {
-        match encoding {
-            Encoding::Der => self.der.clone(),
-            _ => source::pem("X509 CRL", &self.der).into_bytes(),
-        }
+        source::written(encoding, "X509 CRL", &self.der)
     }
 
     pub fn digest(&self) -> Option<&'static str> {

@@ -20,6 +20,18 @@ pub const NO_SOURCE: &str = "Could not load provided source. You need to pass an
 
 pub const BAD_PASSPHRASE: &str = "Bad decrypt - is the password correct?";
 
+/// Tells whether a passphrase was given just when a key needs one.
+pub fn check_passphrase(encrypted: bool, given: bool, superfluous: &str) -> Result<()> {
+    match (encrypted, given) {
+        (true, false) => Err(Error::raised(
+            "MissingPassword",
+            "Private key is encrypted. Please provide a password.",
+        )),
+        (false, true) => Err(Error::raised("SuperfluousPassword", superfluous)),
+        _ => Ok(()),
+    }
+}
+
 /// How something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
@@ -145,6 +157,14 @@ pub fn pem(kind: &str, der: &[u8]) -> String {
     Piece::new(kind, der).written()
 }
 
+/// Writes DER as it is, or as PEM.
+pub fn written(encoding: Encoding, kind: &str, der: &[u8]) -> Vec<u8> {
+    match encoding {
+        Encoding::Der => der.to_vec(),
+        _ => pem(kind, der).into_bytes(),
+    }
+}
+
 /// The first piece of PEM in a text, of a kind if one is asked for.
 pub fn pem_entry(text: &str, kind: Option<&str>) -> Result<Piece> {
     let found =
@@ -188,7 +208,7 @@ pub fn certificates(cx: &Cx, bytes: &[u8], passphrase: Option<&str>) -> Result<F
         if let Some(all) = packed.as_deref().and_then(pkcs7) {
             return Ok(Found::of(all, Encoding::Pkcs7Pem));
         }
-        return Err(raised(class, "Could not load PEM-encoded certificate."));
+        return Err(Error::raised(class, "Could not load PEM-encoded certificate."));
     }
     if Certificate::read(bytes).is_some() {
         return Ok(Found::of(vec![bytes.to_vec()], Encoding::Der));
@@ -202,20 +222,20 @@ pub fn certificates(cx: &Cx, bytes: &[u8], passphrase: Option<&str>) -> Result<F
             return Ok(found);
         }
     }
-    Err(raised(class, "Could not deserialize binary data, neither as DER nor PKCS#7, PKCS#12."))
+    Err(Error::raised(
+        class,
+        "Could not deserialize binary data, neither as DER nor PKCS#7, PKCS#12.",
+    ))
 }
 
-pub fn raised(class: &str, message: &str) -> Error {
-    Error::Raised { class: class.into(), message: message.into(), traceback: None }
-}
-
-/// Reads a request or a revocation list: its DER and how it was written.
-pub fn single(
+/// Reads a request or a revocation list, and how it was written.
+pub fn single<T>(
     bytes: &[u8],
     kinds: &[&str],
     class: &str,
     what: &str,
-) -> Result<(Vec<u8>, Encoding)> {
+    read: fn(&[u8]) -> Option<T>,
+) -> Result<(T, Encoding)> {
     let (der, encoding, form) = match looks_like_pem(bytes) {
         true => {
             let pieces = Piece::all(&String::from_utf8_lossy(bytes));
@@ -224,9 +244,8 @@ pub fn single(
         }
         false => (Some(bytes.to_vec()), Encoding::Der, "DER"),
     };
-    let der = der.filter(|der| der::only(der, der::SEQUENCE).is_some());
-    let der = der.ok_or_else(|| raised(class, &format!("Could not load {form}-encoded {what}.")));
-    der.map(|der| (der, encoding))
+    let unreadable = || Error::raised(class, format!("Could not load {form}-encoded {what}."));
+    der.as_deref().and_then(read).map(|own| (own, encoding)).ok_or_else(unreadable)
 }
 
 const SIGNED_DATA: &str = "1.2.840.113549.1.7.2";
@@ -283,7 +302,7 @@ pub fn pkcs12(cx: &Cx, bytes: &[u8], passphrase: Option<&str>) -> Result<Found> 
     let secrets = [("HALITE_PASSPHRASE", passphrase.unwrap_or_default())];
     let text = match openssl(cx, &words, bytes, &secrets) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
-        Err(Error::Failed(_)) => return Err(raised("InvalidPassword", BAD_PASSPHRASE)),
+        Err(Error::Failed(_)) => return Err(Error::raised("InvalidPassword", BAD_PASSPHRASE)),
         Err(error) => return Err(error),
     };
     let pieces = Piece::all(&text);

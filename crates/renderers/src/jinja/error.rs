@@ -124,6 +124,8 @@ struct Inner {
     suggestion: Option<String>,
     /// The argument that Python's exception carries, where the message is not it.
     key: Option<Value>,
+    /// Python's, of a function that a user wrote.
+    traceback: Option<String>,
 }
 
 impl Error {
@@ -136,12 +138,20 @@ impl Error {
             subject: None,
             suggestion: None,
             key: None,
+            traceback: None,
         }))
     }
 
     /// An error raised by a function that the caller supplied.
     pub fn other(class: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Class::Other(class.into()), message)
+    }
+
+    /// Adds what Python says of the way to the mistake.
+    #[must_use]
+    pub fn with_traceback(mut self, traceback: Option<String>) -> Self {
+        self.0.traceback = traceback;
+        self
     }
 
     pub(crate) fn syntax(class: Class, message: impl Into<String>, line: u32) -> Self {
@@ -236,6 +246,9 @@ impl Error {
     /// Tells the error as genuine Salt does. `sls` is the name of the SLS being rendered, if any.
     pub fn as_salt(&self, sls: Option<&str>) -> SaltError {
         let mut message = format!("{}{}", self.0.class.salt_prefix(), self.0.message);
+        if let Some(traceback) = &self.0.traceback {
+            message.push_str(&format!("\n{}\n\n", traceback.trim_end()));
+        }
         // Salt looks for the innermost place that is not a block.
         let spot = self.0.spots.iter().find(|spot| !matches!(spot.within, Within::Block(_)));
         let mut line = spot.map_or(0, |spot| spot.line);

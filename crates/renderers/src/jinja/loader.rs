@@ -5,6 +5,7 @@ use std::sync::Arc;
 use halite_value::{SmolStr, Value};
 
 use super::{error::Error, eval::Vars, filters::normal_path};
+use crate::sls_context::first_of;
 
 /// A template as the loader found it.
 #[derive(Clone, Debug)]
@@ -89,6 +90,7 @@ impl<F: Files> Loader for SaltLoader<F> {
             globals.set("tplfile", file);
             globals.set("tpldot", dir.replace('/', "."));
             globals.set("tpldir", if dir.is_empty() { "." } else { dir });
+            globals.set("tplroot", first_of(dir));
         }
         self.files.read(&path)
     }

@@ -32,7 +32,7 @@ use halite_modules::file::{
 use halite_spec::{Cx, Error, Plan, Result, states};
 use halite_value::Value;
 
-use crate::beacon::FileWatched;
+use crate::beacon::{self, Watched};
 
 pub use self::{
     absent::{Absent, Exists, Missing, Pruned, Tidied},
@@ -71,7 +71,7 @@ states! {
     "managed" => Managed,
     "missing" => Missing,
     "mknod" => Mknod,
-    "mod_beacon" => FileWatched,
+    "mod_beacon" => Watched<beacon::Files>,
     "not_cached" => NotCached,
     "patch" => Patch,
     "prepend" => Prepend,

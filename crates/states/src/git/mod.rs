@@ -201,6 +201,22 @@ impl State for Present {
     }
 }
 
+/// How the remote repository lets us in.
+#[derive(Args)]
+struct Access {
+    /// Private keys for ssh.
+    #[default(Vec::new())]
+    #[shown(halite_value::Value::Null)]
+    identity: Vec<String>,
+    /// The user for https.
+    https_user: Option<String>,
+    /// The password for https.
+    https_pass: Option<String>,
+    /// The encoding of git's output.
+    #[expect(dead_code, reason = "UTF-8 is assumed")]
+    output_encoding: Option<String>,
+}
+
 /// Make sure that a working copy is there; what is in it is left alone.
 #[derive(Args)]
 pub struct Cloned {
@@ -215,17 +231,8 @@ pub struct Cloned {
     /// For Windows.
     #[expect(dead_code, reason = "for Windows")]
     password: Option<String>,
-    /// Private keys for ssh.
-    #[default(Vec::new())]
-    #[shown(halite_value::Value::Null)]
-    identity: Vec<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
-    /// The encoding of git's output.
-    #[expect(dead_code, reason = "UTF-8 is assumed")]
-    output_encoding: Option<String>,
+    #[group]
+    access: Access,
 }
 
 impl Cloned {
@@ -241,7 +248,7 @@ impl Cloned {
     fn git(&self, cx: &Cx, target: &str) -> Git {
         Git {
             user: self.user.clone(),
-            identity: self.identity.clone(),
+            identity: self.access.identity.clone(),
             saltenv: Some(cx.saltenv()),
             ..Git::at(target)
         }
@@ -292,7 +299,8 @@ impl State for Cloned {
         let target = self.target()?;
         let git = self.git(cx, target);
         if seen.is_none() {
-            let (user, password) = (self.https_user.as_deref(), self.https_pass.as_deref());
+            let (user, password) =
+                (self.access.https_user.as_deref(), self.access.https_pass.as_deref());
             let url = git::with_auth(&self.name, user, password)?;
             let branch = self.branch.iter().flat_map(|branch| ["--branch", branch]);
             let line = std::iter::once("clone").chain(branch).chain(["--", &url, target]);
@@ -347,17 +355,8 @@ pub struct Detached {
     /// Update submodules.
     #[default(false)]
     submodules: bool,
-    /// Private keys for ssh.
-    #[default(Vec::new())]
-    #[shown(halite_value::Value::Null)]
-    identity: Vec<String>,
-    /// The user for https.
-    https_user: Option<String>,
-    /// The password for https.
-    https_pass: Option<String>,
-    /// The encoding of git's output.
-    #[expect(dead_code, reason = "UTF-8 is assumed")]
-    output_encoding: Option<String>,
+    #[group]
+    access: Access,
 }
 
 /// How the working copy stands.
@@ -378,7 +377,7 @@ impl Detached {
     fn git(&self, cx: &Cx) -> Git {
         Git {
             user: self.user.clone(),
-            identity: self.identity.clone(),
+            identity: self.access.identity.clone(),
             saltenv: Some(cx.saltenv()),
             ..Git::at(&self.target)
         }
@@ -402,7 +401,7 @@ impl State for Detached {
         if !Path::new(target).is_absolute() {
             return Err(Error::failed(format!("Target '{target}' is not an absolute path")));
         }
-        checked_identities(&self.identity, "Identity")?;
+        checked_identities(&self.access.identity, "Identity")?;
         if cx.host.is_file(Path::new(target))? {
             return Err(Error::failed(format!(
                 "Target '{target}' exists and is a regular file, cannot proceed"
@@ -457,7 +456,7 @@ impl State for Detached {
     fn apply(&self, cx: &Cx, seen: Copy) -> Result<Applied> {
         let (name, target, remote) = (&self.name, &self.target, &self.remote);
         let (git, quiet) = (self.git(cx), self.quiet());
-        let auth = (self.https_user.as_deref(), self.https_pass.as_deref());
+        let auth = (self.access.https_user.as_deref(), self.access.https_pass.as_deref());
         let (changes, mut comments) = (Dict::new(), Vec::new());
         if let Some(place) = &seen.place {
             if matches!(place, Place::Emptied) {
@@ -541,15 +540,9 @@ impl State for Detached {
     }
 }
 
-/// Make sure that a configured value is set.
+/// Where a value is configured.
 #[derive(Args)]
-pub struct ConfigSet {
-    /// The key.
-    name: String,
-    /// The value.
-    value: Option<String>,
-    /// Several values.
-    multivar: Option<halite_spec::Strings>,
+struct Kept {
     /// The working copy.
     repo: Option<String>,
     /// Whose configuration.
@@ -565,14 +558,30 @@ pub struct ConfigSet {
     global: bool,
 }
 
-fn config(repo: Option<&String>, user: Option<&String>, global: bool) -> Result<Config> {
-    if !global && repo.is_none_or(std::string::String::is_empty) {
-        return Err(Error::failed(
-            "Non-global config options require the 'repo' argument to be set",
-        ));
+impl Kept {
+    fn config(&self) -> Result<Config> {
+        if !self.global && self.repo.as_ref().is_none_or(String::is_empty) {
+            return Err(Error::failed(
+                "Non-global config options require the 'repo' argument to be set",
+            ));
+        }
+        let cwd = self.repo.as_ref().map(Into::into);
+        let git = Git { cwd, user: self.user.clone(), ..Git::default() };
+        Ok(Config { git, global: self.global })
     }
-    let git = Git { cwd: repo.map(Into::into), user: user.cloned(), ..Git::default() };
-    Ok(Config { git, global })
+}
+
+/// Make sure that a configured value is set.
+#[derive(Args)]
+pub struct ConfigSet {
+    /// The key.
+    name: String,
+    /// The value.
+    value: Option<String>,
+    /// Several values.
+    multivar: Option<halite_spec::Strings>,
+    #[group]
+    place: Kept,
 }
 
 impl ConfigSet {
@@ -595,12 +604,12 @@ impl State for ConfigSet {
         if self.value.is_some() && self.multivar.is_some() {
             return Err(Error::failed("Only one of 'value' and 'multivar' is permitted"));
         }
-        config(self.repo.as_ref(), self.user.as_ref(), self.global)?.get(cx, &self.name)
+        self.place.config()?.get(cx, &self.name)
     }
 
     fn plan(&self, old: &Option<Vec<String>>) -> Result<Plan> {
         let (wanted, shown) = self.wanted();
-        let kind = if self.global { "Global key " } else { "" };
+        let kind = if self.place.global { "Global key " } else { "" };
         let name = &self.name;
         if old.as_ref() == Some(&wanted) {
             return Ok(Plan::nothing(format!("{kind}'{name}' is already set to {shown}")));
@@ -614,8 +623,8 @@ impl State for ConfigSet {
 
     fn apply(&self, cx: &Cx, _: Option<Vec<String>>) -> Result<Applied> {
         let (wanted, shown) = self.wanted();
-        let config = config(self.repo.as_ref(), self.user.as_ref(), self.global)?;
-        let kind = if self.global { "global key " } else { "" };
+        let config = self.place.config()?;
+        let kind = if self.place.global { "global key " } else { "" };
         let failed = format!("Failed to set {kind}'{}' to {shown}", self.name);
         config.set(cx, &self.name, &wanted, false).map_err(|error| {
             Error::failed(format!("{failed}: {}", git::without_command(&error)))
@@ -634,19 +643,8 @@ pub struct ConfigUnset {
     name: String,
     /// Only values that fit.
     value_regex: Option<String>,
-    /// The working copy.
-    repo: Option<String>,
-    /// Whose configuration.
-    user: Option<String>,
-    /// For Windows.
-    #[expect(dead_code, reason = "for Windows")]
-    password: Option<String>,
-    /// The encoding of git's output.
-    #[expect(dead_code, reason = "UTF-8 is assumed")]
-    output_encoding: Option<String>,
-    /// The user's configuration, not the working copy's.
-    #[default(false)]
-    global: bool,
+    #[group]
+    place: Kept,
     /// Also where there are several values.
     #[default(false)]
     all: bool,
@@ -656,7 +654,7 @@ impl State for ConfigUnset {
     type Seen = Vec<(String, Vec<String>)>;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
-        let config = config(self.repo.as_ref(), self.user.as_ref(), self.global)?;
+        let config = self.place.config()?;
         let key = format!("^{}$", self.name.trim_start_matches('^').trim_end_matches('$'));
         config.matching(cx, &key, self.value_regex.as_deref())
     }
@@ -688,7 +686,7 @@ impl State for ConfigUnset {
     }
 
     fn apply(&self, cx: &Cx, found: Self::Seen) -> Result<Applied> {
-        let config = config(self.repo.as_ref(), self.user.as_ref(), self.global)?;
+        let config = self.place.config()?;
         let mut failed = Vec::new();
         for (key, _) in &found {
             if let Err(error) = config.unset(cx, key, self.value_regex.as_deref(), self.all) {
@@ -696,13 +694,12 @@ impl State for ConfigUnset {
                 failed.push(key.clone());
             }
         }
-        if failed.is_empty() {
-            return Ok(Applied::as_planned());
-        }
-        Err(Error::failed(format!(
-            "Error(s) occurred unsetting values for the following keys (see the minion log for \
+        Applied::if_done(failed.is_empty(), || {
+            format!(
+                "Error(s) occurred unsetting values for the following keys (see the minion log for \
              details): {}",
-            failed.join(", ")
-        )))
+                failed.join(", ")
+            )
+        })
     }
 }

@@ -21,7 +21,7 @@ use halite_modules::{
 use halite_spec::{Applied, Cx, Error, Outcome, Result, states};
 use halite_value::{Dict, List, Value, dict};
 
-use crate::beacon::PkgWatched;
+use crate::beacon::{self, Watched};
 
 use self::{
     held::{Held, Unheld},
@@ -45,7 +45,7 @@ states! {
     "group_installed" => GroupInstalled,
     "held" => Held,
     "unheld" => Unheld,
-    "mod_beacon" => PkgWatched,
+    "mod_beacon" => Watched<beacon::Packages>,
 }
 
 /// Packages with the version asked for, in order.

@@ -181,6 +181,11 @@ def match(tgt, **kw):
     return __opts__['id'] == 'm1' if os.path.exists('FLAG') else __opts__['id'] in tgt
 ";
 
+const ROLLS: &str = r#"
+def turn(times, way="left"):
+    return {"turned": [times, way], "keys": sorted(__salt__["key.list_all"]()["minions"]) if "key.list_all" in __salt__ else None}
+"#;
+
 /// A site whose master has modules of all kinds, and two minions.
 fn site() -> Site {
     let mut site = Site::new(Make::Ours, "auto_accept: True");
@@ -209,6 +214,7 @@ external_auth:
         ("auth/doors.py", AUTH),
         ("auth/lists.py", ACL),
         ("matchers/shade_match.py", SHADE),
+        ("wheel/rolls.py", ROLLS),
     ] {
         site.write(&format!("master/var/cache/salt/master/extmods/{file}"), text);
     }
@@ -275,6 +281,12 @@ fn what_a_master_and_its_minions_call() {
     let answered = halite_e2e::site::documents(&answered);
     assert_eq!(answered.get("m1"), Some(&json!(true)), "{answered:?}");
     assert_ne!(answered.get("m2"), Some(&json!(true)), "{answered:?}");
+
+    // Wheel functions, as a step of an orchestration.
+    let step = "roll:\n  salt.wheel: [{name: rolls.turn}, {times: 3}, {way: right}]\n";
+    site.write("srv/salt/roll.sls", step);
+    let ran = site.run("salt-run", &["state.orchestrate", "roll", "--out=json"]).code(0);
+    ran.says(r#""turned": ["#).says("right");
 
     // Authentication.
     let ask = |system: &str, user: &str, password: &str, function: &str| {

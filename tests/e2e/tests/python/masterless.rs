@@ -23,7 +23,13 @@ def _private():
 
 
 def both(text="x"):
-    """Say it natively."""
+    """
+    Say it natively.
+
+    .. code-block:: bash
+
+        salt '*' deploy.both
+    """
     log.warning("about to say %s", text)
     return [
         __salt__["test.echo"](text),
@@ -55,6 +61,10 @@ def shown():
 
 def failing():
     return __salt__["cmd.run"]("exit 3", raise_err=True)
+
+
+def broken():
+    return {}["missing"]
 
 
 def code():
@@ -99,12 +109,21 @@ fn functions_are_called_and_call_back() {
         .complains("takes from 0 to 1 positional arguments");
     machine.call(&["deploy.both", "z=1"]).code(1).complains("keyword arguments are not valid: z=1");
     machine.call(&["deploy.failing"]).code(1).complains("Error running 'deploy.failing'");
+    // What a template calls tells the way to the mistake, too.
+    machine.write("srv/salt/raises.sls", "x: {{ salt['deploy.broken']() }}\n");
+    let ran = machine.call(&["state.apply", "raises"]).code(1);
+    ran.says("Traceback (most recent call last):").says(", in broken\n").says("; line 1");
 }
 
 #[test]
 fn documentation_and_arguments() {
     let machine = machine();
-    machine.call(&["sys.doc", "deploy.both"]).code(0).says("Say it natively.");
+    // As it stands there; `-d` shows its markup too.
+    let doc = returned(&machine, &["sys.doc", "deploy.both"]);
+    let words = r"\n    Say it natively.\n\n        salt '*' deploy.both\n    ";
+    assert_eq!(doc, format!(r#"{{"deploy.both": "{words}"}}"#));
+    let shown = "deploy.both:\n\n    Say it natively.\n\n    .. code-block:: bash\n";
+    machine.call(&["-d", "deploy.both"]).code(0).says(shown);
     assert_eq!(
         returned(&machine, &["sys.argspec", "deploy.both"]),
         r#"{"deploy.both": {"args": ["text"], "defaults": ["x"], "varargs": null, "kwargs": null}}"#

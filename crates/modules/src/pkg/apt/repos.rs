@@ -196,11 +196,7 @@ fn bring_key(cx: &Cx, settings: &Dict, signedby: Option<&Path>, aptkey: bool) ->
         let given = settings.get("keyid").unwrap_or_default();
         let ids = given.items_of_sequence().unwrap_or_else(|| vec![given.clone()]);
         let (Some(server), true) = (server, given.truthy()) else {
-            return Err(Error::Raised {
-                class: "NameError".into(),
-                message: "both keyserver and keyid options required.".into(),
-                traceback: None,
-            });
+            return Err(Error::raised("NameError", "both keyserver and keyid options required."));
         };
         for id in ids {
             // YAML reads an id of digits as a number.
