@@ -19,7 +19,7 @@ impl Remote {
     /// Reads a list of remotes; `prefix` is that of the options which hold for all of them.
     pub fn all(list: Option<&Value>, prefix: &'static str, opts: &Dict) -> Vec<Self> {
         let one = |id: String, own: Dict| Self { id, prefix, own, opts: opts.clone() };
-        let items = list.and_then(|list| list.items_of_sequence()).unwrap_or_default();
+        let items = list.and_then(Value::items_of_sequence).unwrap_or_default();
         let read = |item: Value| match item {
             Value::Dict(item) => {
                 let entries = item.entries().into_iter();
