@@ -2,6 +2,7 @@
 //!
 //! - [`RelPath`]: the only form in which a path from outside reaches the disk.
 //! - [`roots`]: the back end for folders of this machine; [`backend`] says what a back end is.
+//! - [`git`]: the back end for git repositories.
 //! - [`server`]: back ends as one, answering what file clients ask, in the shapes that travel.
 //! - [`local`]: the file client without a master, with downloads by [`fetch`].
 //! - [`source_hash`], [`hash`], [`url`]: the words users write.
@@ -12,6 +13,7 @@ pub mod backend;
 mod cache;
 pub mod fetch;
 mod ftp;
+pub mod git;
 pub mod hash;
 mod http;
 pub mod local;

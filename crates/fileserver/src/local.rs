@@ -54,12 +54,12 @@ impl Local {
     /// As [`Local::new`], with another way to other servers.
     pub fn with_fetcher(host: Arc<dyn Host>, opts: &Dict, fetcher: Arc<dyn Fetcher>) -> Self {
         let options = Options::from_opts(opts);
-        let (buffer_size, hash_type) = (options.buffer_size, options.hash_type);
-        let roots = Roots::new(host.clone(), options);
+        let hash_type = options.hash_type;
+        let roots = Arc::new(Roots::new(host.clone(), options));
         let hashes = roots.hashes();
         let cachedir = opts.get("cachedir").map(|dir| dir.to_str().to_string());
         Self {
-            server: FileServer::new(vec![Arc::new(roots)], buffer_size),
+            server: FileServer::from_opts(&host, opts, roots),
             host,
             hashes,
             hash_type,

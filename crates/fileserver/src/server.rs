@@ -5,13 +5,15 @@
 
 use std::{collections::BTreeSet, io::Write, sync::Arc};
 
-use halite_spec::host::Result;
+use halite_spec::{Host, host::Result};
 use halite_value::{Dict, Value, dict, list};
 
 use crate::{
     RelPath,
     backend::{Backend, Found, Lists, stat_list},
+    git::GitFs,
     hash::Kind,
+    roots::Roots,
 };
 
 /// Serves files from its back ends; the first that has a file wins.
@@ -51,6 +53,25 @@ impl Asked {
 impl FileServer {
     pub fn new(backends: Vec<Arc<dyn Backend>>, buffer_size: usize) -> Self {
         Self { backends, buffer_size }
+    }
+
+    /// Makes the server a configuration describes: the back ends of `fileserver_backend`, with
+    /// `roots` given. Those we do not know are told in the log.
+    pub fn from_opts(host: &Arc<dyn Host>, opts: &Dict, roots: Arc<Roots>) -> Self {
+        let buffer_size = roots.options().buffer_size;
+        let names = opts.get("fileserver_backend").and_then(|list| list.items_of_sequence());
+        let mut backends: Vec<Arc<dyn Backend>> = Vec::new();
+        for name in names.unwrap_or_default() {
+            match name.to_str().as_str() {
+                "roots" => backends.push(roots.clone()),
+                "git" | "gitfs" => backends.push(Arc::new(GitFs::new(host.clone(), opts))),
+                other => tracing::warn!("the file server has no back end `{other}`"),
+            }
+        }
+        if backends.is_empty() {
+            backends.push(roots);
+        }
+        Self::new(backends, buffer_size)
     }
 
     /// Returns the back ends meant by a `fsbackend` option: names, or `-name` for all but those.

@@ -318,9 +318,9 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Resul
     authenticators.extend(parts.authenticators);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let file_options = FileOptions::from_opts(opts.values());
-    let buffer = file_options.buffer_size;
-    let host = Arc::new(halite_host::Os::new());
-    let roots = Roots::new(host, file_options);
+    let host: Arc<dyn halite_spec::Host> = Arc::new(halite_host::Os::new());
+    let roots = Arc::new(Roots::new(host.clone(), file_options));
+    let files = FileServer::from_opts(&host, opts.values(), roots);
     let reactor = Arc::new(reactor::Reactor::new(opts, store.clone(), parts.rendering));
     Ok(Master {
         reactor,
@@ -330,7 +330,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Resul
         started: std::time::Instant::now(),
         stopping: false.into(),
         admission: Admission::new(opts, keys.autosign_dir()),
-        files: Arc::new(FileServer::new(vec![Arc::new(roots)], buffer)),
+        files: Arc::new(files),
         pillar: parts.pillar.unwrap_or_else(|| Arc::new(EmptyPillar)),
         runners: parts.runners.unwrap_or_else(|| Arc::new(NoRunners)),
         wheel: parts.wheel.unwrap_or_else(|| Arc::new(NoRunners)),

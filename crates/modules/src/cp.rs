@@ -494,7 +494,11 @@ pub fn get_url(
 ) -> Result<Value> {
     // What is on this machine already stays where it is.
     if matches!(scheme_of(&path).as_str(), "" | "file") && !dest.is_null() {
-        return Ok(local_path(&path).into());
+        let path = local_path(&path);
+        return match path.starts_with('/') {
+            true => Ok(path.into()),
+            false => Err(Error::failed(format!("Path '{path}' is not absolute"))),
+        };
     }
     let cached = cache_file(cx, path.clone(), saltenv, source_hash, true, false)?;
     let Value::Str(cached) = &cached else { return Ok(false.into()) };

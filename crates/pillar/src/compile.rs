@@ -141,7 +141,7 @@ pub(crate) struct Merging {
 }
 
 impl Merging {
-    fn new(request: &Request) -> Self {
+    pub(crate) fn new(request: &Request) -> Self {
         let name = request.opt_text("pillar_source_merging_strategy");
         let name = name.as_deref().unwrap_or("smart");
         let strategy = merge::Strategy::named(name, &request.renderer());
@@ -161,7 +161,7 @@ impl Merging {
         merge::merge(first, second, self.strategy, self.lists).unwrap_or_else(|_| second.clone())
     }
 
-    fn dicts(self, first: &Dict, second: &Dict) -> Dict {
+    pub(crate) fn dicts(self, first: &Dict, second: &Dict) -> Dict {
         match self.merge(&first.into(), &second.into()) {
             Value::Dict(merged) => merged,
             _ => Dict::new(),
@@ -433,6 +433,7 @@ impl Run<'_> {
             renderer: &*self.compiler.renderer,
             request: self.request,
             files: &self.files,
+            compiler: self.compiler,
         };
         match source.pillar(&cx, &ExtArgs(args))? {
             data @ (Value::Dict(_) | Value::Null) => Ok(Some(data)),

@@ -1,11 +1,12 @@
 //! External pillar: data from elsewhere, laid over what the SLS give.
 //!
 //! A back end is named in `ext_pillar` with its arguments: a dict (by name), a list (in order) or
-//! one value. Built in are `cmd_yaml`, `cmd_json`, `nodegroups`, `file_tree` and
-//! `extra_minion_data_in_pillar`; programs add others by implementing [`ExtPillar`].
+//! one value. Built in are `cmd_yaml`, `cmd_json`, `nodegroups`, `file_tree`, `git`
+//! and `extra_minion_data_in_pillar`; programs add others by implementing [`ExtPillar`].
 
 mod cmd;
 mod file_tree;
+mod git;
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use halite_spec::{Error, Host, Result};
 use halite_target::{Expr, Minion, Options, TargetType};
 use halite_value::{Dict, Value};
 
-use crate::{PillarFiles, Renderer, Request};
+use crate::{Compiler, PillarFiles, Renderer, Request};
 
 /// What an external pillar may look at.
 pub struct ExtCx<'a> {
@@ -25,6 +26,8 @@ pub struct ExtCx<'a> {
     pub renderer: &'a dyn Renderer,
     pub request: &'a Request,
     pub files: &'a Arc<PillarFiles>,
+    /// For sources that are pillar files themselves.
+    pub compiler: &'a Compiler,
 }
 
 impl ExtCx<'_> {
@@ -72,6 +75,11 @@ pub trait ExtPillar: Send + Sync {
     fn pillar(&self, cx: &ExtCx<'_>, args: &ExtArgs<'_>) -> Result<Value>;
 }
 
+/// Fetches every remote of `git` pillars now; returns each as it is written, with what came of it.
+pub fn update_git(host: &Arc<dyn Host>, opts: &Dict) -> Vec<(String, Result<()>)> {
+    git::update(host, opts)
+}
+
 /// Returns the built-in back ends.
 pub fn built_in() -> Vec<Arc<dyn ExtPillar>> {
     vec![
@@ -79,6 +87,7 @@ pub fn built_in() -> Vec<Arc<dyn ExtPillar>> {
         Arc::new(cmd::CmdJson),
         Arc::new(Nodegroups),
         Arc::new(file_tree::FileTree),
+        Arc::new(git::GitPillar),
         Arc::new(ExtraMinionData),
     ]
 }

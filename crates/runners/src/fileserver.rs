@@ -106,7 +106,7 @@ pub fn symlink_list(cx: &Cx, #[group] within: Within) -> Result<Dict> {
     Ok(cx.files.list_links(&within.saltenv, "")?.into_iter().collect())
 }
 
-/// Bring the back ends up to date. `roots` always is.
+/// Bring the back ends up to date: `git` fetches its remotes, `roots` always is.
 ///
 /// ```console
 /// $ salt-run fileserver.update
@@ -118,13 +118,28 @@ pub fn update(
     backend: Option<Value>,
     _rest: Rest,
 ) -> Result<bool> {
-    let _ = backend;
+    let wanted = |name: &str| match &backend {
+        Some(Value::Str(names)) => names.split(',').any(|own| own.trim() == name),
+        Some(names) => names.items_of_sequence().unwrap_or_default().iter().any(|own| own == name),
+        None => true,
+    };
+    let configured = cx.opt("fileserver_backend").and_then(|all| all.items_of_sequence());
+    let has_git =
+        configured.unwrap_or_default().iter().any(|name| name == "git" || name == "gitfs");
+    let mut well = true;
+    if has_git && wanted("git") {
+        let files = halite_fileserver::git::GitFs::new(cx.host.clone(), &cx.opts);
+        for (remote, error) in files.fetch() {
+            tracing::error!("gitfs: {remote}: {error}");
+            well = false;
+        }
+    }
     if cx.opt_bool("fileserver_events") {
         // Without a master there is nobody to tell.
         let request = Request::Ask { what: "fileserver_update".into(), load: Dict::new() };
         let _ = master::ask(cx, &request);
     }
-    Ok(true)
+    Ok(well)
 }
 
 /// Empty the caches of the back ends. `roots` has none that could be emptied.

@@ -734,8 +734,10 @@ pub fn apply_template_on_contents(
     /// The template engine.
     template: String,
     /// Names for the template.
+    #[arg(required)]
     context: Option<Value>,
     /// Names where `context` has none.
+    #[arg(required)]
     defaults: Option<Value>,
     /// The environment.
     saltenv: String,

@@ -502,6 +502,7 @@ pub fn gid_to_group(
 pub fn group_to_gid(
     cx: &Cx,
     /// The name.
+    #[arg(required)]
     group: Option<Owner>,
 ) -> Result<Value> {
     Ok(group.and_then(|group| group.gid(cx)).map_or_else(|| Value::str(""), Value::from))
@@ -533,6 +534,7 @@ pub fn uid_to_user(
 pub fn user_to_uid(
     cx: &Cx,
     /// The name; the running user if none is given.
+    #[arg(required)]
     user: Option<Owner>,
 ) -> Result<Value> {
     let uid = match user {
@@ -709,8 +711,10 @@ pub fn chown(
     /// The path.
     path: String,
     /// The user.
+    #[arg(required)]
     user: Option<Owner>,
     /// The group.
+    #[arg(required)]
     group: Option<Owner>,
 ) -> Result<Value> {
     change_owner(cx, &path, user.as_ref(), group.as_ref(), true)
@@ -727,8 +731,10 @@ pub fn lchown(
     /// The path.
     path: String,
     /// The user.
+    #[arg(required)]
     user: Option<Owner>,
     /// The group.
+    #[arg(required)]
     group: Option<Owner>,
 ) -> Result<Value> {
     change_owner(cx, &path, user.as_ref(), group.as_ref(), false)
@@ -818,12 +824,16 @@ pub fn check_perms(
     /// The path.
     name: String,
     /// A state's return to add to; a new one if empty.
+    #[arg(required)]
     ret: Option<Dict>,
     /// The user.
+    #[arg(required)]
     user: Option<Owner>,
     /// The group.
+    #[arg(required)]
     group: Option<Owner>,
     /// The mode.
+    #[arg(required)]
     mode: Option<Mode>,
     /// The attributes, as letters.
     attrs: Option<String>,

@@ -206,6 +206,7 @@ pub fn freeze(
     use_vt: bool,
     /// Environment variables for pip.
     #[default(Dict::new())]
+    #[shown(Value::Null)]
     env_vars: Dict,
     /// Accepted, as Salt does.
     rest: Rest,
@@ -235,6 +236,7 @@ pub fn list_(
     #[group] place: Place,
     /// Environment variables for pip.
     #[default(Dict::new())]
+    #[shown(Value::Null)]
     env_vars: Dict,
     /// Accepted, as Salt does.
     rest: Rest,
@@ -257,6 +259,7 @@ pub fn list_freeze_parse(
     #[group] place: Place,
     /// Environment variables for pip.
     #[default(Dict::new())]
+    #[shown(Value::Null)]
     env_vars: Dict,
     /// Accepted, as Salt does.
     rest: Rest,
@@ -762,6 +765,7 @@ pub fn install(
     saltenv: String,
     /// Environment variables for pip.
     #[default(Dict::new())]
+    #[shown(Value::Null)]
     env_vars: Dict,
     /// Options of pip by name: `upgrade`, `index_url`, `find_links`, `no_index`, `pre_releases`,
     /// `force_reinstall`, `ignore_installed`, `no_deps`, `target`, `extra_args` …

@@ -513,7 +513,13 @@ impl Provider for Apt {
         if before.is_empty() {
             return Ok((before, Dict::new()));
         }
-        let after = repos::after(cx, repo, options)?;
+        let mut after = repos::after(cx, repo, options)?;
+        if after.is_empty() {
+            // The change takes the address away from the section it was found by, so that nothing
+            // of the name is left: Salt shows all of it as gone.
+            let keys = before.keys().into_iter().filter(|key| key.as_str() != Some("file"));
+            after = keys.map(|key| (key, Value::Null)).collect();
+        }
         if repos::same(&before, &after) {
             return Ok((before.clone(), before));
         }
