@@ -187,6 +187,7 @@ pub static OPTS: &[Opt] = &[
     both("output_file", STR, P::Absent, "File the output is written to.").unchecked().acts(),
     both("output_indent", INT, P::Absent, "Indent of outputters that have one.").unchecked().acts(),
     both("outputter_dirs", LIST, P::List(&[]), "Further folders with outputters.").acts(),
+    both("pass_to_ext_pillars", &[Str, List], P::Absent, "Parts of a minion's configuration that external pillars of its master may see.").acts(),
     both("permissive_pki_access", BOOL, P::Bool(false), "Let the group read the key folder.").acts(),
     each("pidfile", STR, P::Run("salt-master.pid"), P::Run("salt-minion.pid"), "File with the process id.").acts(),
     both("pass_to_ext_pillars", &[Str, List], P::Absent, "Parts of a minion's configuration that external pillars of the master may see.").acts(),

@@ -115,7 +115,11 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
                     }
                     Ok((id, request)) => {
                         streams.retain(|_, task| !task.is_finished());
-                        batches.extend(batch_begun(&request));
+                        match batch_told(&request) {
+                            Some((jid, "new")) => batches.push(jid.into()),
+                            Some((jid, "complete" | "halted")) => batches.retain(|own| own != jid),
+                            _ => {}
+                        }
                         let (master, caller, out) = (master.clone(), caller.clone(), out.clone());
                         let task = tokio::spawn(async move {
                             let answered = answer(&master, &caller, id, request, &out).await;
@@ -160,14 +164,11 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
     }
 }
 
-/// Returns the id of the batch that a program says it begins.
-fn batch_begun(request: &Request) -> Option<SmolStr> {
+/// Returns what a program tells of a batch it drives: the id, and how far it is.
+fn batch_told(request: &Request) -> Option<(&str, &str)> {
     match request {
-        Request::Fire { tag, .. } => {
-            let (jid, what) = tag.strip_prefix("salt/batch/")?.split_once('/')?;
-            (what == "new").then(|| jid.into())
-        }
-        Request::As { request, .. } => batch_begun(request),
+        Request::Fire { tag, .. } => tag.strip_prefix("salt/batch/")?.split_once('/'),
+        Request::As { request, .. } => batch_told(request),
         _ => None,
     }
 }
