@@ -146,7 +146,6 @@ pub static OPTS: &[Opt] = &[
     opt("pass_dir", STR, P::Str(""), "Folder of the password store."),
     opt("pass_gnupghome", STR, P::Str(""), "GnuPG home used by the password store."),
     opt("pass_strict_fetch", BOOL, P::Bool(false), "Fail when a password is missing from the store."),
-    opt("pass_to_ext_pillars", &[Str, List], P::Absent, "Options handed to external pillars."),
     opt("pass_variable_prefix", STR, P::Str(""), "Prefix of values that are looked up in the password store."),
     opt("peer", DICT, P::Dict(&[]), "Which minions may ask which others to run what.").acts(),
     opt("peer_run", DICT, P::Absent, "Which minions may start which runners.").unchecked().acts(),

@@ -82,7 +82,6 @@ pub static OPTS: &[Opt] = &[
     opt("multifunc_ordered", BOOL, P::Bool(false), "Run the functions of one job in the order given.").acts(),
     opt("multiprocessing", BOOL, P::Bool(true), "Run each job in a process of its own instead of a thread.").moot(),
     opt("no_proxy", LIST, P::Absent, "Hosts reached without the proxy.").acts(),
-    opt("pass_to_ext_pillars", LIST, P::Absent, "Parts of this configuration that external pillars of the master may see.").unchecked().acts(),
     opt("password", &[None, Str], P::None, "Password with which this machine signs in.").acts(),
     opt("pillar_raise_on_missing", BOOL, P::Absent, "Fail when `pillar.get` finds no value.").unchecked().acts(),
     opt("pillarenv_from_saltenv", BOOL, P::Bool(false), "Take `pillarenv` from `saltenv`.").acts(),

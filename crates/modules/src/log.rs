@@ -13,7 +13,7 @@ macro_rules! levels {
             #[doc = $sentence]
             ///
             /// ```console
-            /// $ salt '*' log.debug 'something happened'
+            #[doc = concat!("$ salt '*' log.", stringify!($name), " 'something happened'")]
             /// ```
             #[function]
             pub fn $name(

@@ -246,7 +246,7 @@ pub fn parallel_scheck(
 /// Apply states: for tests that need something set up, or removed.
 ///
 /// ```console
-/// $ salt web1 saltcheck.state_apply
+/// $ salt web1 saltcheck.state_apply web.nginx
 /// ```
 #[function]
 pub fn state_apply(
@@ -397,7 +397,7 @@ fn env_of(cx: &Cx, saltenv: Option<String>) -> String {
 /// Run the tests of states, and of all they include.
 ///
 /// ```console
-/// $ salt web1 saltcheck.run_state_tests
+/// $ salt web1 saltcheck.run_state_tests web.nginx,web.tls
 /// ```
 #[function]
 pub fn run_state_tests(

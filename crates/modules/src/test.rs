@@ -113,11 +113,10 @@ pub fn kwarg(
 ) -> Result<Value> {
     if let given @ 1.. = kwargs.args.len() {
         let were = if given == 1 { "was" } else { "were" };
-        return Err(Error::Raised {
-            class: "TypeError".into(),
-            message: format!("kwarg() takes 0 positional arguments but {given} {were} given"),
-            traceback: None,
-        });
+        return Err(Error::raised(
+            "TypeError",
+            format!("kwarg() takes 0 positional arguments but {given} {were} given"),
+        ));
     }
     Ok(kwargs.kwargs.into())
 }

@@ -38,6 +38,21 @@ fn all_at_once() {
     let ran = second.salt(&["one", "test.echo", "from the second"]).code(0);
     ran.says("from the second");
     assert!(!first.read("master.log").contains("test.echo"));
+    // An event is for all of them.
+    let heard = |site: &Site| {
+        let known = site.run("salt-run", &["state.event", "all/of/us", "count=1"]).out;
+        known.contains("all/of/us")
+    };
+    std::thread::scope(|scope| {
+        let ears = [&first, &second].map(|site| scope.spawn(move || heard(site)));
+        let mut told = 0;
+        until("both heard it", || {
+            second.salt(&["one", "event.send", "all/of/us"]).code(0);
+            told += 1;
+            ears.iter().all(std::thread::ScopedJoinHandle::is_finished)
+        });
+        assert!(ears.into_iter().all(|ear| ear.join().expect("no panic")), "{told}");
+    });
     first.kill("master");
     second.salt(&["one", "test.ping"]).code(0).says("True");
     first.start_master();

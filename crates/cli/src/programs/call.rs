@@ -308,6 +308,9 @@ pub fn run(cx: &mut Context) -> u8 {
         }
         Err(error) => {
             let doc = || {
+                if let Some(native) = caller.cx.runtime.function(&caller.cx, &function) {
+                    return Some(indented(&native.help("salt '*'", &function)).into());
+                }
                 let about = caller.cx.runtime.described("modules", std::slice::from_ref(&function));
                 about.get(function.as_str()).and_then(|about| about.get_str("raw_doc"))
             };

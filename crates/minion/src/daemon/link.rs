@@ -25,6 +25,11 @@ pub(crate) trait Follow: Send + Sync {
 
     /// Does what an event on the local bus asks (`manage_schedule`); returns the answer.
     fn manage(&self, tag: &str, request: &Dict) -> Option<Dict>;
+
+    /// Returns the other masters this minion serves at the same time.
+    fn other_masters(&self) -> Vec<Arc<Master>> {
+        Vec::new()
+    }
 }
 
 /// A link to one master.
@@ -91,6 +96,12 @@ impl Link for MasterLink {
             return Ok(self.fire_here(&event.tag, &data));
         }
         let load = event_load(&event.tag, event.data, event.pretag.as_deref());
+        if let Side::Daemon { follow, .. } = &self.side {
+            // All masters hear of it, as in Salt; whether the others are there is no matter here.
+            for other in follow.upgrade().iter().flat_map(|follow| follow.other_masters()) {
+                other.tell(load.shallow_copy());
+            }
+        }
         match self.master.ask_now(&load, &|| cx.host.cancelled()) {
             Ok(_) => Ok(true),
             Err(AskError::Cancelled) => Err(Error::Cancelled),

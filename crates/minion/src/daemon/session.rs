@@ -434,6 +434,16 @@ impl Master {
         self.serial.fetch_max(serial, Ordering::AcqRel) < serial
     }
 
+    /// Sends something whose answer nobody waits for.
+    pub(crate) fn tell(self: &Arc<Self>, load: Dict) {
+        let own = Arc::clone(self);
+        self.handle.spawn(async move {
+            if let Err(error) = own.ask(&load).await {
+                tracing::warn!("An event did not reach {}: {error}", own.address.name);
+            }
+        });
+    }
+
     /// Asks from a thread of a job. Ends early when the job is cancelled.
     pub fn ask_now(&self, load: &Dict, cancelled: &dyn Fn() -> bool) -> Result<Value, AskError> {
         self.wait(self.ask(load), cancelled)

@@ -353,6 +353,11 @@ impl Tie {
 }
 
 impl Follow for Tie {
+    fn other_masters(&self) -> Vec<Arc<Master>> {
+        let ties = self.node.ties().into_iter().map(|tie| Arc::clone(&tie.master));
+        ties.filter(|master| !Arc::ptr_eq(master, &self.master)).collect()
+    }
+
     fn manage(&self, tag: &str, request: &Dict) -> Option<Dict> {
         self.node.manage(tag, request)
     }
