@@ -88,7 +88,8 @@ impl Wanted {
 #[derive(Args)]
 pub struct Installed {
     /// The package, if there is no list of them: `requests`, `requests>=2.31`.
-    name: String,
+    #[arg(required)]
+    name: Option<String>,
     /// Several packages.
     #[default(Value::Null)]
     pkgs: Value,
@@ -144,6 +145,11 @@ pub struct Seen {
 }
 
 impl Installed {
+    /// The package of a state without a list of them; None is given with a list.
+    fn own_name(&self) -> &str {
+        self.name.as_deref().unwrap_or("None")
+    }
+
     fn env(&self) -> Env {
         Env {
             bin_env: self.bin_env.clone().or_else(|| self.pip_bin.clone()),
@@ -156,7 +162,7 @@ impl Installed {
     fn wanted(&self) -> Vec<Wanted> {
         let list = match self.pkgs.items_of_sequence().filter(|list| !list.is_empty()) {
             Some(list) => list.iter().map(Value::to_string).collect(),
-            None => vec![self.name.clone()],
+            None => vec![self.own_name().to_owned()],
         };
         list.iter().map(|text| Wanted::parse(text)).collect()
     }
@@ -236,7 +242,7 @@ impl Installed {
         let pkgs = self.pkgs.items_of_sequence().unwrap_or_default();
         let names: Vec<String> = pkgs.iter().map(Value::to_string).collect();
         let pending = match &names[..] {
-            [] => format!("Python package {} is set to be installed", self.name),
+            [] => format!("Python package {} is set to be installed", self.own_name()),
             [one] => format!("Python package {one} is set to be installed"),
             several => format!("Python package(s) set to be installed:\n{}", several.join("\n")),
         };
@@ -286,7 +292,7 @@ impl State for Installed {
         let env = self.env();
         let explain = |error: Error| match error {
             Error::Raised { class, message, .. } if class == "CommandNotFoundError" => {
-                Error::failed(format!("Error installing '{}': {message}", self.name))
+                Error::failed(format!("Error installing '{}': {message}", self.own_name()))
             }
             other => other,
         };

@@ -79,10 +79,13 @@ fn words(cx: &Cx, bin_env: Option<&str>) -> Result<Vec<String>> {
     };
     let path = Path::new(given);
     if cx.host.is_dir(path)? {
-        for program in ["python", "python3", "python2"] {
-            let python = path.join("bin").join(program);
-            if is_program(cx, &python) {
-                return Ok(vec![python.display().to_string(), "-m".into(), "pip".into()]);
+        // The environment itself, or its `bin`.
+        for folder in [path.join("bin"), path.to_owned()] {
+            for program in ["python", "python3", "python2"] {
+                let python = folder.join(program);
+                if is_program(cx, &python) {
+                    return Ok(vec![python.display().to_string(), "-m".into(), "pip".into()]);
+                }
             }
         }
         return Err(not_found(format!("Could not find a `pip` binary in virtualenv {given}")));
