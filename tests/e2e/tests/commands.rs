@@ -19,20 +19,12 @@ use serde_json::Value;
 
 /// Commands whose answer differs, and why.
 const DIFFERS: &[(&str, &str)] = &[
-    (
-        "cp.get_file salt://r.sls {root}/w/new/got",
-        "a place that is not there is told by an empty text, as every other failure",
-    ),
     ("file.comment_line {root}/w/conf off cmnt=False", "a line that does not match is no error"),
     (
         "file.get_selinux_context {root}/w/f",
         "without SELinux the answer is the same, but no failure",
     ),
     ("file.line {root}/w/f 2 mode=replace match=two", "genuine Salt refuses a number as content"),
-    (
-        "file.patch {root}/w/d/a {root}/w/p.diff",
-        "the answer holds the exit code of patch; the command itself did not fail",
-    ),
     ("file.seek_read {root}/w/f 3 4", "bytes are told as text"),
     ("file.uncomment {root}/w/conf off", "a line that does not match is no error"),
     ("slsutil.renderer path=salt://nosuch.sls", "a file that is not there is an error"),
