@@ -14,7 +14,7 @@ use halite_minion::{
     registry,
 };
 use halite_spec::{Call, Error, Host, Job};
-use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_value::{Dict, SmolStr, Value, dict, entries, suggest};
 
 use crate::{
     args::Args,
@@ -374,18 +374,27 @@ fn indented(help: &str) -> String {
     format!("\n{}\n", lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Refuses what a user's function does not take; native functions say so themselves.
-fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<Error> {
+/// Refuses keywords that a function does not take, before anything else can be wrong with the call.
+fn unknown_keywords(caller: &Caller, function: &str, call: &Call) -> Option<String> {
     let runtime = &caller.cx.runtime;
-    if call.kwargs.is_empty()
-        || runtime.function(&caller.cx, function).is_some()
-        || !runtime.has(&caller.cx, function)
-    {
+    if call.kwargs.is_empty() {
         return None;
     }
-    let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
-    let unknown = halite_minion::failure::unknown_to_users(&about, call);
-    (!unknown.is_empty()).then(|| halite_minion::failure::refused_keywords(&unknown))
+    let (unknown, known) = match runtime.function(&caller.cx, function) {
+        Some(native) => {
+            let known = native.params.iter().map(|param| param.name).collect();
+            (halite_minion::failure::unknown_keywords(native, call), known)
+        }
+        None if runtime.has(&caller.cx, function) => {
+            let about = runtime.described("modules", &[function.to_owned()]).get(function)?;
+            (halite_minion::failure::unknown_to_users(&about, call), Vec::new())
+        }
+        None => return None,
+    };
+    let first = unknown.first()?.split('=').next().unwrap_or_default();
+    let hint = suggest::nearest(first, known).map(|word| format!("; did you mean `{word}`?"));
+    let refused = halite_minion::failure::refused_keywords(&unknown);
+    Some(format!("{refused}{}", hint.unwrap_or_default()))
 }
 
 /// Tells a function that takes any keyword how it was called, as Salt does.
