@@ -32,6 +32,9 @@ SWARM = [
     ("grain_match_one.seconds", "match by grain, one of all (whole command)", "s", {10000: 0.005}),
     ("command.seconds", "a command that does nothing, for comparison", "s", {}),
     ("key_list.seconds", "list of keys (whole command)", "s", {10000: 0.010}),
+    ("job_lookup.seconds", "a job looked up, all its returns printed (whole command)", "s", {}),
+    ("job_list.seconds", "list of jobs (whole command)", "s", {}),
+    ("presence.seconds", "who is connected (whole command)", "s", {}),
     ("returns.per_second", "returns stored durably, per second", "", {10000: -20000}),
     ("restart_all_back_s", "all back after `kill -9` of the master", "s", {10000: 15}),
     ("rotation_all_back_s", "all back after a change of the session key", "s", {}),
@@ -111,12 +114,24 @@ def swarm(result):
     return lines
 
 
+def means(points, seconds):
+    """One mean point for each stretch of time: neighbouring points depend on each other."""
+    stretches = {}
+    for point in points:
+        stretches.setdefault(int(point[0] // seconds), []).append(point)
+    return [tuple(sum(column) / len(column) for column in zip(*stretch)) for stretch in stretches.values()]
+
+
 def slope(points):
-    """Least squares: change per hour."""
+    """Least squares: change per hour, and its standard error."""
     count = len(points)
     mean_x, mean_y = (sum(column) / count for column in zip(*points))
     spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return 3600 * sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+    if count < 3 or not spread:
+        return 0.0, 0.0
+    slant = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+    rest = sum((y - mean_y - slant * (x - mean_x)) ** 2 for x, y in points) / (count - 2)
+    return 3600 * slant, 3600 * (rest / spread) ** 0.5
 
 
 def chart(path, title, series, unit):
@@ -155,11 +170,12 @@ def soak(folder):
           {"memory": [(row["seconds"], row["master_mb"]) for row in rows]}, "seconds")
     chart(os.path.join(folder, "soak-ping.svg"), "Ping of all, s",
           {"ping": [(row["seconds"], row["ping_s"]) for row in rows]}, "seconds")
-    per_hour = slope(memory)
+    per_hour, error = slope(means(memory, 60))
+    judged = "not distinguishable from zero" if abs(per_hour) < 2 * error else "more than chance"
     descriptors = {row["master_descriptors"] for row in warm}
     return [f"{rows[-1]['seconds'] / 60:.0f} minutes of jobs, events, pillar edits and key changes; {len(rows)} rounds. "
             f"After the first third: memory {min(m for _, m in memory):.1f} to {max(m for _, m in memory):.1f} MB, slope "
-            f"{per_hour:+.2f} MB an hour; descriptors {min(descriptors):.0f} to {max(descriptors):.0f}.", "",
+            f"of the minutes' means {per_hour:+.1f} ± {error:.1f} MB an hour ({judged}); descriptors {min(descriptors):.0f} to {max(descriptors):.0f}.", "",
             "![memory](results/soak-memory.svg)", "", "![ping](results/soak-ping.svg)"]
 
 

@@ -207,6 +207,25 @@ def measure(halite, scratch, size, only):
             result["command"] = timed(nothing, 5)
         if wanted("keys"):
             result["key_list"] = timed(keys, 5)
+        if wanted("history"):
+            jobs, _ = fleet.run("run", "jobs.list_jobs", "search_function=test.ping", "--out", "json")
+            jid = max(json.loads(jobs))
+
+            def lookup():
+                out, seconds = fleet.run("run", "jobs.lookup_jid", jid, "--out", "json")
+                return out.count("swarm-"), seconds
+
+            def history():
+                out, seconds = fleet.run("run", "jobs.list_jobs", "--out", "json")
+                return len(json.loads(out)), seconds
+
+            def present():
+                out, seconds = fleet.run("run", "manage.present", "--out", "json")
+                return out.count("swarm-"), seconds
+
+            result["job_lookup"] = timed(lookup, 5)
+            result["job_list"] = timed(history, 5)
+            result["presence"] = timed(present, 5)
         if wanted("pillar"):
             fleet.run("salt", "*", "saltutil.refresh_pillar", "wait=True", "--static", "--out", "json")
             fleet.write("srv/pillar/debian.sls", "debian: 2\n")

@@ -190,7 +190,6 @@ pub static OPTS: &[Opt] = &[
     both("pass_to_ext_pillars", &[Str, List], P::Absent, "Parts of a minion's configuration that external pillars of its master may see.").acts(),
     both("permissive_pki_access", BOOL, P::Bool(false), "Let the group read the key folder.").acts(),
     each("pidfile", STR, P::Run("salt-master.pid"), P::Run("salt-minion.pid"), "File with the process id.").acts(),
-    both("pass_to_ext_pillars", &[Str, List], P::Absent, "Parts of a minion's configuration that external pillars of the master may see.").acts(),
     both("pillar.cache_driver", &[None, Str], P::None, "Cache driver for pillar data."),
     both("pillar_cache", BOOL, P::Bool(false), "Remember compiled pillar on the master.").acts(),
     both("pillar_cache_backend", STR, P::Str("disk"), "Where compiled pillar is remembered; here always in memory.").moot(),

@@ -2,6 +2,7 @@
 
 use halite_e2e::{
     fleet::{Fleet, until},
+    need,
     site::{Make, Site},
 };
 use serde_json::{Value, json};
@@ -381,4 +382,47 @@ fn a_pillar_is_kept_when_asked_for() {
     fleet.machine.write("srv/pillar/a.sls", "val: 3\n");
     fleet.salt(&["a", "saltutil.refresh_pillar", "wait=True"]).code(0);
     assert_eq!(val(&fleet)["val"], json!(3));
+}
+
+#[test]
+fn files_and_pillar_from_git() {
+    need("git", &["git"]);
+    let config = "auto_accept: True\nfileserver_backend: [git]\n\
+                  gitfs_remotes: ['file://{root}/repo']\n\
+                  ext_pillar: [{git: [{'master file://{root}/repo': [{root: pillar}]}]}]\n";
+    let mut fleet = Fleet::prepared(config);
+    let machine = &fleet.machine;
+    let state = "{{ opts['root_dir'] }}/made:\n  file.managed: [{source: 'salt://word'}]\n";
+    let files = [
+        ("top.sls", "base: {'*': [made]}\n"),
+        ("made.sls", state),
+        ("word", "first\n"),
+        ("pillar/top.sls", "base: {'*': [known]}\n"),
+        ("pillar/known.sls", "known: {{ grains.id }}\n"),
+    ];
+    for (name, text) in files {
+        machine.write(&format!("repo/{name}"), text);
+    }
+    let repo = machine.path("repo");
+    let git = |args: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(&repo).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        let ran = command.args(args).output().expect("git runs");
+        assert!(ran.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    };
+    git(&["init", "-q", "-b", "master"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    fleet.start_master();
+    fleet.minion("m1", "");
+    fleet.salt(&["m1", "state.apply"]).code(0);
+    let made = |fleet: &Fleet| fleet.call("m1", &["cp.get_file_str", "salt://word"]).out;
+    assert!(made(&fleet).contains("first"));
+    fleet.salt(&["m1", "pillar.ls", "--out=txt"]).says("known");
+    // What is committed is there after an update.
+    fleet.machine.write("repo/word", "second\n");
+    git(&["commit", "-qam", "second"]);
+    fleet.run(&["fileserver.update"]).code(0);
+    fleet.salt(&["m1", "state.apply"]).code(0).says("-first").says("+second");
+    assert!(made(&fleet).contains("second"));
 }
