@@ -16,8 +16,12 @@ fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
     master::ask(cx, &Request::Ask { what: "reactor".into(), load })
 }
 
-/// Who leads is a question to the engine `reactor`: without it Salt knows no answer.
+/// Who leads is a question to the engine `reactor`, which the option of that name starts, too:
+/// without it Salt knows no answer.
 fn must_run(cx: &Cx) -> Result<()> {
+    if cx.opt("reactor").is_some_and(|table| table.truthy()) {
+        return Ok(());
+    }
     let engines = cx.opt("engines").and_then(|engines| engines.items_of_sequence());
     let is_it = |engine: &Value| match engine {
         Value::Dict(engine) => engine.contains("reactor"),
