@@ -28,7 +28,7 @@ SWARM = [
     ("event_to_all.seconds", "event → reactor → job on all → all returned", "s", {10000: 1.5}),
     ("master_idle_mb", "master without minions", "MB", {10000: 20}),
     ("master_mb", "master with all connected", "MB", {10000: 200}),
-    ("grain_match.seconds", "match by grain, a quarter of all (whole command, names printed)", "s", {10000: 0.005}),
+    ("grain_match.seconds", "match by grain, a fifth of all (whole command, names printed)", "s", {10000: 0.005}),
     ("grain_match_one.seconds", "match by grain, one of all (whole command)", "s", {10000: 0.005}),
     ("command.seconds", "a command that does nothing, for comparison", "s", {}),
     ("key_list.seconds", "list of keys (whole command)", "s", {10000: 0.010}),
