@@ -58,7 +58,7 @@ doctests: ## Examples in the documentation comments.
 
 e2e: ## End-to-end tests: real processes, genuine Salt beside ours (installed by pip), and the demo.
 	$(CARGO) build --quiet --package halite
-	$(CARGO) test --quiet --package halite-e2e
+	$(CARGO) test --quiet --package halite-e2e --no-fail-fast
 	@$(XTASK) demo >"$(TARGET)/demo.log" 2>&1 || { cat "$(TARGET)/demo.log"; exit 1; }
 
 fuzz: ## Fuzz every parser reachable from outside, SECONDS each (SEED=0: other inputs every time).

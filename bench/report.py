@@ -62,6 +62,8 @@ def comparison(result):
         if make is None and path[-1].split("_")[0] in MAKES:
             make, _, rest = path[-1].partition("_")
             name = " ".join(path[:-1] + (rest,))
+        if path[-1] == "goal":
+            make, name = "goal", " ".join(path[:-1])
         if make:
             rows.setdefault(name, {})[make] = number
     return {name: row for name, row in rows.items() if "halite" in row}
@@ -76,11 +78,15 @@ def shown(number):
 
 
 def compared(result):
-    lines = ["| | Halite | Salt 3008.3 | Salt / Halite |", "|---|---:|---:|---:|"]
-    for name, row in comparison(result).items():
+    rows = comparison(result)
+    goals = any("goal" in row for row in rows.values())
+    lines = ["| | Halite | Salt 3008.3 | Salt / Halite |" + " times better, goal |" * goals,
+             "|---|---:|---:|---:|" + "---:|" * goals]
+    for name, row in rows.items():
         ours, theirs = row["halite"], row.get("salt")
         ratio = f"{theirs / ours:.1f}" if theirs is not None and ours else ""
-        lines.append(f"| {name} | {shown(ours)} | {shown(theirs)} | {ratio} |")
+        goal = f" {shown(row.get('goal'))} |" * goals
+        lines.append(f"| {name} | {shown(ours)} | {shown(theirs)} | {ratio} |{goal}")
     return lines
 
 

@@ -11,13 +11,13 @@ sockets (the same for both makes):
 - slow reader: how late events reach a subscriber (p50, p95, p99), alone and
   beside one that reads a byte per second;
 - reactions: runner reactions per second in a burst, and how many came of it;
-- raw: latency, fan-out and reactions again, with programs that take next to no time: who
-  fires writes frames made beforehand, who listens counts tags in what it reads.
+- raw: all of these again, with programs that take next to no time: who fires writes frames made
+  beforehand, who listens counts tags in what it reads. The slow reader comes and goes in turns.
 
 It must run with a Python that has genuine Salt installed: the listener is Salt's
 own `salt.utils.event`, as people's scripts use it. Prints one JSON document.
 
-    events.py --bin DIR --name NAME --scratch DIR [--single N] [--fanout N] [--late N] [--burst N] [--raw N]
+    events.py --bin DIR --name NAME --scratch DIR [--single N] [--fanout N] [--late N] [--burst N] [--raw N] [--rounds N]
 """
 import argparse
 import json
@@ -27,6 +27,7 @@ import os
 import re
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -291,13 +292,14 @@ def fire_many(fleet, total):
         bus.fire_event({"n": n}, f"bench/many/{n}")
 
 
-def frames(tag, total):
+def frames(tag, total, more=""):
     """What a program of Salt 3008 writes to fire events: a length, then `{"head": {}, "body": event}`."""
     import salt.utils.msgpack as msgpack
 
     stamp = "2026-01-01T00:00:00.000000+00:00"
     for n in range(total):
-        body = f"{tag}{n}\n\n".encode() + msgpack.packb({"n": n, "_stamp": stamp}, use_bin_type=True)
+        data = {"n": n, "more": more, "_stamp": stamp}
+        body = f"{tag}{n}\n\n".encode() + msgpack.packb(data, use_bin_type=True)
         element = msgpack.packb({"head": {}, "body": body}, use_bin_type=True)
         yield len(element).to_bytes(4, "big") + element
 
@@ -363,6 +365,58 @@ def raw_latency(fleet, count):
     return {"seconds_to_job": spread(begun), "seconds_to_return": spread(ended), "lost": lost}
 
 
+def raw_late(heard, fire, round_, total):
+    """How late each of some events of a kilobyte is, one after the other."""
+    found = []
+    for n, frame in enumerate(frames(f"bench/late/{round_}/", total, "x" * 1000)):
+        tag = f"bench/late/{round_}/{n}\n\n".encode()
+        start = time.perf_counter()
+        fire.sendall(frame)
+        seen = b""
+        while tag not in seen:
+            seen += heard.recv(1 << 16)
+        found.append(time.perf_counter() - start)
+    return found
+
+
+def raw_slow_reader(fleet, rounds, total):
+    """p99 at one subscriber, with and without another that reads a byte a second, in turns: what changes
+    from round to round on any machine is told apart from what the slow one changes."""
+    sock_dir = fleet.opts["sock_dir"]
+    path = os.path.join(sock_dir, "master_event_pub.ipc")
+    found = {"alone": [], "beside_a_slow_one": []}
+    ratios = []
+    with socket.socket(socket.AF_UNIX) as heard, socket.socket(socket.AF_UNIX) as fire:
+        heard.connect(path)
+        heard.settimeout(20)
+        fire.connect(os.path.join(sock_dir, "master_event_pull.ipc"))
+        time.sleep(0.3)
+        raw_late(heard, fire, "warm", total)
+        for number in range(rounds):
+            pair = {}
+            # Who goes first changes, too.
+            for how in sorted(found, reverse=number % 2 == 1):
+                stop = multiprocessing.Event()
+                slow = multiprocessing.Process(target=drip, args=(path, stop))
+                if how != "alone":
+                    slow.start()
+                    time.sleep(0.3)
+                # What the slow one's socket takes in is full afterwards.
+                raw_late(heard, fire, f"fill-{how}-{number}", 500)
+                pair[how] = pct(raw_late(heard, fire, f"{how}-{number}", total), 99)
+                if how != "alone":
+                    stop.set()
+                    slow.join()
+            for how, p99 in pair.items():
+                found[how].append(p99)
+            ratios.append(pair["beside_a_slow_one"] / pair["alone"])
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    return {"rounds": rounds, "events_each": total,
+            "p99": {how: round(statistics.median(each), 6) for how, each in found.items()},
+            "ratio_of_p99": {"median": round(statistics.median(ratios), 3), "mean": round(statistics.mean(ratios), 3),
+                             "standard_error": round(error, 3)}}
+
+
 def raw(fleet, tag, pattern, total, subscribers):
     ready = multiprocessing.Semaphore(0)
     readers = []
@@ -395,6 +449,7 @@ def main():
     p.add_argument("--late", type=int, default=5000)
     p.add_argument("--burst", type=int, default=2000)
     p.add_argument("--raw", type=int, default=50000)
+    p.add_argument("--rounds", type=int, default=20)
     args = p.parse_args()
     fleet = Fleet(args.bin, args.scratch)
     result = {"name": args.name}
@@ -404,6 +459,7 @@ def main():
         result["slow_reader"] = slow_reader(fleet, args.late)
         result["reactions"] = burst(fleet, args.burst)
         result["raw_latency"] = raw_latency(fleet, args.single)
+        result["raw_slow_reader"] = raw_slow_reader(fleet, args.rounds, 1000)
         result["raw_fan_out"] = raw(fleet, "bench/none/", rb"bench/none/", args.raw, 5)
         result["raw_reactions"] = raw(fleet, "bench/many/", rb"salt/run/\d+/ret\n\n", args.burst, 1)
     finally:

@@ -102,7 +102,7 @@ return_retry_timer: 2
         log = open(os.path.join(self.root, "swarm.log"), "a")
         self.swarm = subprocess.Popen(
             [self.halite, "swarm", "-n", str(self.size), "-c", self.etc, "--root", os.path.join(self.root, "swarm"),
-             "--processes", str(processes), "--keys", str(keys), "--every", "0.2", *more],
+             "--processes", str(processes), "--keys", str(keys), "--every", "0.1", *more],
             stdout=subprocess.PIPE, stderr=log, text=True)
 
         def read(lines):

@@ -23,13 +23,11 @@ impl Watch for Haproxy {
         let Value::Dict(backends) = backends else {
             return wrong("Backends for haproxy beacon must be a dictionary.");
         };
-        for (backend, options) in &backends {
-            let problem = |text: String| Err(config.problem_at("backends", text));
-            if options.get("servers").is_none() {
-                return problem(format!("Backends for haproxy beacon require servers: {backend}"));
-            }
-            if !matches!(options.get("servers"), Some(Value::List(_))) {
-                return problem(format!("Servers for haproxy beacon must be a list: {backend}"));
+        for options in backends.values() {
+            match options.get("servers") {
+                None => return wrong("Backends for haproxy beacon require servers."),
+                Some(Value::List(_)) => {}
+                Some(_) => return wrong("Servers for haproxy beacon must be a list."),
             }
         }
         Ok(())

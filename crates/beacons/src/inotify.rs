@@ -39,14 +39,11 @@ const MASKS: [(&str, u32); 12] = [
     ("delete_self", 0x400),
     ("move_self", 0x800),
 ];
-const SPECIAL: [(&str, u32); 8] = [
-    ("close", 0x18),
-    ("dont_follow", 0x0200_0000),
+const SPECIAL: [(&str, u32); 5] = [
     ("onlydir", 0x0100_0000),
     ("unmount", 0x2000),
     ("excl_unlink", 0x0400_0000),
     ("ignored", 0x8000),
-    ("isdir", 0x4000_0000),
     ("oneshot", 0x8000_0000),
 ];
 const OVERFLOW: u32 = 0x4000;
@@ -232,14 +229,15 @@ impl Watch for Inotify {
                 }
             }
         }
-        if config.flag("coalesce", false) && events.len() > 1 {
-            // One event with all of them, by path.
-            let all = Dict::new();
+        if config.flag("coalesce", false) {
+            // The same of the same path is told once at a look.
+            let mut told: Vec<Dict> = Vec::new();
             for event in events {
-                let path = event.get("path").unwrap_or_default().to_str();
-                all.insert(path, event);
+                if !told.contains(&event) {
+                    told.push(event);
+                }
             }
-            events = vec![all];
+            events = told;
         }
         Ok(events)
     }
@@ -320,8 +318,13 @@ impl Inotify {
             }
             let Some((folder, rule)) = self.watches.get(&change.watch).cloned() else { continue };
             if change.mask & IGNORED != 0 {
-                // The file is gone, and its watch with it.
+                // The file is gone, and its watch with it; genuine Salt tells that, whatever the mask.
                 self.watches.remove(&change.watch);
+                if !rule.excludes(&folder) {
+                    let event = event(&folder, &folder, 0);
+                    event.insert("change", "IN_IGNORED");
+                    events.push(event);
+                }
                 continue;
             }
             let path =

@@ -18,19 +18,16 @@ pub struct Journald {
 impl Watch for Journald {
     fn validate(config: &Config) -> Result<(), Problem> {
         config.list()?;
-        match config.get("services") {
+        let wrong = |text: &str| Err(config.problem_at("services", text));
+        match config.get("services").filter(Value::truthy) {
+            None => Ok(()),
             Some(Value::Dict(services)) => {
-                for (service, fields) in &services {
-                    if fields.as_dict().is_none() {
-                        return Err(config.problem_at(
-                            "services",
-                            format!("Services configuration for journald beacon must be a dictionary: {service}"),
-                        ));
-                    }
+                if services.values().iter().all(|fields| fields.as_dict().is_some()) {
+                    return Ok(());
                 }
-                Ok(())
+                wrong("Services configuration for journald beacon must be a list of dictionaries.")
             }
-            _ => Err(config.problem("Configuration for journald beacon must contain services.")),
+            Some(_) => wrong("Services configuration for journald beacon must be a dictionary."),
         }
     }
 

@@ -32,10 +32,12 @@ pub mod network_settings;
 pub mod pkg;
 pub mod ps;
 pub mod salt_monitor;
+pub mod salt_proxy;
 pub mod service;
 pub mod sh;
 pub mod status;
 pub mod swapusage;
+pub mod watchdog;
 pub mod wtmp;
 
 /// Every beacon of this crate.
@@ -55,10 +57,12 @@ pub static ALL: &[&Beacon] = &[
     &pkg::BEACON,
     &ps::BEACON,
     &salt_monitor::BEACON,
+    &salt_proxy::BEACON,
     &service::BEACON,
     &sh::BEACON,
     &status::BEACON,
     &swapusage::BEACON,
+    &watchdog::BEACON,
     &wtmp::BEACON,
 ];
 // gen:end

@@ -28,12 +28,23 @@ fn range(value: &Value) -> Option<(f64, f64)> {
 impl Watch for Load {
     fn validate(config: &Config) -> Result<(), Problem> {
         config.list()?;
+        for option in ["emitatstartup", "onchangeonly"] {
+            if config.get(option).is_some_and(|value| !matches!(value, Value::Bool(_))) {
+                let text =
+                    format!("Configuration for load beacon option {option} must be a boolean.");
+                return Err(config.problem_at(option, text));
+            }
+        }
         let Some(averages) = config.get("averages") else {
             return Err(config.problem("Averages configuration is required for load beacon."));
         };
         let wrong = |text: &str| Err(config.problem_at("averages", text));
-        let Value::Dict(averages) = averages else {
-            return wrong("Averages configuration for load beacon must be a dictionary.");
+        let none = Dict::new();
+        let averages = match &averages {
+            Value::Dict(averages) => averages,
+            // Texts and lists are searched for the names by genuine Salt.
+            Value::Str(_) | Value::List(_) => &none,
+            _ => return wrong("Averages configuration for load beacon must be a dictionary."),
         };
         if !AVERAGES.iter().any(|name| averages.contains(*name)) {
             return wrong(

@@ -10,6 +10,19 @@ beacon! {
     "network_info": NetworkInfo
 }
 
+/// What may be said of an interface.
+const KNOWN: [&str; 9] = [
+    "type",
+    "bytes_sent",
+    "bytes_recv",
+    "packets_sent",
+    "packets_recv",
+    "errin",
+    "errout",
+    "dropin",
+    "dropout",
+];
+
 #[derive(Default)]
 pub struct NetworkInfo;
 
@@ -28,7 +41,7 @@ impl Watch for NetworkInfo {
         };
         for options in interfaces.values() {
             match options {
-                Value::Dict(options) if options.is_empty() => {
+                Value::Dict(options) if !KNOWN.iter().any(|key| options.contains(*key)) => {
                     return wrong("Invalid configuration item in Beacon configuration.");
                 }
                 Value::Dict(_) => {}

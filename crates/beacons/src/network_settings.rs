@@ -13,7 +13,7 @@ beacon! {
 }
 
 /// The names Salt knows.
-const SETTINGS: [&str; 25] = [
+const SETTINGS: [&str; 24] = [
     "family",
     "txqlen",
     "ipdb_scope",
@@ -30,7 +30,6 @@ const SETTINGS: [&str; 25] = [
     "address",
     "num_tx_queues",
     "ipdb_priority",
-    "change",
     "kind",
     "qdisc",
     "mtu",
@@ -50,24 +49,23 @@ impl Watch for NetworkSettings {
     fn validate(config: &Config) -> Result<(), Problem> {
         config.list()?;
         let wrong = |text: String| Err(config.problem_at("interfaces", text));
-        let Some(Value::Dict(interfaces)) = config.get("interfaces") else {
-            return wrong(
-                "Configuration for network_settings beacon must contain interfaces.".into(),
-            );
+        let interfaces = match config.get("interfaces") {
+            None => return Ok(()),
+            Some(Value::Dict(interfaces)) => interfaces,
+            Some(_) => {
+                return wrong(
+                    "interfaces section for network_settings beacon must be a dictionary.".into(),
+                );
+            }
         };
-        for (interface, settings) in &interfaces {
+        for settings in interfaces.values() {
             let Value::Dict(settings) = settings else {
-                return wrong(format!(
-                    "Configuration for network_settings beacon: {interface} must be a dictionary."
-                ));
+                return wrong(
+                    "Interface attributes for network_settings beacon must be a dictionary.".into(),
+                );
             };
-            for key in settings.keys() {
-                if !SETTINGS.contains(&key.to_str().as_str()) {
-                    return wrong(
-                        "Invalid configuration item in Beacon configuration.".to_owned()
-                            + &format!(" {key} is no setting of an interface."),
-                    );
-                }
+            if !settings.keys().iter().all(|key| SETTINGS.contains(&key.to_str().as_str())) {
+                return wrong("Invalid attributes in beacon configuration.".into());
             }
         }
         Ok(())
@@ -166,9 +164,11 @@ fn settings(cx: &Cx) -> Result<HashMap<String, Dict>> {
         }
         if let Some(own) = addresses.iter().find(|own| own.name == name) {
             let list = own.addresses.iter().map(|address| {
-                Value::from(entries! {
-                    "address" => address.ip.to_string(), "prefixlen" => i64::from(address.prefix),
-                })
+                // A pair, as pyroute2 tells it.
+                Value::list([
+                    Value::from(address.ip.to_string()),
+                    Value::from(i64::from(address.prefix)),
+                ])
             });
             settings.insert("ipaddr", Value::list(list));
         }

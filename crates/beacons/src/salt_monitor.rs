@@ -17,48 +17,70 @@ pub struct SaltMonitor;
 fn calls(config: &Config) -> Result<Vec<(String, Call)>, String> {
     let given =
         config.get("salt_fun").ok_or("Configuration for salt_monitor beacon requires salt_fun.")?;
-    let items = given.items_of_sequence().unwrap_or_else(|| vec![given]);
+    let items = match &given {
+        // Of a dict genuine Salt takes the names alone.
+        Value::Dict(names) => names.keys().into_iter().map(|name| name.to_str().into()).collect(),
+        _ => given.items_of_sequence().unwrap_or_else(|| vec![given]),
+    };
     let mut calls = Vec::new();
     for item in items {
-        let Value::Dict(item) = item else {
-            calls.push((item.to_str().to_string(), Call::default()));
-            continue;
+        let functions = match &item {
+            Value::Dict(functions) => functions.entries(),
+            Value::Str(name) => vec![(name.into(), Value::dict())],
+            other => return Err(format!("{other} not in __salt__")),
         };
-        for (function, arguments) in &item {
-            let mut call = Call::default();
-            let parts = match &arguments {
-                Value::Dict(parts) => parts.entries(),
-                list => {
-                    let parts = list.items_of_sequence().unwrap_or_default();
-                    let parts = parts.iter().map(|part| part.as_dict().map(Dict::entries));
-                    parts
-                        .collect::<Option<Vec<_>>>()
-                        .ok_or("arguments must be args or kwargs")?
-                        .concat()
-                }
-            };
-            for (key, value) in parts {
-                match key.to_str().as_str() {
-                    "args" => call.args = value.items_of_sequence().unwrap_or_default(),
-                    "kwargs" => {
-                        let Value::List(pairs) = value else {
-                            return Err(format!(
-                                "kwargs key for fun {function} must be list of key value pairs"
-                            ));
-                        };
-                        for pair in pairs.to_vec() {
-                            if let Value::Dict(pair) = pair {
-                                call.kwargs.update(&pair);
-                            }
-                        }
-                    }
-                    other => return Err(format!("key {other} not allowed under fun {function}")),
-                }
+        for (function, arguments) in functions {
+            let function = function.to_str().to_string();
+            // Whether there is such a function is seen when it is called: it may be the user's own.
+            if !function.contains('.') {
+                return Err(format!("{function} not in __salt__"));
             }
-            calls.push((function.to_str().to_string(), call));
+            let call = arguments_of(&function, &arguments)?;
+            calls.push((function, call));
         }
     }
     Ok(calls)
+}
+
+fn arguments_of(function: &str, arguments: &Value) -> Result<Call, String> {
+    let mut call = Call::default();
+    let parts = match arguments {
+        Value::Dict(parts) => parts.entries(),
+        other => {
+            // No more than the first of them is looked at, and it is never right.
+            let first = match other {
+                Value::Str(text) => text.chars().next().map(|letter| letter.to_string()),
+                other => {
+                    other.items_of_sequence().and_then(|items| Some(items.first()?.to_string()))
+                }
+            };
+            return match first.as_deref() {
+                None | Some("args" | "kwargs") => Ok(call),
+                Some(key) => Err(format!("key {key} not allowed under fun {function}")),
+            };
+        }
+    };
+    for (key, value) in parts {
+        match (key.to_str().as_str(), value) {
+            ("args", Value::List(args)) => call.args = args.to_vec(),
+            ("args", _) => return Err(format!("args key for fun {function} must be list")),
+            ("kwargs", Value::List(pairs)) => {
+                for pair in pairs.to_vec() {
+                    let Value::Dict(pair) = pair else {
+                        return Err(format!("{pair} is not a key / value pair"));
+                    };
+                    call.kwargs.update(&pair);
+                }
+            }
+            ("kwargs", _) => {
+                return Err(format!(
+                    "kwargs key for fun {function} must be list of key value pairs"
+                ));
+            }
+            (other, _) => return Err(format!("key {other} not allowed under fun {function}")),
+        }
+    }
+    Ok(call)
 }
 
 impl Watch for SaltMonitor {

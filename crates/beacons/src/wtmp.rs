@@ -109,7 +109,7 @@ pub(crate) fn validate(config: &Config) -> Result<(), Problem> {
         };
         let options = if key == "defaults" { vec![Value::from(part)] } else { part.values() };
         for options in options {
-            let Some(range) = options.get("time_range") else { continue };
+            let Some(range) = options.get("time_range").filter(Value::truthy) else { continue };
             let complete = range.get("start").is_some() && range.get("end").is_some();
             if range.as_dict().is_none() || !complete {
                 let text = format!(

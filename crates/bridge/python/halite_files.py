@@ -4,12 +4,13 @@ The host's own modules (`halite_*`) are found first; the shim package `salt` las
 `salt` in the interpreter wins. Nothing is written to disk.
 """
 
-import importlib.abc
-import importlib.util
+from importlib.machinery import ModuleSpec
 import sys
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Finder:
+    """A finder and a loader. Not by name: `importlib.abc` imports dozens of modules."""
+
     def __init__(self, files):
         self.files = files
 
@@ -17,9 +18,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         entry = self.files.get(name)
         if entry is None:
             return None
-        spec = importlib.util.spec_from_loader(name, self, origin=entry[0], is_package=entry[2])
-        spec.has_location = False
-        return spec
+        return ModuleSpec(name, self, origin=entry[0], is_package=entry[2])
 
     def create_module(self, spec):
         return None

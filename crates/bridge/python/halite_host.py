@@ -3,14 +3,13 @@
 The control socket brings one descriptor per conversation. A conversation is strictly turn by turn:
 one side asks, the other answers, and while it works it may ask back, on the same thread and stack.
 So calls nest both ways without any table of pending calls, and several calls at once are several
-conversations. Frames are four bytes of length (little endian) and one value in marshal's version 2
+conversations. Frames are four bytes of length (little endian) and one value in JSON
 (see halite_wire).
 
 Threads that a module starts inherit the conversation of the thread that started them; a lock keeps
 their questions apart. A forked child has no conversation: it may not speak for its parent.
 """
 
-import ctypes
 import importlib
 import logging
 import os
@@ -108,12 +107,17 @@ CONTEXTS = {}
 
 def context_of(jid):
     """`__context__` lives as long as the job."""
-    context = CONTEXTS.get(jid)
-    if context is None:
-        context = CONTEXTS[jid] = {}
-        while len(CONTEXTS) > 64:
-            CONTEXTS.pop(next(iter(CONTEXTS)), None)
-    return context
+    return of_job(CONTEXTS, jid, dict)
+
+
+def of_job(table, jid, make):
+    """What a table has for a job; the jobs of long ago are forgotten."""
+    found = table.get(jid)
+    if found is None:
+        found = table[jid] = make()
+        while len(table) > 64:
+            table.pop(next(iter(table)), None)
+    return found
 
 
 class Conversation:
@@ -200,8 +204,8 @@ class Conversation:
             self.arrived = {}
             self.frames.append(frame)
             pushed = True
-            value = VERBS[verb](*args)
-            body = wire.dumps_result(("ret", value, notes(frame)))
+            value = verb_of(verb)(*args)
+            body = wire.dumps(("ret", value, notes(frame)))
         except TimedOut:
             body = wire.dumps(("err", "TimeoutError", "the call took too long", "", [], None))
         except BaseException as error:
@@ -267,7 +271,7 @@ def described(error):
     except Exception:
         trace = ""
     try:
-        wire.dumps(info)
+        wire.dumps([info])
     except Exception:
         info = str(info)
     return ("err", names[0], text, trace, names, {"code": code, "info": info})
@@ -409,11 +413,23 @@ def after_fork_in_child():
 
 
 VERBS = {}
+# Where verbs are defined. The last ones are imported when the first of their verbs is asked for: a
+# salt-call that runs one function waits for what it imports.
+VERBS_IN = ["halite_loader", "halite_package", "halite_kinds", "halite_render"]
 
 
 def verb(function):
     VERBS[function.__name__] = function
     return function
+
+
+def verb_of(name):
+    for module in VERBS_IN:
+        if name in VERBS:
+            break
+        # Waits where another thread is importing it.
+        importlib.import_module(module)
+    return VERBS[name]
 
 
 @verb
@@ -455,6 +471,8 @@ def interrupt(number):
     """Raises TimedOut in the thread of a conversation."""
     found = CONVERSATIONS.get(number)
     if found is not None and found.thread is not None and found.frames:
+        import ctypes
+
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(found.thread), ctypes.py_object(TimedOut)
         )

@@ -1,4 +1,4 @@
-"""Modules that Salt itself calls, each kind in its own way: matchers, tops, auth, `mod_aggregate`."""
+"""Modules that Salt itself calls, each kind in its own way: matchers, tops, auth, executors, `mod_aggregate`."""
 
 import inspect
 
@@ -13,15 +13,6 @@ NOT_FOR_AUTH = frozenset(
         "full_return", "delimiter", "mine_id",
     )
 )
-
-
-def fitting(function, given):
-    """Those of the named values that a function takes."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
-        return given
-    names = {one.name for one in parameters}
-    return {name: value for name, value in given.items() if name in names}
 
 
 @verb
@@ -50,7 +41,14 @@ def authenticate(name, what, load):
     if function is None:
         return None
     given = {key: value for key, value in load.items() if key not in NOT_FOR_AUTH}
-    return function(**fitting(function, given))
+    return function(**loader.fitting(function, given))
+
+
+@verb
+def execute(name, data, fun, args, kwargs):
+    """Hands a job to a user's executor, with the function it may call, or its name if no module has it."""
+    function = loader.lookup("executors", name + ".execute")
+    return function(loader.OPTS, data, loader.Functions("modules").get(fun, fun), args, kwargs)
 
 
 @verb

@@ -6,10 +6,8 @@ values but views on the current call's values (see halite_host.Frame), because m
 than calls and several calls with different options may run at once.
 """
 
-import functools
 import importlib
 import importlib.util
-import inspect
 import logging
 import os
 import sys
@@ -32,10 +30,17 @@ MODULES = {}
 TAGS = {"modules": "module", "renderers": "render", "runners": "runners", "output": "output"}
 SUFFIXES = (".py", ".pyc", ".so")
 
-# Execution modules that Salt has in files of other names (`aptpkg`, `cmdmod` …).
-VIRTUAL = frozenset(
-    "acl cmd group ip locale lowpkg lvm pkg random service shadow sys sysctl user virtualenv".split()
-)
+# Modules that Salt has in files of other names (`aptpkg`, `cmdmod` …), so that a user's file of that name
+# does not hide them.
+VIRTUAL = {
+    "modules": frozenset(
+        (
+            "acl cmd group haproxy ini ip locale log lowpkg lvm partition pkg random service shadow sys sysctl "
+            "user virtualenv"
+        ).split()
+    ),
+    "states": frozenset("ini pip virtualenv".split()),
+}
 
 
 def settle(settings):
@@ -45,11 +50,6 @@ def settle(settings):
     for folder in reversed(settings.get("folders", {}).get("utils", [])):
         if folder not in sys.path:
             sys.path.insert(0, folder)
-    import halite_kinds  # noqa: F401
-    import halite_package
-    import halite_render  # noqa: F401
-
-    halite_package.settle(settings)
 
 
 class View(MutableMapping):
@@ -411,7 +411,7 @@ class Kind:
             sys.modules.pop(full, None)
             if isinstance(error, host.TimedOut):
                 raise
-            self.missing[base] = "{}: {}".format(type(error).__name__, error) if str(error) else repr(error)
+            self.missing[base] = str(error) or repr(error)
             level = logging.DEBUG if isinstance(error, ImportError) else logging.ERROR
             log.log(level, "Failed to import %s %s: %s", self.tag, base, host.trimmed(error))
             return
@@ -440,12 +440,13 @@ class Kind:
             names.append(alias)
         for one in names:
             hides = one == base
-            if hides:
+            if hides and one not in VIRTUAL.get(self.name, ()):
                 self.hiding.add(one)
             if hides or one not in self.modules:
                 self.modules[one] = module
             self.order.append((one, module))
-            for function_name, function in functions_of(module):
+            # `__utils__` has what a file imports, too.
+            for function_name, function in functions_of(module, self.name == "utils"):
                 full = one + "." + function_name
                 if hides or not (full in self.functions or self.yields(base, one, full)):
                     self.functions[full] = function
@@ -458,8 +459,7 @@ class Kind:
         """
         if full not in NATIVE.get(self.name, ()):
             return False
-        in_its_file = self.name != "modules" or name not in VIRTUAL
-        return in_its_file or name not in base
+        return name not in VIRTUAL.get(self.name, ()) or name not in base
 
     def executed(self, base, path, full, given):
         if path.endswith(".zip"):
@@ -485,15 +485,17 @@ class Kind:
         """Returns the name to load under, or why not."""
         virtualname = getattr(module, "__virtualname__", base) or base
         function = module.__dict__.get("__virtual__")
-        if function is None or not inspect.isfunction(function):
+        if function is None or not isinstance(function, types.FunctionType):
             return base if function is None else virtualname, None, virtualname
         try:
             answer = function()
         except Exception as error:
-            log.error(
-                "Failed to read the virtual function for %s: %s: %s", self.tag, base, host.trimmed(error)
+            text = "Exception raised when processing __virtual__ function for {}. Module will not be loaded: {}".format(
+                module.__name__, error
             )
-            return None, "{}: {}".format(type(error).__name__, error), virtualname
+            log.error("%s", text)
+            log.debug("%s", host.trimmed(error))
+            return None, text, virtualname
         reason = None
         if isinstance(answer, tuple):
             reason = answer[1] if len(answer) > 1 else None
@@ -513,17 +515,28 @@ def parents():
             sys.modules[name].__path__ = []
 
 
-def functions_of(module):
+def functions_of(module, with_imported=False):
+    """The functions a module offers: its own, not those it imports."""
     alias = getattr(module, "__func_alias__", None) or {}
     for name in getattr(module, "__load__", None) or dir(module):
         if name.startswith("_"):
             continue
         function = getattr(module, name, None)
-        if not (inspect.isfunction(function) or isinstance(function, functools.partial)):
+        if not isinstance(function, types.FunctionType) or getattr(function, "_halite_hidden", False):
             continue
-        if getattr(function, "_halite_hidden", False):
-            continue
-        yield alias.get(name, name), function
+        if with_imported or function.__module__ == module.__name__:
+            yield alias.get(name, name), function
+
+
+def fitting(function, given):
+    """Those of the named values that a function takes."""
+    import inspect
+
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return given
+    names = {one.name for one in parameters}
+    return {name: value for name, value in given.items() if name in names}
 
 
 def kind(name):
@@ -594,9 +607,12 @@ def listing(kind_name):
 
 
 def argspec(function):
+    import inspect
+
     try:
-        spec = inspect.getfullargspec(function)
-    except TypeError:
+        # A decorated function takes what the one below takes.
+        spec = inspect.getfullargspec(inspect.unwrap(function))
+    except (TypeError, ValueError):
         return {"args": [], "defaults": None, "varargs": None, "kwargs": None}
     args = list(spec.args) + list(spec.kwonlyargs)
     defaults = list(spec.defaults or ())
@@ -623,6 +639,8 @@ def simple(value):
 
 @verb
 def describe(kind_name, names):
+    import inspect
+
     found = {}
     for name in names:
         function = lookup(kind_name, name)
@@ -647,19 +665,35 @@ def lookup(kind_name, name):
     return found
 
 
+# job → state modules whose `mod_init` is done
+BEGUN = {}
+
+
+def begin_module(frame, module):
+    """Calls a state module's `mod_init` before its first state of a run, and again until it says it is done."""
+    begun = host.of_job(BEGUN, frame.jid, set)
+    if module not in begun:
+        init = kind("states").functions.get(module + ".mod_init")
+        if init is None or init(frame.low):
+            begun.add(module)
+
+
 @verb
 def run(kind_name, name, args, kwargs):
     function = lookup(kind_name, name)
     if function is None:
         raise KeyError(missing(kind_name, name))
     frame = host.frame()
+    # Only states of a run have low data.
+    if kind_name == "states" and frame.low:
+        begin_module(frame, name.partition(".")[0])
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     if kind_name == "states" and module is not None:
         module.__dict__["__env__"] = frame.env
     elif frame.extra.get("env") is not None and module is not None:
         module.__dict__["__env__"] = frame.extra["env"]
     value = function(*args, **kwargs)
-    if inspect.isgenerator(value):
+    if isinstance(value, types.GeneratorType):
         value = list(value)
     return value
 
@@ -667,6 +701,8 @@ def run(kind_name, name, args, kwargs):
 @verb
 def grains():
     """Runs all grains functions; returns what each gave, in order."""
+    import inspect
+
     results = []
     own = kind("grains")
     frame = host.frame()
@@ -678,7 +714,7 @@ def grains():
                 if "grains" in accepts:
                     given["grains"] = frame.grains
                 if "proxy" in accepts:
-                    given["proxy"] = {}
+                    given["proxy"] = None
                 answer = function(**given)
             except Exception as error:
                 log.critical(

@@ -19,18 +19,16 @@ from halite_host import verb
 
 log = logging.getLogger("salt.loader")
 LOCK = threading.RLock()
-ENABLED = True
 LOADERS = {}
 
 
-def settle(settings):
-    global ENABLED
-    ENABLED = settings.get("packages", True)
+def is_enabled():
+    return halite_loader.SETTINGS.get("packages", True)
 
 
 def present():
     """Tells whether there is anything to ask here."""
-    return genuine() or bool(ENABLED and announced())
+    return genuine() or bool(is_enabled() and announced())
 
 
 def genuine():
@@ -38,7 +36,7 @@ def genuine():
     global PRESENT
     if PRESENT is None:
         PRESENT = False
-        if ENABLED:
+        if is_enabled():
             try:
                 spec = importlib.util.find_spec("salt")
                 PRESENT = bool(spec and spec.origin and not str(spec.origin).startswith("<halite"))

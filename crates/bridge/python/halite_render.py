@@ -239,14 +239,11 @@ def jinja_call(what, name, args, kwargs):
 
 @verb
 def output(name, data, extra):
-    """Runs an outputter of the user's: `output(data, **kwargs)`."""
+    """Runs an outputter of the user's: `output(data, **kwargs)`; it may take `_retcode`."""
     function = loader.lookup("output", name + ".output")
     if function is None:
         raise KeyError(name)
-    accepts = inspect.signature(function).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in accepts.values()):
-        return function(data, **extra)
-    return function(data)
+    return function(data, **loader.fitting(function, extra))
 
 
 @verb

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use halite_value::Value;
 
-use crate::marshal;
+use crate::notation;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -28,7 +28,9 @@ pub enum Error {
     #[error("{}", .0.message)]
     Raised(Box<Raised>),
     #[error("the Python process sent what is no message: {0}")]
-    Wire(#[from] marshal::Error),
+    Wire(#[from] notation::Error),
+    #[error("what {what} is given cannot be sent to Python: {error}")]
+    Given { what: String, error: notation::Error },
     #[error("the Python process cannot be reached: {0}")]
     Io(#[from] std::io::Error),
 }

@@ -8,7 +8,7 @@ pub(crate) const BOOT: &str = include_str!("../python/boot.py");
 /// Module name, source, and whether it is a package.
 const FILES: &[(&str, &str, bool)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// Returns all files as the boot code wants them: name → (file, source, package).
+/// Returns all files as the boot code wants them: name → [file, source, package].
 pub(crate) fn all() -> Value {
     let files: Dict = FILES
         .iter()
@@ -18,7 +18,7 @@ pub(crate) fn all() -> Value {
                 true => format!("{name}.py"),
                 false => format!("<halite>/{}", name.replace('.', "/")),
             };
-            (*name, Value::tuple([file.into(), Value::str(source), Value::Bool(*package)]))
+            (*name, Value::list([file.into(), Value::str(source), Value::Bool(*package)]))
         })
         .collect();
     files.into()

@@ -6,14 +6,14 @@
 //! Python's questions back are answered ([`Callbacks`]). Questions come on the thread that asked, so
 //! calls nest as deep as anybody likes.
 //!
-//! Read [`marshal`] for what travels, `process.rs` for the process and its limits, and
+//! Read [`notation`] for what travels, `process.rs` for the process and its limits, and
 //! `python/halite_host.py` for the other side.
 //!
 //! Absent on purpose: any knowledge of what functions the binary has. They are handed in.
 
 mod error;
 mod files;
-pub mod marshal;
+pub mod notation;
 mod process;
 mod settings;
 
@@ -97,6 +97,9 @@ pub struct Answer {
     /// What `__context__['retcode']` was set to.
     pub retcode: Option<i64>,
 }
+
+/// The folders are looked at so often by those who come by the thousand.
+const OFTEN: Duration = Duration::from_millis(200);
 
 /// Calls that nest, Python into native and back, have the number of the outermost one, so that
 /// Python knows a question of its own from another's.
@@ -192,6 +195,8 @@ pub struct Bridge {
     generation: AtomicU64,
     /// What the folders looked like.
     seen: AtomicU64,
+    /// When that was looked at.
+    looked: Mutex<Option<Instant>>,
     /// A start that failed is not repeated for every question.
     failed: Mutex<Option<(Instant, String)>>,
 }
@@ -207,6 +212,7 @@ impl Bridge {
     pub fn new(settings: Settings, native: Dict) -> Self {
         Self {
             seen: AtomicU64::new(settings.fingerprint()),
+            looked: Mutex::default(),
             settings,
             native,
             process: Mutex::default(),
@@ -255,9 +261,19 @@ impl Bridge {
         self.forget();
     }
 
+    /// As [`Bridge::look_again`], for those who come by the thousand and whom a file that was put there in
+    /// this moment need not concern.
+    pub fn look_again_at_times(&self) {
+        let is_due = |looked: &Option<Instant>| looked.is_none_or(|at| at.elapsed() > OFTEN);
+        if is_due(&self.looked.lock()) {
+            self.look_again();
+        }
+    }
+
     /// Forgets what was loaded if the files are no longer the same: other programs may have put new
     /// ones there.
     pub fn look_again(&self) {
+        *self.looked.lock() = Some(Instant::now());
         let now = self.settings.fingerprint();
         let before = self.seen.swap(now, Ordering::Relaxed);
         if before != now && before != 0 {
@@ -331,8 +347,10 @@ impl Bridge {
         verb: &str,
         args: Vec<Value>,
     ) -> Result<Answer> {
+        // Nothing of what cannot be written down has been sent.
         let gone = |error: Error| match error {
             Error::Io(_) => process.ended(what),
+            Error::Wire(error) => Error::Given { what: what.to_owned(), error },
             other => other,
         };
         let mut talk = process.talk().map_err(gone)?;
@@ -349,7 +367,7 @@ impl Bridge {
         if !session.extra.is_empty() {
             given.insert("extra", &session.extra);
         }
-        let call = Value::tuple([Value::str("call"), verb.into(), args.into(), given.into()]);
+        let call = Value::list([Value::str("call"), verb.into(), args.into(), given.into()]);
         talk.send(&call).map_err(gone)?;
         let cancelled = || session.callbacks.cancelled();
         let mut watch = Watch {
@@ -377,9 +395,16 @@ impl Bridge {
                     let answer = answered(session.callbacks, &parts);
                     // What the binary does is not Python's time.
                     watch.started += before.elapsed();
-                    talk.send(&answer).map_err(gone)?;
+                    match talk.send(&answer) {
+                        Err(Error::Wire(error)) => {
+                            talk.send(&unsendable(&parts, &error)).map_err(gone)?;
+                        }
+                        sent => sent.map_err(gone)?,
+                    }
                 }
                 "log" => logged(&parts),
+                // differs: what users' modules print is logged; Salt's lets it stand between the lines of
+                // the output, which nobody can read by machine then.
                 "out" => {
                     let line = parts.get(1).map(Value::to_str).unwrap_or_default();
                     tracing::info!(target: "python", "{line}");
@@ -522,7 +547,7 @@ fn answered(callbacks: &dyn Callbacks, parts: &[Value]) -> Value {
         other => Err(halite_spec::Error::failed(format!("Python asked for {other:?}"))),
     };
     match outcome {
-        Ok(value) => Value::tuple([Value::str("ret"), value]),
+        Ok(value) => Value::list([Value::str("ret"), value]),
         Err(error) => {
             let trace = match &error {
                 halite_spec::Error::Raised { traceback, .. } => traceback.clone(),
@@ -530,9 +555,16 @@ fn answered(callbacks: &dyn Callbacks, parts: &[Value]) -> Value {
             };
             let message = error.to_string();
             let class = error.class();
-            Value::tuple([Value::str("err"), class.into(), message.into(), trace.into()])
+            Value::list([Value::str("err"), class.into(), message.into(), trace.into()])
         }
     }
+}
+
+/// The answer where the answer cannot be written down.
+fn unsendable(parts: &[Value], error: &notation::Error) -> Value {
+    let name = parts.get(3).map(Value::to_str).unwrap_or_default();
+    let message = format!("what {name} returns cannot be sent to Python: {error}");
+    Value::list([Value::str("err"), "CommandExecutionError".into(), message.into(), Value::Null])
 }
 
 /// A line of Python's logging.

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 
 use crate::{
     error::{Error, Result},
-    files, marshal,
+    files, notation,
     settings::Settings,
 };
 
@@ -42,6 +42,9 @@ const GRACE: Duration = Duration::from_millis(1500);
 const MAX_MESSAGE: usize = 1 << 30;
 /// Lines of standard error kept for messages.
 const KEPT: usize = 8;
+/// How `boot.py` ends where Python is too old.
+const TOO_OLD: i32 = 88;
+const WANTED: &str = "install Python 3.8 or newer, or name it under `halite: {python: …}`";
 /// Dicts (options, grains, pillar) known to the process at a time; it keeps more than that.
 const KNOWN: usize = 48;
 
@@ -51,8 +54,11 @@ pub(crate) struct Process {
     idle: Mutex<Vec<Talk>>,
     next: AtomicU32,
     pid: u32,
+    python: String,
     known: Mutex<Known>,
     said: Arc<Mutex<VecDeque<String>>>,
+    /// Standard error has ended.
+    heard: Arc<AtomicBool>,
     killed: AtomicBool,
 }
 
@@ -101,15 +107,17 @@ impl Process {
             .process_group(0)
             .spawn()
             .map_err(|error| match error.kind() {
-                ErrorKind::NotFound => failed(format!(
-                    "{error}; install Python 3.8 or newer, or name it under `halite: {{python: …}}`"
-                )),
+                ErrorKind::NotFound => failed(format!("{error}; {WANTED}")),
                 _ => io(error),
             })?;
         let said = Arc::new(Mutex::new(VecDeque::new()));
+        let heard = Arc::new(AtomicBool::new(false));
         if let Some(stderr) = child.stderr.take() {
-            let said = Arc::clone(&said);
-            let reader = move || listen(stderr, &said);
+            let (said, heard) = (Arc::clone(&said), Arc::clone(&heard));
+            let reader = move || {
+                listen(stderr, &said);
+                heard.store(true, Ordering::Release);
+            };
             std::thread::Builder::new().name("python".into()).spawn(reader).map_err(io)?;
         }
         let pid = child.id();
@@ -119,8 +127,10 @@ impl Process {
             idle: Mutex::default(),
             next: AtomicU32::new(1),
             pid,
+            python: settings.python.clone(),
             known: Mutex::default(),
             said,
+            heard,
             killed: AtomicBool::new(false),
         });
         {
@@ -129,8 +139,11 @@ impl Process {
                 .and_then(|()| write_frame(&mut control, &settings.to_value(native, log_level())));
             if let Err(error) = sent {
                 drop(control);
-                let (how, said) = process.last_words();
-                return Err(failed(format!("{error} ({how}){said}")));
+                let (status, said) = process.last_words();
+                if let Some(too_old) = process.too_old(status, &said) {
+                    return Err(too_old);
+                }
+                return Err(failed(format!("{error} ({}){}", told(status), last(&said))));
             }
         }
         Ok(process)
@@ -190,7 +203,7 @@ impl Process {
     }
 
     /// Returns how it ended, and what it said last.
-    fn last_words(&self) -> (String, String) {
+    fn last_words(&self) -> (Option<ExitStatus>, Vec<String>) {
         let deadline = Instant::now() + Duration::from_millis(500);
         let mut child = self.child.lock();
         let status = loop {
@@ -201,22 +214,33 @@ impl Process {
             }
         };
         drop(child);
-        let how = status.map_or_else(|| "it closed its connection".to_owned(), told);
-        // The reader of standard error may be a moment behind.
-        std::thread::sleep(Duration::from_millis(20));
-        let lines: Vec<String> = self.said.lock().iter().cloned().collect();
-        let said = match lines.is_empty() {
-            true => String::new(),
-            false => format!("\nIts last words:\n{}", lines.join("\n")),
-        };
-        (how, said)
+        // The reader of standard error may be a moment behind; what the process left running may hold it open.
+        let deadline = Instant::now() + Duration::from_millis(300);
+        while !self.heard.load(Ordering::Acquire) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (status, self.said.lock().iter().cloned().collect())
+    }
+
+    /// Tells whether it ended because it cannot run what it is sent.
+    fn too_old(&self, status: Option<ExitStatus>, said: &[String]) -> Option<Error> {
+        if status?.code() != Some(TOO_OLD) {
+            return None;
+        }
+        let version = said.last().map_or("it is too old", String::as_str);
+        let reason = format!("{version}; {WANTED}");
+        Some(Error::Start { python: self.python.clone(), reason })
     }
 
     pub(crate) fn ended(&self, what: &str) -> Error {
-        let (how, said) = self.last_words();
+        let (status, said) = self.last_words();
         // What it started must not stay behind.
         self.kill();
-        Error::Ended { what: what.to_owned(), how, said }
+        self.too_old(status, &said).unwrap_or_else(|| Error::Ended {
+            what: what.to_owned(),
+            how: told(status),
+            said: last(&said),
+        })
     }
 
     /// Returns the number the process knows a dict by; sends the dict first if it does not.
@@ -242,7 +266,7 @@ impl Process {
                 copy
             }
         };
-        talk.send(&Value::tuple([Value::str("data"), token.into(), sent.into()]))?;
+        talk.send(&Value::list([Value::str("data"), token.into(), sent.into()]))?;
         Ok(token)
     }
 
@@ -352,21 +376,23 @@ impl Talk {
     fn take(&mut self) -> Result<Option<Value>> {
         let wanted = self.wanted();
         if wanted > MAX_MESSAGE {
-            return Err(marshal::Error::TooLong.into());
+            return Err(notation::Error::TooLong.into());
         }
         if wanted == 4 && self.buffer.len() < 4 || self.buffer.len() < wanted {
             return Ok(None);
         }
-        let value = marshal::from_slice(&self.buffer[4..wanted])?;
+        let value = notation::from_slice(&self.buffer[4..wanted])?;
         self.buffer.drain(..wanted);
         Ok(Some(value))
     }
 }
 
 fn write_frame(stream: &mut UnixStream, message: &Value) -> Result<()> {
-    let mut frame = vec![0; 4];
-    marshal::write(message, 0, &mut frame)?;
-    let length = u32::try_from(frame.len() - 4).map_err(|_| marshal::Error::TooLong)?;
+    // The length is put in front when it is known.
+    let mut frame = String::from("\0\0\0\0");
+    notation::write(message, &mut frame)?;
+    let mut frame = frame.into_bytes();
+    let length = u32::try_from(frame.len() - 4).map_err(|_| notation::Error::TooLong)?;
     frame[..4].copy_from_slice(&length.to_le_bytes());
     Ok(stream.write_all(&frame)?)
 }
@@ -388,8 +414,9 @@ fn listen(stderr: impl Read, said: &Mutex<VecDeque<String>>) {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn told(status: Option<ExitStatus>) -> String {
     use std::os::unix::process::ExitStatusExt;
+    let Some(status) = status else { return "it closed its connection".to_owned() };
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (_, Some(signal)) => {
@@ -397,6 +424,14 @@ fn told(status: ExitStatus) -> String {
             format!("signal {signal}, {name}")
         }
         _ => status.to_string(),
+    }
+}
+
+/// What it said before it ended, for the end of a message.
+fn last(said: &[String]) -> String {
+    match said.is_empty() {
+        true => String::new(),
+        false => format!("\nIts last words:\n{}", said.join("\n")),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use halite_output::{Colors, Style, select};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, entries};
 
 use crate::{programs::Context, terminal};
 
@@ -46,15 +46,17 @@ pub fn show_at_once(
     let output = asked("output");
     let request = select::Request { output: output.as_deref(), all_at_once, fun, progress: false };
     let name = select::choose(declared.or_else(|| select::declared_for(fun)), &request);
-    if halite_output::by_name(name).is_none()
-        && let Some(notice) = select::invalid_notice(name)
-    {
-        tracing::error!("{notice}");
-    }
     let mut text = Vec::new();
-    match users_outputter(opts, name, ret) {
+    match users_outputter(opts, name, ret, retcode) {
         Some(shown) => writeln!(text, "{shown}")?,
-        None => halite_output::display(name, ret, &style, &mut text)?,
+        None => {
+            if halite_output::by_name(name).is_none()
+                && let Some(notice) = select::invalid_notice(name)
+            {
+                tracing::error!("{notice}");
+            }
+            halite_output::display(name, ret, &style, &mut text)?;
+        }
     }
     match file {
         Some(path) => {
@@ -71,7 +73,7 @@ pub fn show_at_once(
 }
 
 /// Shows a return by an outputter of the user's, if there is one of that name.
-fn users_outputter(opts: &Dict, name: &str, ret: &Value) -> Option<String> {
+fn users_outputter(opts: &Dict, name: &str, ret: &Value, retcode: i64) -> Option<String> {
     opts.get("extension_modules").filter(Value::truthy)?;
     let settings = halite_bridge::Settings::from_opts(opts);
     if !settings.has_files("output") {
@@ -100,7 +102,8 @@ fn users_outputter(opts: &Dict, name: &str, ret: &Value) -> Option<String> {
     if !listing.has(&format!("{name}.output")) {
         return None;
     }
-    let args = vec![name.into(), ret.clone(), Dict::new().into()];
+    let given = entries! { "_retcode" => retcode };
+    let args = vec![name.into(), ret.clone(), given.into()];
     match bridge.ask(&session, &format!("the outputter {name}"), "output", args) {
         Ok(answer) => Some(answer.value.to_str().into()),
         Err(error) => {

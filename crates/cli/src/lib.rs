@@ -18,6 +18,7 @@ pub mod display;
 mod doctor;
 pub mod fleet;
 mod halite;
+mod interrupt;
 mod links;
 pub mod logging;
 pub mod machine;

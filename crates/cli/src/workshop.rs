@@ -125,7 +125,8 @@ impl Workshop {
             link,
             states: Arc::new(MasterStates),
         };
-        let opts = self.opts.shallow_copy();
+        // The same for all, so that Python gets it once: who changes an option copies them first.
+        let opts = self.opts.clone();
         Cx {
             files: Arc::new(halite_fileserver::Local::new(Arc::clone(&self.host), &opts)),
             runtime: Arc::new(Engine::new(parts)),
@@ -229,7 +230,11 @@ impl MasterWorks {
     fn cx(&self, master: &Arc<Master>, jid: &str, fun: &str, user: &str) -> Cx {
         // `salt-run saltutil.sync_modules` is another process, and people copy files there.
         if let Some(python) = self.workshop.python() {
-            python.bridge().look_again();
+            // Nobody's: a reaction, or a minion that asks for its tops.
+            match user.is_empty() {
+                true => python.bridge().look_again_at_times(),
+                false => python.bridge().look_again(),
+            }
         }
         let link = InMaster {
             alone: self.workshop.alone(),
@@ -243,11 +248,8 @@ impl MasterWorks {
         let user = if call.user == halite_master::reactor::USER { "" } else { call.user.as_str() };
         let cx = self.cx(master, call.jid.as_str(), &call.function, user);
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
-        let doc = halite_runners::runner(&call.function)
-            .map(|function| function.help("salt-run", &call.function))
-            .unwrap_or_default();
         let ran = self.workshop.runner(&cx, &call.function, arguments)?;
-        Some(outcome("runner", &call.function, &cx, &doc, ran))
+        Some(outcome("runner", &call.function, &cx, ran))
     }
 }
 
@@ -257,17 +259,19 @@ impl MasterWorks {
         let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = self.workshop.wheel(&cx, &call.function, arguments)?;
-        Some(outcome("wheel", &call.function, &cx, "", ran))
+        Some(outcome("wheel", &call.function, &cx, ran))
     }
 }
 
-fn outcome(form: &str, name: &str, cx: &Cx, doc: &str, ran: Result<Value>) -> RunnerOutcome {
+fn outcome(form: &str, name: &str, cx: &Cx, ran: Result<Value>) -> RunnerOutcome {
     match ran {
         Ok(value) => {
             let code = value.get("retcode").and_then(|code| code.as_int()).unwrap_or(0);
             RunnerOutcome { success: code == 0 && cx.job.retcode() == 0, value }
         }
         Err(Error::Args(wrong)) => {
+            let own = halite_runners::runner(name).filter(|_| form == "runner");
+            let doc = own.map(|function| function.help("salt-run", name)).unwrap_or_default();
             let text = format!("Passed invalid arguments: {name}: {wrong}.\n\nUsage:\n{doc}");
             RunnerOutcome { value: text.into(), success: false }
         }
@@ -301,8 +305,9 @@ impl Engines for PythonEngines {
         let cx = move || {
             let master = surroundings.master.upgrade()?;
             let cx = surroundings.works.cx(&master, "", "", "root");
-            cx.opts.insert("__role", "master");
-            Some(cx)
+            let opts = cx.opts.shallow_copy();
+            opts.insert("__role", "master");
+            Some(Cx { opts, ..cx })
         };
         let is_wanted = move || ground.master.upgrade().is_some_and(|master| !master.is_stopping());
         Some(kinds::keep_on_thread(engine, cx, is_wanted).map_err(|error| error.to_string()))
@@ -421,7 +426,7 @@ impl Runners for MasterWorks {
         }
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = cx.call(&call.function, arguments);
-        Some(outcome("caller", &call.function, &cx, "", ran))
+        Some(outcome("caller", &call.function, &cx, ran))
     }
 }
 

@@ -77,14 +77,15 @@ pub trait Watch {
     }
 }
 
-/// Returns the code of a return: the worst one of a compound command.
+/// Returns the code of a return: the worst one of a compound command, of which those functions have
+/// one that gave something. That none did is a failure.
 pub fn retcode(load: &Dict) -> i64 {
     let number = |value: &Value| match value {
         Value::Bool(flag) => i64::from(*flag),
         other => other.as_int().unwrap_or(0),
     };
     match load.get("retcode") {
-        Some(Value::Dict(codes)) => codes.values().iter().map(number).max().unwrap_or(0),
+        Some(Value::Dict(codes)) => codes.values().iter().map(number).max().unwrap_or(1),
         Some(list @ (Value::List(_) | Value::Tuple(_))) => {
             list.items_of_sequence().unwrap_or_default().iter().map(number).max().unwrap_or(0)
         }
@@ -183,12 +184,14 @@ impl Batch {
         watch.at(client, self, Moment::Executing(&ids));
         let job = Job { tgt: Value::list(&ids), tgt_type: "list".into(), ..self.plan.job.clone() };
         let (published, stream) = client.publish(&job)?;
-        for id in ids.iter().filter(|id| !published.minions.contains(id)) {
+        // Below a syndic there are others.
+        let is_all = published.relays.is_empty();
+        for id in ids.iter().filter(|id| is_all && !published.minions.contains(id)) {
             // It has lost its key since it was found.
             self.active.remove(id);
         }
-        if !published.minions.is_empty() {
-            self.parts.push(Gather::new(&published, stream, self.plan.patience));
+        if !is_all || !published.minions.is_empty() {
+            self.parts.push(Gather::new(&published, stream, self.plan.patience).of(&job));
         }
         watch.at(client, self, Moment::Filled);
         Ok(())
@@ -258,5 +261,6 @@ mod tests {
         assert_eq!(retcode(&entries! { "retcode" => 3 }), 3);
         assert_eq!(retcode(&entries! { "retcode" => dict! { "a.b" => 0, "c.d" => 2 } }), 2);
         assert_eq!(retcode(&entries! { "retcode" => list![0, 1] }), 1);
+        assert_eq!(retcode(&entries! { "retcode" => Dict::new() }), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Frames: four bytes of length, one msgpack value.
 
+use bytes::{Buf as _, BytesMut};
 use halite_value::{
     Value,
     msgpack::{self, Dialect, Text},
@@ -21,7 +22,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, Malformed> {
 }
 
 /// Takes the first frame off a buffer; `None` while it is not complete.
-pub fn read_frame(buffer: &mut Vec<u8>) -> Result<Option<Value>, Malformed> {
+pub fn read_frame(buffer: &mut BytesMut) -> Result<Option<Value>, Malformed> {
     let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
     if length > MAX_FRAME {
@@ -29,7 +30,7 @@ pub fn read_frame(buffer: &mut Vec<u8>) -> Result<Option<Value>, Malformed> {
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };
     let value = msgpack::from_slice(body, Text::Typed).map_err(|_| Malformed("not msgpack"))?;
-    buffer.drain(..4 + length);
+    buffer.advance(4 + length);
     Ok(Some(value))
 }
 
@@ -43,16 +44,16 @@ mod tests {
     fn frames_come_in_any_pieces() {
         let value = dict! { "a" => 1, "raw" => Value::bytes([0xff]) };
         let two = [encode(&value).unwrap(), encode(&value).unwrap()].concat();
-        let mut buffer = Vec::new();
+        let mut buffer = BytesMut::new();
         let mut seen = 0;
         for byte in two {
-            buffer.push(byte);
+            buffer.extend([byte]);
             while let Some(found) = read_frame(&mut buffer).unwrap() {
                 assert_eq!(found, value);
                 seen += 1;
             }
         }
         assert_eq!((seen, buffer.len()), (2, 0));
-        assert!(read_frame(&mut vec![0xff; 8]).is_err());
+        assert!(read_frame(&mut BytesMut::from(&[0xff; 8][..])).is_err());
     }
 }

@@ -21,10 +21,12 @@ pub struct Patience {
     pub timeout: Duration,
     /// `gather_job_timeout`: until they must have answered that.
     pub gather_job_timeout: Duration,
+    /// `syndic_wait`: until a syndic must have told who answers below it.
+    pub syndic_wait: Duration,
 }
 
 impl Patience {
-    /// Reads both options; zero and nonsense mean Salt's defaults.
+    /// Reads the options; zero and nonsense mean Salt's defaults.
     pub fn from_opts(opts: &Dict) -> Self {
         let seconds = |name: &str, default: f64| {
             let given = opts.get(name).and_then(|value| value.as_float());
@@ -33,6 +35,7 @@ impl Patience {
         Self {
             timeout: seconds("timeout", 5.0),
             gather_job_timeout: seconds("gather_job_timeout", 10.0),
+            syndic_wait: seconds("syndic_wait", 5.0),
         }
     }
 }
@@ -89,6 +92,10 @@ pub struct Gather {
     pending: Pending,
     /// Those the master cannot tell about.
     unsure: HashSet<SmolStr>,
+    /// Syndics that have not told yet who answers below them, and until when they may.
+    relays: HashMap<SmolStr, Instant>,
+    /// What to ask, and when, so that syndics say what they hold back.
+    nudge: Option<(Instant, Box<Job>)>,
     ready: Vec<News>,
     returned: HashSet<SmolStr>,
     deadline: Instant,
@@ -172,22 +179,52 @@ impl Gather {
             absent.iter().map(|id| missing(id, Silence::NotConnected)).collect();
         ready.reverse();
         let gone: HashSet<&SmolStr> = absent.iter().collect();
+        let now = Instant::now();
+        // Ours always tell. Genuine ones are silent when nobody below them is meant.
+        let tells = |id: &SmolStr| match published.connected.contains(id) {
+            true => now + patience.timeout + patience.syndic_wait,
+            false => now + patience.syndic_wait,
+        };
         Self {
             jid: published.jid.clone(),
             stream,
             patience,
             pending: Pending::of(published.minions.iter().filter(|id| !gone.contains(id))),
             unsure: published.unsure.iter().cloned().collect(),
+            relays: published.relays.iter().map(|id| (id.clone(), tells(id))).collect(),
+            nudge: None,
             ready,
             returned: HashSet::new(),
-            deadline: Instant::now() + patience.timeout,
+            deadline: now + patience.timeout,
             asked: None,
             done: false,
         }
     }
 
+    /// Tells which job it is. A genuine syndic that has just sent something keeps what comes next
+    /// until more comes: somebody below it has to be asked something.
+    #[must_use]
+    pub fn of(mut self, job: &Job) -> Self {
+        let delimiter = job.kwargs.get("delimiter");
+        let kwargs = delimiter.into_iter().map(|value| ("delimiter", value)).collect();
+        let ask = Job {
+            arg: vec![Value::from(&self.jid)],
+            follow: false,
+            kwargs,
+            ..Job::new(job.tgt.clone(), &job.tgt_type, "saltutil.find_job")
+        };
+        let at = Instant::now() + self.patience.timeout.min(NUDGE);
+        self.nudge = (!self.relays.is_empty()).then(|| (at, Box::new(ask)));
+        self
+    }
+
     pub fn jid(&self) -> &str {
         &self.jid
+    }
+
+    /// Tells whether a minion has returned.
+    pub fn has_returned(&self, id: &str) -> bool {
+        self.returned.contains(id)
     }
 
     /// Returns who is still to answer.
@@ -197,7 +234,11 @@ impl Gather {
 
     /// Tells whether there is nothing more to come.
     pub fn is_over(&self) -> bool {
-        self.ready.is_empty() && (self.done || self.pending.is_empty())
+        self.ready.is_empty() && self.is_complete()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done || (self.pending.is_empty() && self.relays.is_empty())
     }
 
     /// Waits for the next news; `None` when there is nothing more to wait for.
@@ -221,7 +262,7 @@ impl Gather {
             if let Some(news) = self.ready.pop() {
                 return Ok(Waited::News(news));
             }
-            if self.done || self.pending.is_empty() {
+            if self.is_complete() {
                 self.done = true;
                 return Ok(Waited::Over);
             }
@@ -233,6 +274,8 @@ impl Gather {
                 None if self.pending.silent.is_empty() => None,
                 None => Some(self.deadline),
             };
+            let nudge = self.nudge.as_ref().filter(|_| !self.relays.is_empty()).map(|(at, _)| *at);
+            let clock = clock.into_iter().chain(nudge).chain(self.relays.values().copied()).min();
             let wake = [clock, until].into_iter().flatten().min();
             match client.next_of(&streams, wake)? {
                 Some((stream, answer)) if stream == self.stream => self.heard(answer)?,
@@ -272,13 +315,19 @@ impl Gather {
                 self.ready.push(News::Started(id));
             }
             Progress::Lost { id, .. } => self.give_up(&id, Silence::NotConnected),
-            Progress::Expect { ids } => {
+            Progress::Expect { ids, relay, relays } => {
+                self.relays.remove(&relay);
+                let until = Instant::now() + self.patience.timeout + self.patience.syndic_wait;
+                self.relays.extend(relays.into_iter().map(|relay| (relay, until)));
                 for id in ids {
                     if !self.returned.contains(&id) && self.pending.add(id.clone()) {
                         self.unsure.insert(id);
                     }
                 }
             }
+            Progress::Sure { ids } => ids.iter().for_each(|id| {
+                self.unsure.remove(id);
+            }),
             Progress::Done => {
                 for id in std::mem::take(&mut self.pending).ids() {
                     self.ready.push(missing(id, Silence::NoResponse));
@@ -298,10 +347,30 @@ impl Gather {
 
     /// The clock has run out: time to ask, or to draw the conclusion.
     fn tick(&mut self, client: &mut Client) -> Result<(), Error> {
-        if self.asked.is_some() {
-            return self.conclude(client);
+        let now = Instant::now();
+        self.relays.retain(|_, until| *until > now);
+        if let Some((at, ask)) = &mut self.nudge
+            && *at <= now
+            && !self.relays.is_empty()
+        {
+            // Again and again: what it sends then may be of the reminder alone.
+            *at = now + NUDGE;
+            match client.publish(ask) {
+                Ok(_) | Err(Error::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match &self.asked {
+            Some(asked) if asked.until <= now => return self.conclude(client),
+            Some(_) => return Ok(()),
+            // Only a syndic's time had come.
+            None if self.deadline > now => return Ok(()),
+            None => {}
         }
         let silent = self.silent();
+        if silent.is_empty() {
+            return Ok(());
+        }
         let job = Job {
             arg: vec![Value::from(&self.jid)],
             ..Job::new(Value::list(&silent), "list", "saltutil.find_job")
@@ -363,6 +432,9 @@ impl Gather {
     }
 }
 
+/// When a syndic that has said nothing is reminded.
+const NUDGE: Duration = Duration::from_secs(2);
+
 /// Long enough for what has arrived already to be read.
 const MOMENT: Duration = Duration::from_millis(5);
 
@@ -387,7 +459,7 @@ impl Client {
         if outcome.published.error.is_some() || outcome.published.jid.is_empty() {
             return Ok(outcome);
         }
-        let mut gather = Gather::new(&outcome.published, stream, patience);
+        let mut gather = Gather::new(&outcome.published, stream, patience).of(job);
         while let Some(news) = gather.next(self)? {
             match news {
                 News::Returned { id, load } => outcome.returned.push((id, load)),
@@ -445,12 +517,54 @@ mod tests {
     }
 
     #[test]
+    fn syndics_are_waited_for_and_those_they_name() {
+        let published = Published {
+            jid: "1".into(),
+            relays: vec!["low".into(), "dumb".into()],
+            connected: vec!["low".into()],
+            ..Published::default()
+        };
+        let patience = Patience {
+            timeout: Duration::from_secs(50),
+            gather_job_timeout: Duration::from_secs(5),
+            syndic_wait: Duration::ZERO,
+        };
+        let mut gather = Gather::new(&published, 1, patience);
+        assert!(!gather.is_over());
+        let hear = |gather: &mut Gather, progress: Progress| {
+            gather.heard(Answer::Item(progress.write().into())).unwrap();
+        };
+        let ids = vec!["a".into(), "b".into()];
+        let relays = vec!["low/deep".into()];
+        hear(&mut gather, Progress::Expect { ids: ids.clone(), relay: "low".into(), relays });
+        assert_eq!(gather.relays.len(), 2, "itself has told, one below it has not");
+        hear(&mut gather, Progress::Sure { ids: vec!["a".into()] });
+        for id in &ids {
+            hear(&mut gather, Progress::Started { id: id.clone() });
+        }
+        assert_eq!(gather.silent(), ["b"], "nobody would tell of its end");
+        let none = Vec::new();
+        hear(
+            &mut gather,
+            Progress::Expect { ids: none.clone(), relay: "low/deep".into(), relays: none },
+        );
+        for id in &ids {
+            let load = halite_value::entries! { "id" => id };
+            hear(&mut gather, Progress::Returned(load));
+        }
+        assert!(gather.pending.is_empty() && !gather.is_complete());
+        gather.relays.retain(|_, until| *until > Instant::now());
+        assert!(gather.is_complete(), "the silent one's time is over");
+    }
+
+    #[test]
     fn a_large_fleet_costs_little() {
         let ids: Vec<SmolStr> = (0..10_000).map(|n| format!("m{n}").into()).collect();
         let published = Published { jid: "1".into(), minions: ids.clone(), ..Published::default() };
         let patience = Patience {
             timeout: Duration::from_secs(5),
             gather_job_timeout: Duration::from_secs(5),
+            syndic_wait: Duration::from_secs(5),
         };
         let mut gather = Gather::new(&published, 1, patience);
         let begun = Instant::now();

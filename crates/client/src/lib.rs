@@ -41,6 +41,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::BytesMut;
 use halite_value::{Dict, SmolStr, Value};
 
 pub use frame::{MAX_FRAME, encode, read_frame};
@@ -77,7 +78,7 @@ pub enum Error {
 pub struct Client {
     stream: UnixStream,
     next: u64,
-    buffer: Vec<u8>,
+    buffer: BytesMut,
     /// Under whose rights to ask, if not those of the socket.
     credentials: Option<Dict>,
     /// What arrived for requests nobody is waiting for at the moment.
@@ -92,7 +93,7 @@ impl Client {
             io::ErrorKind::PermissionDenied => Error::Forbidden { path, source },
             _ => Error::NotRunning { path, source },
         })?;
-        let (buffer, waiting) = (Vec::new(), HashMap::new());
+        let (buffer, waiting) = (BytesMut::new(), HashMap::new());
         Ok(Self { stream, next: 0, buffer, credentials: None, waiting })
     }
 
@@ -228,7 +229,7 @@ impl Client {
                 },
             };
             self.stream.set_read_timeout(timeout)?;
-            let mut chunk = [0; 16 << 10];
+            let mut chunk = [0; 64 << 10];
             match io::Read::read(&mut self.stream, &mut chunk) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 Ok(read) => self.buffer.extend_from_slice(&chunk[..read]),

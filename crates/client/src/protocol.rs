@@ -72,6 +72,9 @@ pub struct Published {
     /// Those of `minions` the master cannot tell about (genuine Salt minions): ask with
     /// `saltutil.find_job` as Salt does.
     pub unsure: Vec<SmolStr>,
+    /// Syndics that pass the job on, and will tell who answers below them ([`Progress::Expect`]).
+    /// They are in no other list, except in `connected` if they are Halite's and connected.
+    pub relays: Vec<SmolStr>,
     pub error: Option<SmolStr>,
 }
 
@@ -91,8 +94,11 @@ pub enum Progress {
     Lost { id: SmolStr, reason: SmolStr },
     /// It came back.
     Back { id: SmolStr },
-    /// More minions will answer (behind a syndic).
-    Expect { ids: Vec<SmolStr> },
+    /// More minions will answer: the syndic `relay` has told of them, and of syndics below itself
+    /// (`relays`), which are to tell of theirs.
+    Expect { ids: Vec<SmolStr>, relay: SmolStr, relays: Vec<SmolStr> },
+    /// Of these minions below a syndic the end of their connection will be told.
+    Sure { ids: Vec<SmolStr> },
     /// This many news were dropped because they were not read; ask for the returns by
     /// [`Request::Job`].
     Gap { missed: u64 },
@@ -231,11 +237,11 @@ impl Job {
 impl Published {
     pub fn write(&self) -> Dict {
         entries! {
-            "jid" => &self.jid, "minions" => list(&self.minions),
-            "missing" => list(&self.missing), "connected" => list(&self.connected),
-            "absent" => list(&self.absent), "unsure" => list(&self.unsure),
-            "error" => self.error.clone(),
-        }
+                   "jid" => &self.jid, "minions" => list(&self.minions),
+                   "missing" => list(&self.missing), "connected" => list(&self.connected),
+        "absent" => list(&self.absent), "unsure" => list(&self.unsure),
+                   "relays" => list(&self.relays), "error" => self.error.clone(),
+               }
     }
 
     pub fn read(map: &Dict) -> Result<Self, Malformed> {
@@ -246,6 +252,7 @@ impl Published {
             connected: texts(map, "connected"),
             absent: texts(map, "absent"),
             unsure: texts(map, "unsure"),
+            relays: texts(map, "relays"),
             error: Some(text(map, "error")).filter(|error| !error.is_empty()),
         })
     }
@@ -262,7 +269,10 @@ impl Progress {
                 entries! { "is" => "lost", "id" => id, "reason" => reason }
             }
             Self::Back { id } => entries! { "is" => "back", "id" => id },
-            Self::Expect { ids } => entries! { "is" => "expect", "ids" => list(ids) },
+            Self::Expect { ids, relay, relays } => entries! {
+                "is" => "expect", "ids" => list(ids), "relay" => relay, "relays" => list(relays),
+            },
+            Self::Sure { ids } => entries! { "is" => "sure", "ids" => list(ids) },
             Self::Gap { missed } => entries! { "is" => "gap", "missed" => *missed },
             Self::Done => entries! { "is" => "done" },
         }
@@ -277,7 +287,12 @@ impl Progress {
             "partial" => Self::Partial(map_of(map, "load")),
             "lost" => Self::Lost { id, reason: text(map, "reason") },
             "back" => Self::Back { id },
-            "expect" => Self::Expect { ids: texts(map, "ids") },
+            "expect" => Self::Expect {
+                ids: texts(map, "ids"),
+                relay: text(map, "relay"),
+                relays: texts(map, "relays"),
+            },
+            "sure" => Self::Sure { ids: texts(map, "ids") },
             "gap" => Self::Gap { missed: number(map, "missed").unwrap_or(0) },
             "done" => Self::Done,
             _ => return Err(Malformed("progress")),
@@ -537,7 +552,12 @@ mod tests {
             Progress::Received { id: "m".into() },
             Progress::Lost { id: "m".into(), reason: "why".into() },
             Progress::Returned(entries! { "id" => "m" }),
-            Progress::Expect { ids: vec!["a".into()] },
+            Progress::Expect {
+                ids: vec!["a".into()],
+                relay: "r".into(),
+                relays: vec!["r/s".into()],
+            },
+            Progress::Sure { ids: vec!["c".into()] },
             Progress::Gap { missed: 2 },
             Progress::Done,
         ] {

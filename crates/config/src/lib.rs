@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn presets_have_the_declared_type() {
-        let facts = Facts { user: "root".into(), home: "/root".into() };
+        let facts = Facts { user: "root".into(), home: "/home/op".into() };
         for opt in TABLES.iter().flat_map(|table| table.iter()).filter(|opt| opt.checked) {
             for preset in [opt.master, opt.minion] {
                 let Some(value) = preset.value(&facts) else { continue };

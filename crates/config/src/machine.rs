@@ -105,7 +105,7 @@ impl Machine for Memory {
     }
 
     fn home(&self) -> String {
-        "/root".into()
+        "/home/op".into()
     }
 
     fn current_dir(&self) -> String {

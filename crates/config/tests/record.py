@@ -17,7 +17,7 @@ import platform
 import sys
 
 ROOT = "/cases"
-os.environ["HOME"] = "/root"
+os.environ["HOME"] = "/home/op"
 for name in list(os.environ):
     if name.startswith(("SALT_", "XDG_")):
         del os.environ[name]
@@ -246,7 +246,7 @@ case("logging", N, "log_level: debug\nlog_granular_levels: {salt.minion: trace}\
 case("ipv6", N, "ipv6: true\ninterface: '::'\n")
 case("interface, client", "client", "interface: '::'\n")
 case("interface own, client", "client", "interface: 10.0.0.1\nret_port: 4599\n")
-case("saltrc", "client", "user: a\n", {"/root/.saltrc": "eauth: pam\ntimeout: 9\n"})
+case("saltrc", "client", "user: a\n", {"/home/op/.saltrc": "eauth: pam\ntimeout: 9\n"})
 case("token file", "client", "token_file: /cases/tok\n", {"/cases/tok": "abc\n"})
 case("syndic", "syndic", None, {E + "/master": "syndic_master: top\nuser: salt\nlog_level: info\n", E + "/minion": "id: synd\nmaster_port: 4607\n"})
 case("syndic ports", "syndic", None, {E + "/master": "syndic_master: [a, b]\nsyndic_master_port: '5506'\nroot_dir: /r\n", E + "/minion": "id: synd\nroot_dir: /r\n"})

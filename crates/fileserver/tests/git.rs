@@ -1,31 +1,11 @@
 //! The back end `git` on repositories of this machine. Needs the program `git`.
 
-use std::{path::Path, process::Command, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use halite_fileserver::{RelPath, backend::Backend, git::GitFs};
 use halite_host::Os;
+use halite_testkit::git::{commit, git};
 use halite_value::{Dict, Value, json};
-
-/// Runs git as nobody in particular, whatever is configured here.
-fn git(repo: &Path, words: &[&str]) {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(repo).args(words).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", repo);
-    for who in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@example");
-    }
-    let output = command.output().expect("git runs");
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn commit(repo: &Path, files: &[(&str, &str)]) {
-    for (name, text) in files {
-        let path = repo.join(name);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-        std::fs::write(path, text).expect("written");
-    }
-    git(repo, &["add", "-A"]);
-    git(repo, &["commit", "-qm", "x"]);
-}
 
 /// A repository with the branches master, dev and feature/x and the tag v1.
 fn repository(at: &Path) {

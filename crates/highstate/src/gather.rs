@@ -6,7 +6,7 @@
 
 use std::{
     cell::OnceCell,
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     path::PathBuf,
     rc::Rc,
 };
@@ -41,16 +41,18 @@ impl Gathered {
     }
 }
 
-/// Returns the names of the SLS files of an environment.
+/// Returns the names of the SLS files of an environment in their order, so that a package comes
+/// before what is in it.
 pub fn available(cx: &Cx, saltenv: &str) -> Result<Vec<String>> {
-    Ok(cx
+    let names: BTreeSet<String> = cx
         .files
         .list(saltenv, "")?
         .iter()
         .filter_map(|path| path.strip_suffix(".sls"))
         .filter(|path| !path.contains('.'))
         .map(|path| path.strip_suffix("/init").unwrap_or(path).replace('/', "."))
-        .collect())
+        .collect();
+    Ok(names.into_iter().collect())
 }
 
 /// Where a top file names each SLS: (environment, name) → place.
@@ -328,7 +330,7 @@ fn render(cx: &Cx, wanted: &Wanted, file: &std::path::Path, path: &str) -> Resul
         context: entries! { "tplpath" => file.to_string_lossy().into_owned() },
     };
     match cx.runtime.compile(cx, &template) {
-        Ok(Value::Dict(rendered)) => Ok(rendered.deep_copy()),
+        Ok(Value::Dict(rendered)) => Ok(rendered),
         Ok(value) if !value.truthy() => Ok(Dict::new()),
         Ok(_) => {
             let text = format!("SLS {sls} does not render to a dictionary");
@@ -389,6 +391,22 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, ["x 10002 ", "y 10001 ['a']", "z 10000 ['b', 'a']"]);
+    }
+
+    #[test]
+    fn a_glob_takes_a_package_before_what_is_in_it() {
+        let files = [
+            ("p/init.sls", "include: ['.*']"),
+            ("p/x/a.sls", "a: test.nop"),
+            ("p/x/b.sls", "b: test.nop"),
+            ("p/x/init.sls", "include: [.b]"),
+        ];
+        let high = Dict::from(&gathered(&files, "p").high);
+        let order = |id: &str| {
+            let args = high.get(id).and_then(|body| body.get("test")?.items_of_sequence());
+            text(args.unwrap_or_default().iter().find_map(|arg| arg.get("order")))
+        };
+        assert_eq!([order("b"), order("a")], ["10000", "10001"]);
     }
 
     #[test]

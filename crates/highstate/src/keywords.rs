@@ -73,6 +73,25 @@ pub(crate) fn is_shared(word: &str) -> bool {
     SHARED_WORDS.contains(&word)
 }
 
+/// Words whose loss would go unnoticed until the state runs when it should not, or as somebody else.
+/// None is a letter away from what people pass to functions.
+const GUARDS: [&str; 9] = [
+    "onlyif",
+    "unless",
+    "check_cmd",
+    "retry",
+    "runas",
+    "failhard",
+    "parallel",
+    "reload_modules",
+    "fire_event",
+];
+
+/// Tells whether a word is one slip away from a guard.
+pub(crate) fn is_slip_of_guard(word: &str) -> bool {
+    GUARDS.iter().any(|guard| halite_value::suggest::is_one_slip(word, guard))
+}
+
 /// Every word an author may have meant by a misspelt requisite.
 fn all_words() -> impl Iterator<Item = &'static str> {
     REQUISITE_WORDS.into_iter().chain(REQUISITE_IN_WORDS).chain(RUNTIME_WORDS)

@@ -1,9 +1,11 @@
 //! Every requisite × every outcome of its targets, as recorded from genuine Salt 3008
 //! (`record/requisites.py`).
 
-use halite_spec::{StateRequest, What};
+use std::sync::{Arc, Mutex};
+
+use halite_spec::{Journal, StateRequest, What};
 use halite_testkit::Kit;
-use halite_value::{Value, json};
+use halite_value::{Dict, Value, json};
 
 #[test]
 fn requisites_do_what_genuine_salt_does() {
@@ -84,4 +86,43 @@ fn shown(tag: &str, [result, comment, changes, ran]: [Value; 4]) -> String {
     let changes =
         json::to_string_styled(&changes, &json::Style { sort_keys: true, ..Default::default() });
     format!("{tag} {result} {comment:?} {} ran={ran}", changes.unwrap_or_default())
+}
+
+/// Remembers the comments of finished states.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Journal for Notes {
+    fn known(&self) -> Vec<(String, Dict)> {
+        Vec::new()
+    }
+
+    fn finished(&self, _: &str, ret: &Dict) {
+        self.0.lock().expect("notes").push(ret.get("comment").unwrap_or_default().to_string());
+    }
+}
+
+#[test]
+fn a_state_is_written_down_when_its_watch_is_done_or_skipped() {
+    let sls = "
+source: {test.succeed_with_changes: []}
+watches: {test.nop: [{watch: [{test: source}]}]}
+first: {file.managed: [{name: /f}, {contents: [a, b]}]}
+again: {file.managed: [{name: /f}, {contents: [b, a]}, {ignore_ordering: true}, {require: [{file: first}]}]}
+kept: {test.nop: [{watch: [{test: source}]}, {require: [{file: again}]}]}
+";
+    let kit = Kit::new().serving(&[("notes.sls", sls)]);
+    let notes = Arc::new(Notes::default());
+    let request = StateRequest {
+        journal: Some(notes.clone()),
+        ..StateRequest::new(What::Sls(vec!["notes".to_owned()]))
+    };
+    let ret = kit.cx.runtime.states().apply(&kit.cx, &request).expect("a return");
+    let Value::Dict(returns) = ret else { panic!("{ret}") };
+    let filed: Vec<String> = returns
+        .into_iter()
+        .map(|(_, ret)| ret.get("comment").unwrap_or_default().to_string())
+        .collect();
+    assert_eq!(*notes.0.lock().expect("notes"), filed);
+    assert_eq!(filed.iter().filter(|note| note.contains("mod_watch was not run")).count(), 1);
 }

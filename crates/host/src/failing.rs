@@ -17,8 +17,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
-    Resolved, Result, Space, Stat, Uname, User, Write,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Mail,
+    Output, Resolved, Result, Space, Stat, Uname, User, Write,
 };
 
 /// Passes every call through, but fails one.
@@ -177,9 +177,17 @@ impl Host for Failing {
         self.other("connect")?;
         self.inner.connect(host, port, udp, timeout)
     }
+    fn send_datagram(&self, host: &str, port: u16, body: &[u8]) -> Result<()> {
+        self.other("send to a machine")?;
+        self.inner.send_datagram(host, port, body)
+    }
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
         self.other("ask a server")?;
         self.inner.http(request)
+    }
+    fn mail(&self, mail: &Mail) -> Result<()> {
+        self.other("send mail")?;
+        self.inner.mail(mail)
     }
     fn run(&self, command: &Command) -> Result<Output> {
         if self.fails() {

@@ -23,8 +23,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output, Resolved,
-    Result, Space, Stat, Uname, User, Write,
+    Command, Error, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Mail, Output,
+    Resolved, Result, Space, Stat, Uname, User, Write,
 };
 use parking_lot::Mutex;
 
@@ -47,6 +47,8 @@ struct Machine {
     gid: u32,
     scripts: Vec<(Predicate, Script)>,
     commands: Vec<Command>,
+    mails: Vec<Mail>,
+    datagrams: Vec<(String, u16, Vec<u8>)>,
     changes: usize,
     uname: Uname,
     hypervisor: Option<String>,
@@ -89,6 +91,8 @@ impl Fake {
             gid: 0,
             scripts: Vec::new(),
             commands: Vec::new(),
+            mails: Vec::new(),
+            datagrams: Vec::new(),
             changes: 0,
             uname: Uname {
                 sysname: "Linux".into(),
@@ -270,6 +274,16 @@ impl Fake {
     /// Returns every command run so far.
     pub fn commands(&self) -> Vec<Command> {
         self.0.lock().commands.clone()
+    }
+
+    /// Returns the datagrams sent so far: machine, port, content.
+    pub fn datagrams(&self) -> Vec<(String, u16, Vec<u8>)> {
+        self.0.lock().datagrams.clone()
+    }
+
+    /// Returns the mails sent so far.
+    pub fn mails(&self) -> Vec<Mail> {
+        self.0.lock().mails.clone()
     }
 
     /// Returns the command lines run so far.
@@ -479,6 +493,11 @@ impl Host for Fake {
         if listens { Ok(()) } else { Err(Error::Other("[Errno 111] Connection refused".into())) }
     }
 
+    fn send_datagram(&self, host: &str, port: u16, body: &[u8]) -> Result<()> {
+        self.0.lock().datagrams.push((host.to_owned(), port, body.to_vec()));
+        Ok(())
+    }
+
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
         let mut machine = self.0.lock();
         machine.asked.push(request.clone());
@@ -486,6 +505,11 @@ impl Host for Fake {
         let answer = web.find(|(url, _)| request.url.starts_with(url.as_str()));
         let refused = || Error::Other("[Errno 111] Connection refused".into());
         answer.map(|(_, answer)| answer.clone()).ok_or_else(refused)
+    }
+
+    fn mail(&self, mail: &Mail) -> Result<()> {
+        self.0.lock().mails.push(mail.clone());
+        Ok(())
     }
 
     fn run(&self, command: &Command) -> Result<Output> {

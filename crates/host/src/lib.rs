@@ -16,8 +16,5 @@ mod snapshot;
 pub use cancel::Cancel;
 pub use failing::Failing;
 pub use fake::Fake;
-pub use os::{
-    Os,
-    memory::{give_back, share_pools},
-};
+pub use os::{Os, memory::give_back};
 pub use snapshot::write_snapshot;

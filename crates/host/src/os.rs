@@ -11,6 +11,7 @@
 
 mod accounts;
 mod inotify;
+mod mail;
 pub(crate) mod memory;
 mod names;
 mod netlink;
@@ -31,8 +32,8 @@ use std::{
 };
 
 use halite_spec::host::{
-    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Output,
-    Resolved, Result, Space, Stat, Uname, User, Write as How,
+    Command, Error, FileWatch, Group, Host, HttpRequest, HttpResponse, Interface, Kind, Mail,
+    Output, Resolved, Result, Space, Stat, Uname, User, Write as How,
 };
 use nix::{
     fcntl::AT_FDCWD,
@@ -320,8 +321,17 @@ impl Host for Os {
         web::connect(host, port, udp, timeout)
     }
 
+    fn send_datagram(&self, host: &str, port: u16, body: &[u8]) -> Result<()> {
+        web::send_datagram(host, port, body)
+    }
+
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
         web::ask(request)
+    }
+
+    fn mail(&self, mail: &Mail) -> Result<()> {
+        self.goes_on()?;
+        mail::send(mail)
     }
 
     fn with_umask(&self, mask: u32) -> Option<Arc<dyn Host>> {

@@ -369,6 +369,13 @@ impl Keys {
     }
 }
 
+/// Names the file with the stored signature of a master's key: as configured
+/// (`master_pubkey_signature`), or after the master's id. Who writes and who reads must agree.
+pub fn signature_file(configured: Option<&str>, id: &str) -> String {
+    let configured = configured.filter(|name| !name.is_empty());
+    configured.map_or_else(|| format!("{id}_pubkey_signature"), str::to_owned)
+}
+
 /// Asks a running master for a new session key, by the file Salt uses for that.
 pub fn request_rotation(cachedir: &Path, master_id: &str, owner: Option<u32>) -> Result<(), Error> {
     if !cachedir.is_dir() {
@@ -511,8 +518,10 @@ mod tests {
             passphrase: None,
             bits: 2048,
             algo: SigAlgo::default(),
-            file_name: "m_pubkey_signature",
+            file_name: &signature_file(None, "m_master"),
         };
+        assert_eq!(request.file_name, "m_master_pubkey_signature");
+        assert_eq!(signature_file(Some("given"), "m_master"), "given");
         assert_eq!(keys.sign(&request).unwrap(), Err("No usable private-key found".into()));
         request.auto_create = true;
         assert_eq!(keys.sign(&request).unwrap(), Err("No usable public-key found".into()));

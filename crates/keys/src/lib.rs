@@ -16,7 +16,7 @@ use std::{
 };
 
 pub use keyring::{Accepted, KeyState, Keyring};
-pub use keys::{Changed, Include, Keys, Match, Signature, request_rotation};
+pub use keys::{Changed, Include, Keys, Match, Signature, request_rotation, signature_file};
 
 /// What can go wrong with the folders of keys.
 #[derive(Debug, thiserror::Error)]

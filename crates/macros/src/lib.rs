@@ -92,6 +92,7 @@ fn expand_function(attr: Tokens, mut item: ItemFn) -> syn::Result<Tokens> {
 
             pub static SPEC: ::halite_spec::Function = ::halite_spec::Function {
                 name: #salt_name,
+                own_name: #salt_name,
                 doc: #doc,
                 params: #specs,
                 call: |cx, call| {

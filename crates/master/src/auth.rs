@@ -224,10 +224,12 @@ fn welcome(
         aes_sig: shared.proof.clone(),
         token,
         public_key_sig: master.secrets.signed_public.clone().map(String::into_bytes),
-        halite: request
-            .halite
-            .as_ref()
-            .map(|_| entries! { "version" => EXTENSION, "first" => shared.first }),
+        halite: request.halite.as_ref().map(|_| {
+            entries! {
+                "version" => EXTENSION, "first" => shared.first,
+                "known" => master.has_data_of(&request.id),
+            }
+        }),
     })
 }
 

@@ -91,6 +91,7 @@ pub(crate) async fn start(
     let patience = Patience {
         timeout: seconds(&spec, "timeout", 5.0),
         gather_job_timeout: seconds(&spec, "gather_job_timeout", 10.0),
+        syndic_wait: seconds(&spec, "syndic_wait", 5.0),
     };
     let plan = Plan {
         job,
@@ -166,6 +167,7 @@ fn read(plan: &Dict, record: &Dict) -> Option<Batch> {
         patience: Patience {
             timeout: seconds(plan, "timeout", 5.0),
             gather_job_timeout: seconds(plan, "gather_job_timeout", 10.0),
+            syndic_wait: seconds(plan, "syndic_wait", 5.0),
         },
         keeps_returns: false,
     });

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::BytesMut;
 use halite_client::{
     Answer, BATCH, EventItem, Job, PRESERVE, Progress, Request, SOCKET, encode, read_frame,
 };
@@ -39,6 +40,8 @@ use crate::{
 
 /// Frames waiting to be written to one program.
 const WAITING: usize = 1024;
+/// Frames written together.
+const TOGETHER: usize = 64;
 /// How long somebody who reads jobs from a database waits for it to have them all.
 const FLUSH: Duration = Duration::from_secs(10);
 /// Events waiting for one program before it gets a gap.
@@ -93,16 +96,19 @@ async fn serve(master: Arc<Master>, stream: UnixStream) {
     let (mut reader, mut writer) = stream.into_split();
     let (out, mut frames) = mpsc::channel::<Vec<u8>>(WAITING);
     let writing = tokio::spawn(async move {
-        while let Some(frame) = frames.recv().await {
-            if writer.write_all(&frame).await.is_err() {
+        let mut waiting = Vec::new();
+        // What has come together goes together: thousands of returns would be as many writes.
+        while frames.recv_many(&mut waiting, TOGETHER).await > 0 {
+            if writer.write_all(&waiting.concat()).await.is_err() {
                 break;
             }
+            waiting.clear();
         }
     });
     let mut streams: HashMap<u64, AbortHandle> = HashMap::new();
     // The batches the program at the other end drives: they end with it.
     let mut batches: Vec<SmolStr> = Vec::new();
-    let mut buffer = Vec::new();
+    let mut buffer = BytesMut::new();
     'connection: loop {
         loop {
             match read_frame(&mut buffer) {
@@ -395,7 +401,13 @@ async fn publish_job(
         let published = batch::start(master, caller, wish, spec).await?;
         return Ok(Answer::End(published.write().into()));
     }
-    let (done, queue) = publish::publish(master, wish, caller.rights.clone(), job.follow).await?;
+    // What a syndic passes on for its user; whoever is limited already cannot be less so.
+    let passed = wish.kwargs.get("auth_list").and_then(|list| list.items_of_sequence());
+    let rights = match (&caller.rights, passed.filter(|list| !list.is_empty())) {
+        (Rights::All, Some(list)) => Rights::List(list),
+        (rights, _) => rights.clone(),
+    };
+    let (done, queue) = publish::publish(master, wish, rights, job.follow).await?;
     let published = done.published.write();
     let Some(queue) = queue else {
         if job.follow {

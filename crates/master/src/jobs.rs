@@ -21,6 +21,8 @@ use crate::bus::Queue;
 const MOST: usize = 20_000;
 /// How long a job that nobody follows is watched.
 const PATIENCE: Duration = Duration::from_secs(6 * 3600);
+/// How long a job is that only syndics could say more about.
+const RELAYED: Duration = Duration::from_secs(60);
 /// Steps waiting for one follower.
 const FOLLOWER: usize = 100_000;
 
@@ -42,10 +44,20 @@ struct Job {
     begun: Instant,
     load: Dict,
     waiting: HashMap<SmolStr, State>,
+    /// Syndics that have not told yet who answers below them.
+    relays: HashSet<SmolStr>,
+    /// If there are or were such: who has returned, possibly before its syndic told of it.
+    returned: Option<HashSet<SmolStr>>,
+    /// By which syndic those below one are reached.
+    via: HashMap<SmolStr, SmolStr>,
     followers: Vec<Weak<Queue<Progress>>>,
 }
 
 impl Job {
+    fn has_returned(&self, id: &str) -> bool {
+        self.returned.as_ref().is_some_and(|ids| ids.contains(id))
+    }
+
     fn tell(&mut self, progress: &Progress) {
         self.followers.retain(|follower| {
             let Some(queue) = follower.upgrade() else { return false };
@@ -67,6 +79,17 @@ impl Jobs {
     /// A job is about to be published to these minions; with the same id there may be several
     /// publications, each to others.
     pub fn begin(&self, jid: &str, load: Dict, minions: impl IntoIterator<Item = SmolStr>) {
+        self.begin_below(jid, load, minions, &[]);
+    }
+
+    /// As [`Jobs::begin`]; these syndics are to tell who answers below them.
+    pub fn begin_below(
+        &self,
+        jid: &str,
+        load: Dict,
+        minions: impl IntoIterator<Item = SmolStr>,
+        relays: &[SmolStr],
+    ) {
         let jid = SmolStr::new(jid);
         let waiting: HashMap<_, _> = minions.into_iter().map(|id| (id, State::Queued)).collect();
         let live = &mut *self.state.lock();
@@ -76,12 +99,16 @@ impl Jobs {
         let begun = Instant::now();
         match live.jobs.entry(jid) {
             Entry::Vacant(place) => {
-                place.insert(Job { begun, load, waiting, followers: Vec::new() });
+                let relays: HashSet<_> = relays.iter().cloned().collect();
+                let returned = (!relays.is_empty()).then(HashSet::new);
+                let (via, followers) = (HashMap::new(), Vec::new());
+                place.insert(Job { begun, load, waiting, relays, returned, via, followers });
             }
             Entry::Occupied(mut known) => {
                 let job = known.get_mut();
                 (job.begun, job.load) = (begun, load);
                 job.waiting.extend(waiting);
+                job.relays.extend(relays.iter().cloned());
             }
         }
         while live.jobs.len() > MOST {
@@ -162,25 +189,74 @@ impl Jobs {
     pub fn resume(&self, jid: &str, load: Dict, id: &str) {
         let known = self.state.lock().jobs.contains_key(jid);
         if known {
-            self.expect(jid, &[id.into()]);
+            self.expect(jid, &[id.into()], "", &[]);
         } else {
             self.begin(jid, load, [id.into()]);
         }
     }
 
-    /// More minions are to answer (behind a syndic).
-    pub fn expect(&self, jid: &str, ids: &[SmolStr]) {
+    /// More minions are to answer: those below the syndic `relay`, which has others (`relays`) below
+    /// itself that are to tell of theirs. Who has returned already is not asked again.
+    pub fn expect(&self, jid: &str, ids: &[SmolStr], relay: &str, relays: &[SmolStr]) {
         let live = &mut *self.state.lock();
         let Some(job) = live.jobs.get_mut(jid) else { return };
-        for id in ids {
+        let is_news = |id: &&SmolStr| !job.has_returned(id) && !job.waiting.contains_key(*id);
+        let ids: Vec<SmolStr> = ids.iter().filter(is_news).cloned().collect();
+        for id in &ids {
             job.waiting.entry(id.clone()).or_insert(State::Queued);
             live.of.entry(id.clone()).or_default().insert(jid.into());
+            if let Some(first) = relay.split('/').next().filter(|first| !first.is_empty()) {
+                job.via.insert(id.clone(), first.into());
+            }
         }
-        job.tell(&Progress::Expect { ids: ids.to_vec() });
+        job.relays.remove(relay);
+        job.relays.extend(relays.iter().cloned());
+        job.tell(&Progress::Expect { ids, relay: relay.into(), relays: relays.to_vec() });
+        live.end_if_complete(jid);
+    }
+
+    /// A minion that a syndic answers for is not there.
+    pub fn lost_one(&self, jid: &str, id: &str, reason: &str) {
+        let live = &mut *self.state.lock();
+        let Some(job) = live.jobs.get_mut(jid) else { return };
+        if let Some(state) = job.waiting.get_mut(id) {
+            *state = State::Lost;
+            job.tell(&Progress::Lost { id: id.into(), reason: reason.into() });
+        }
+    }
+
+    /// A syndic's connection has ended: it tells nothing now.
+    fn relay_lost(&self, id: &str) {
+        let live = &mut *self.state.lock();
+        let below = format!("{id}/");
+        let jids: Vec<SmolStr> = live.jobs.keys().cloned().collect();
+        for jid in jids {
+            let Some(job) = live.jobs.get_mut(&jid) else { continue };
+            let gone: Vec<SmolStr> = job
+                .relays
+                .iter()
+                .filter(|relay| *relay == id || relay.starts_with(&below))
+                .cloned()
+                .collect();
+            let waiting = job.via.iter().filter(|(below, via)| {
+                *via == id && job.waiting.get(*below).is_some_and(|state| *state != State::Lost)
+            });
+            let cut_off: Vec<SmolStr> = waiting.map(|(below, _)| below.clone()).collect();
+            for below in cut_off {
+                job.waiting.insert(below.clone(), State::Lost);
+                job.tell(&Progress::Lost { id: below, reason: format!("{id} is gone").into() });
+            }
+            for relay in gone {
+                job.relays.remove(&relay);
+                job.tell(&Progress::Expect { ids: Vec::new(), relay, relays: Vec::new() });
+            }
+            live.end_if_complete(&jid);
+        }
     }
 
     /// A minion's connection has ended. Returns the jobs it had not answered.
     pub fn lost(&self, id: &str, reason: &str) -> Vec<SmolStr> {
+        self.relay_lost(id);
         self.each_of(id, |job, id| {
             if let Some(state) = job.waiting.get_mut(&id) {
                 *state = State::Lost;
@@ -219,7 +295,9 @@ impl Jobs {
             .iter_mut()
             .filter_map(|(jid, job)| {
                 job.followers.retain(|follower| follower.strong_count() > 0);
-                let is_old = job.followers.is_empty() && job.begun.elapsed() > PATIENCE;
+                // Who is still to tell of it may be a genuine syndic with nobody to tell of.
+                let patience = if job.waiting.is_empty() { RELAYED } else { PATIENCE };
+                let is_old = job.followers.is_empty() && job.begun.elapsed() > patience;
                 is_old.then(|| jid.clone())
             })
             .collect();
@@ -248,7 +326,16 @@ impl Live {
         }
         let Some(job) = self.jobs.get_mut(jid) else { return };
         job.waiting.remove(id);
-        if job.waiting.is_empty() {
+        job.via.remove(id);
+        if let Some(returned) = &mut job.returned {
+            returned.insert(id.into());
+        }
+        self.end_if_complete(jid);
+    }
+
+    fn end_if_complete(&mut self, jid: &str) {
+        let is_complete = |job: &Job| job.waiting.is_empty() && job.relays.is_empty();
+        if self.jobs.get(jid).is_some_and(is_complete) {
             self.remove(jid);
         }
     }

@@ -41,6 +41,7 @@ mod publish;
 mod queues;
 mod quota;
 pub mod reactor;
+mod relays;
 mod requests;
 mod returns;
 mod roots_events;
@@ -125,6 +126,7 @@ pub struct Master {
     pub store: Arc<dyn Store>,
     pub(crate) index: RwLock<Index>,
     pub(crate) presence: presence::Presence,
+    pub(crate) relays: relays::Relays,
     pub jobs: Jobs,
     pub(crate) batches: batch::Batches,
     pub(crate) offline: offline::Offline,
@@ -150,6 +152,8 @@ pub struct Master {
     pub(crate) roots_seen: roots_events::Seen,
     pub(crate) quota: quota::Quota,
     pub(crate) started: std::time::Instant,
+    /// Tells this master from the one before it, in what both write down.
+    pub(crate) life: halite_value::SmolStr,
     /// Set when the master is told to end: what breaks from then on is no result.
     stopping: AtomicBool,
     pub counters: Counters,
@@ -213,6 +217,11 @@ impl Master {
         drop(index);
         self.store.write(ops).wait()?;
         Ok(())
+    }
+
+    /// Tells whether a minion's grains are remembered, if any are: who deletes its key deletes them.
+    pub(crate) fn has_data_of(&self, id: &MinionId) -> bool {
+        !self.settings.opts.bool("minion_data_cache") || self.index.read().grains(id).is_some()
     }
 
     /// Remembers a minion's grains, and its pillar if given.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use halite_client::Progress;
 use halite_store::Op;
-use halite_value::{Dict, SmolStr, Value, entries};
+use halite_value::{Dict, Key, SmolStr, Value, entries};
 use halite_wire::{Jid, MinionId, Return, Tag};
 
-use crate::{Error, Master, blocking};
+use crate::{Error, Master, blocking, relays};
 
 /// How far ahead of the clock a job id may be.
 const AHEAD: i64 = 86_400;
@@ -45,6 +45,14 @@ pub(crate) async fn take(
     load.insert("jid", &jid);
     if filed != *id {
         load.insert("id", &filed);
+    }
+    if ret.jid == "req" {
+        // Nobody published it: who reads its event learns from it whom it was for, as of others.
+        load.get_or_insert_with("arg", || {
+            load.get("fun_args").unwrap_or_else(|| Value::list([""; 0]))
+        });
+        load.insert("tgt_type", "glob");
+        load.insert("tgt", id.as_str());
     }
     // One time for what is kept and for what is shown.
     load.get_or_insert_with("_stamp", || halite_wire::stamp().into());
@@ -85,7 +93,7 @@ pub(crate) async fn take(
 
 /// Dies on the spot if a test asked for it (`halite: {die_at: …}`), as in a power cut. Absent from
 /// release builds.
-fn step(master: &Master, name: &str) {
+pub(crate) fn step(master: &Master, name: &str) {
     if cfg!(debug_assertions) && master.settings.own("die_at").is_some_and(|at| at == *name) {
         std::process::abort();
     }
@@ -158,6 +166,45 @@ fn is_ahead(jid: &Jid) -> bool {
     jid.as_str().get(..14).is_some_and(|time| time > latest.as_str())
 }
 
+/// Keeps a job that a master below this one gave; what this one gave is kept already.
+async fn keep_job(
+    master: &Arc<Master>,
+    jid: &Jid,
+    job: &Dict,
+    minions: &[SmolStr],
+) -> Result<(), Error> {
+    let (owner, wanted) = (master.clone(), jid.clone());
+    if blocking(move || owner.store.job(&wanted)).await??.is_some() {
+        relays::extend(master, jid.clone(), minions.to_vec());
+        return Ok(());
+    }
+    let load = job.shallow_copy();
+    for own in ["Minions", "key", "token", "password", "auth_list"] {
+        load.remove(own);
+    }
+    load.insert("minions", Value::list(minions));
+    master.store.write(vec![Op::Job { jid: jid.to_string(), load: load.into() }]).await?;
+    Ok(())
+}
+
+/// Returns the return of one minion below a syndic; `None` if its name is none.
+fn below(entry: &Dict, jid: &Jid, id: &Key, ret: &Value) -> Option<(MinionId, Dict)> {
+    let id = MinionId::new(&id.to_str()).ok()?;
+    let load = match ret {
+        Value::Dict(ret) => ret.shallow_copy(),
+        other => entries! { "return" => other },
+    };
+    load.update(&entries! { "jid" => jid, "id" => &id, "fun" => entry.get("fun") });
+    for name in ["master_id", "out"] {
+        if let Some(value) = entry.get(name) {
+            load.insert(name, value);
+        }
+    }
+    // One time for what is kept and for what is shown.
+    load.get_or_insert_with("_stamp", || halite_wire::stamp().into());
+    Some((id, load))
+}
+
 /// Takes what a syndic collected: returns of the minions below it.
 pub(crate) async fn take_syndic(
     master: &Arc<Master>,
@@ -182,29 +229,27 @@ pub(crate) async fn take_syndic(
                 .unwrap_or_default()
                 .iter()
                 .map(Value::to_str)
+                .filter(|id| MinionId::new(id).is_ok())
                 .collect();
-            master.jobs.expect(&jid, &ids);
+            master.jobs.expect(&jid, &ids, syndic.as_str(), &[]);
+            keep_job(master, &jid, &job, &ids).await?;
         }
-        for (id, ret) in &returns {
-            let Ok(id) = MinionId::new(&id.to_str()) else { continue };
-            let each = match ret {
-                Value::Dict(ret) => ret.shallow_copy(),
-                other => entries! { "return" => other },
-            };
-            each.update(&entries! { "jid" => &jid, "id" => &id, "fun" => entry.get("fun") });
-            for name in ["master_id", "out"] {
-                if let Some(value) = entry.get(name) {
-                    each.insert(name, value);
-                }
-            }
-            let op = Op::Return {
-                jid: jid.to_string(),
-                minion: id.to_string(),
-                load: each.shallow_copy().into(),
-            };
-            master.store.write(vec![op]).await?;
-            keep_for_salt(master, &jid, &id, &each).await?;
-            show(master, &jid, &id, each);
+        let all: Vec<(MinionId, Dict)> =
+            returns.into_iter().filter_map(|(id, ret)| below(&entry, &jid, &id, &ret)).collect();
+        // Together: each on its own would wait for the disk.
+        let kept = all.iter().map(|(id, load)| Op::Return {
+            jid: jid.to_string(),
+            minion: id.to_string(),
+            load: load.shallow_copy().into(),
+        });
+        if let Err(error) = master.store.write(kept.collect()).await {
+            // Not acknowledged: the syndic tries again.
+            tracing::error!("The returns of {syndic} for {jid} were not stored: {error}");
+            return Err(Error::Unanswered);
+        }
+        for (id, load) in all {
+            keep_for_salt(master, &jid, &id, &load).await?;
+            show(master, &jid, &id, load);
         }
     }
     Ok(())
@@ -220,16 +265,6 @@ impl Master {
             let ids = ids.items_of_sequence().unwrap_or_default();
             ids.iter().any(|own| *own == *resource.as_str())
         })
-    }
-
-    /// Notes that an id is a syndic's, as clients of Salt look for it.
-    pub(crate) fn mark_syndic(&self, id: &MinionId) {
-        let folder = self.settings.cachedir.join("syndics");
-        let made = std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(folder.join(id.as_str()), b""));
-        if let Err(error) = made {
-            tracing::warn!("Unable to note the syndic {id}: {error}");
-        }
     }
 
     /// A part of a return, or a start, came as an event.

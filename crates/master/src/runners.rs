@@ -9,8 +9,9 @@ use std::sync::Arc;
 use halite_store::Op;
 use halite_value::{Dict, SmolStr, Value, entries};
 use halite_wire::{Jid, Tag};
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{Error, Master, blocking, orchestration};
+use crate::{Error, Master, blocking};
 
 /// A call of a runner or wheel function.
 #[derive(Clone, Debug)]
@@ -56,21 +57,26 @@ impl Runners for NoRunners {
     }
 }
 
+/// The right to occupy a thread; given back when the function has ended, before its result is on disk.
+pub(crate) type Turn = OwnedSemaphorePermit;
+
 /// Runs a runner, with its events. Returns the data of the last one. Goes on if dropped.
 pub async fn run(master: &Arc<Master>, call: Call) -> Dict {
+    run_in_turn(master, call, None).await
+}
+
+/// As [`run`], for those who may occupy so many threads only.
+pub(crate) async fn run_in_turn(master: &Arc<Master>, call: Call, turn: Option<Turn>) -> Dict {
     let owner = master.clone();
     let jid = call.jid.clone();
     let running = tokio::spawn(async move {
-        let _open = match orchestration::is_one(&call.function) {
-            true => Some(owner.open_orchestration(&call).await),
-            false => None,
-        };
+        let _open = owner.open_orchestration(&call, Dict::new()).await;
         let tag = Tag::RunNew(call.jid.to_string());
         let end = Tag::RunReturn(call.jid.to_string());
         let worker = owner.clone();
         with_events(&owner, "runner", &tag, &end, call, move |call| {
-            let runners = worker.runners.clone();
-            runners.run(&worker, call)
+            let _turn = turn;
+            worker.runners.clone().run(&worker, call)
         })
         .await
     });
@@ -81,12 +87,17 @@ pub async fn run(master: &Arc<Master>, call: Call) -> Dict {
 
 /// Runs a wheel function, with its events. Returns the data of the last one.
 pub async fn wheel(master: &Arc<Master>, call: Call) -> Dict {
+    wheel_in_turn(master, call, None).await
+}
+
+/// As [`wheel`], for those who may occupy so many threads only.
+pub(crate) async fn wheel_in_turn(master: &Arc<Master>, call: Call, turn: Option<Turn>) -> Dict {
     let tag = Tag::WheelNew(call.jid.to_string());
     let end = Tag::WheelReturn(call.jid.to_string());
     let owner = master.clone();
     with_events(master, "wheel", &tag, &end, call, move |call| {
-        let wheel = owner.wheel.clone();
-        let outcome = wheel.run(&owner, call);
+        let _turn = turn;
+        let outcome = owner.wheel.clone().run(&owner, call);
         if call.function.starts_with("key.")
             && let Err(error) = owner.sync_accepted()
         {

@@ -1,7 +1,8 @@
 //! The master's schedule: runs runners when their time has come.
 //!
 //! Which are due is decided by the crate `schedule`. What a runner gave is told by an event
-//! `__schedule_return`, as Salt does, and kept with the jobs under the master's id.
+//! `__schedule_return`, as Salt does, and kept with the jobs under the master's id. An orchestration is
+//! journaled like any other; what a crash cut off goes on before anything new is due.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,22 +13,33 @@ use jiff::Zoned;
 use parking_lot::Mutex;
 
 use crate::{
-    Master, blocking,
-    runners::{Call, Outcome},
+    Master, blocking, orchestration,
+    runners::{Call, Outcome, fun_args},
 };
 
 /// However far the next job is: the clock may have been set.
 const LOOK: Duration = Duration::from_secs(30);
 
+/// How many runs of each job there are.
+type Running = Arc<Mutex<HashMap<String, usize>>>;
+
 /// Runs the schedule for as long as the master runs.
 pub(crate) async fn run(master: Arc<Master>) {
+    let running = Running::default();
+    for (call, record) in orchestration::unfinished(&master).await {
+        if let (Some(name), Some(Value::Dict(job))) =
+            (record.get_str("schedule"), record.get("job"))
+        {
+            tracing::info!("Resuming the orchestration {} of the scheduled job {name}", call.jid);
+            start(&master, &running, Due { name: name.to_string(), job, call });
+        }
+    }
     let mut table = Table::new();
     match master.settings.opts.get("schedule") {
         Some(Value::Dict(schedule)) if !schedule.is_empty() => table.set_config(&schedule),
         // Nothing is ever added to a master's schedule while it runs.
         _ => return,
     }
-    let running: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
     loop {
         let now = Zoned::now();
         let fires = {
@@ -37,21 +49,50 @@ pub(crate) async fn run(master: Arc<Master>) {
         };
         for fire in fires {
             tracing::info!("Running scheduled job: {}", fire.name);
-            let (master, running) = (master.clone(), Arc::clone(&running));
-            *running.lock().entry(fire.name.clone()).or_default() += 1;
-            tokio::spawn(async move {
-                let name = fire.name.clone();
-                work(&master, fire).await;
-                if let Some(count) = running.lock().get_mut(&name) {
-                    *count -= 1;
-                }
-            });
+            start(&master, &running, Due::new(&master, fire));
         }
         let wait = table.next().map_or(LOOK, |next| {
             let wait = next.duration_since(now.timestamp());
             Duration::try_from(wait).unwrap_or_default().clamp(Duration::from_millis(10), LOOK)
         });
         tokio::time::sleep(wait).await;
+    }
+}
+
+fn start(master: &Arc<Master>, running: &Running, due: Due) {
+    let (master, running) = (master.clone(), Arc::clone(running));
+    *running.lock().entry(due.name.clone()).or_default() += 1;
+    tokio::spawn(async move {
+        let name = due.name.clone();
+        work(&master, due).await;
+        if let Some(count) = running.lock().get_mut(&name) {
+            *count -= 1;
+        }
+    });
+}
+
+/// A job whose time has come.
+struct Due {
+    name: String,
+    /// As the schedule describes it.
+    job: Dict,
+    call: Call,
+}
+
+impl Due {
+    fn new(master: &Master, fire: Fire) -> Self {
+        let args = match fire.job.get("args") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(args) => args.items_of_sequence().unwrap_or_else(|| vec![args]),
+        };
+        let kwargs = match fire.job.get("kwargs") {
+            Some(Value::Dict(kwargs)) => kwargs.deep_copy(),
+            _ => Dict::new(),
+        };
+        let function = fire.function.as_str().into();
+        let call =
+            Call { function, args, kwargs, user: "root".into(), jid: master.jobs.next_jid() };
+        Self { name: fire.name, job: fire.job, call }
     }
 }
 
@@ -62,28 +103,14 @@ fn random(most: u64) -> u64 {
     bits % (most + 1)
 }
 
-async fn work(master: &Arc<Master>, fire: Fire) {
-    let jid = master.jobs.next_jid();
-    let job = fire.job;
-    let mut fun_args = match job.get("args") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(args) => args.items_of_sequence().unwrap_or_else(|| vec![args]),
-    };
-    let kwargs = match job.get("kwargs") {
-        Some(Value::Dict(kwargs)) => kwargs.deep_copy(),
-        _ => Dict::new(),
-    };
-    let call = Call {
-        function: fire.function.as_str().into(),
-        args: fun_args.clone(),
-        kwargs: kwargs.clone(),
-        user: "root".into(),
-        jid: jid.clone(),
-    };
-    if !kwargs.is_empty() {
-        fun_args.push(kwargs.into());
-    }
-    let (owner, name) = (master.clone(), fire.function.clone());
+async fn work(master: &Arc<Master>, due: Due) {
+    let Due { name, job, call } = due;
+    let (jid, function) = (call.jid.clone(), call.function.clone());
+    let fun_args = fun_args(&call.args, &call.kwargs);
+    // An orchestration goes on after a crash of the master, and its end is told as if there was none.
+    let about = entries! { "schedule" => name.as_str(), "job" => &job };
+    let open = master.open_orchestration(&call, about).await;
+    let owner = master.clone();
     let outcome = blocking(move || {
         let runners = owner.runners.clone();
         runners.run(&owner, &call)
@@ -92,15 +119,16 @@ async fn work(master: &Arc<Master>, fire: Fire) {
     let outcome = match outcome {
         Ok(Some(outcome)) => outcome,
         Ok(None) => {
-            tracing::error!("Scheduled job \"{}\": '{name}' is not available.", fire.name);
-            Outcome { value: format!("'{name}' is not available.").into(), success: false }
+            tracing::error!("Scheduled job \"{name}\": '{function}' is not available.");
+            Outcome { value: format!("'{function}' is not available.").into(), success: false }
         }
         Err(error) => Outcome { value: error.to_string().into(), success: false },
     };
+    drop(open);
     let id = Value::from(&master.settings.id);
     let ret = entries! {
-        "cmd" => "_return", "id" => &id, "fun" => fire.function.as_str(), "fun_args" => fun_args,
-        "schedule" => fire.name.as_str(), "jid" => "req", "pid" => std::process::id(),
+        "cmd" => "_return", "id" => &id, "fun" => function.as_str(), "fun_args" => fun_args,
+        "schedule" => name.as_str(), "jid" => "req", "pid" => std::process::id(),
         "return" => outcome.value, "retcode" => i64::from(!outcome.success),
         "success" => outcome.success,
     };
@@ -114,16 +142,16 @@ async fn work(master: &Arc<Master>, fire: Fire) {
         let kept = ret.shallow_copy();
         kept.insert("jid", &jid);
         let load = entries! {
-            "jid" => &jid, "fun" => fire.function.as_str(), "arg" => ret.get("fun_args"),
+            "jid" => &jid, "fun" => function.as_str(), "arg" => ret.get("fun_args"),
             "tgt" => &id, "tgt_type" => "list", "id" => &id, "user" => "root",
-            "schedule" => fire.name.as_str(), "minions" => Value::list([id.clone()]),
+            "schedule" => name.as_str(), "minions" => Value::list([id.clone()]),
         };
         let ops = vec![
             Op::Job { jid: jid.to_string(), load: load.into() },
             Op::Return { jid: jid.to_string(), minion: id.to_str().to_string(), load: kept.into() },
         ];
         if let Err(error) = master.store.write(ops).await {
-            tracing::error!("The return of the scheduled job {} is not kept: {error}", fire.name);
+            tracing::error!("The return of the scheduled job {} is not kept: {error}", name);
         }
     }
     master.bus.fire("__schedule_return".to_owned(), ret);

@@ -314,9 +314,8 @@ impl Secrets {
 fn signature(settings: &Settings, dir: &PkiDir, master: &PrivateKey) -> Result<String, Error> {
     let opts = &settings.opts;
     if opts.bool("master_use_pubkey_signature") {
-        let file = opts
-            .opt_str("master_pubkey_signature")
-            .unwrap_or_else(|| format!("{}_pubkey_signature", settings.id).into());
+        let configured = opts.opt_str("master_pubkey_signature");
+        let file = halite_keys::signature_file(configured.as_deref(), &settings.id);
         if let Some(signature) = dir.pubkey_signature(&file)? {
             return Ok(signature);
         }

@@ -79,6 +79,16 @@ impl Running {
     pub fn publish_addr(&self) -> std::net::SocketAddr {
         self.server.publish_addr()
     }
+
+    /// Ends the master and waits until its tasks are gone: then another can listen where it did.
+    pub async fn stop(mut self) {
+        let tasks = std::mem::take(&mut self.tasks);
+        tasks.iter().for_each(JoinHandle::abort);
+        for task in tasks {
+            // Ended by itself, aborted or failed: gone in any case.
+            let _ = task.await;
+        }
+    }
 }
 
 impl Drop for Running {
@@ -117,7 +127,6 @@ pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
     // What has no mode of its own is for the master's user alone.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     raise_descriptors(&settings);
-    halite_host::share_pools();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("master")
@@ -152,7 +161,8 @@ pub fn run(opts: &Opts, parts: Parts, told: Told<'_>) -> Result<(), Error> {
         }
         (told.ending)();
         tracing::info!("The Salt Master is shutting down");
-        drop(running);
+        // A task that does not hear of it is left behind with its thread.
+        let _ = tokio::time::timeout(Duration::from_secs(2), running.stop()).await;
         Ok(())
     });
     // Requests in the middle of their work get a moment.
@@ -328,6 +338,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Resul
         stats: crate::stats::Stats::new(&settings),
         roots_seen: crate::roots_events::Seen::default(),
         started: std::time::Instant::now(),
+        life: jiff::Timestamp::now().as_nanosecond().to_string().into(),
         stopping: false.into(),
         admission: Admission::new(opts, keys.autosign_dir()),
         files: Arc::new(files),
@@ -339,6 +350,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Resul
         quota: Quota::new(&settings_quota),
         index: index.into(),
         jobs: Jobs::default(),
+        relays: crate::relays::Relays::load(&settings.cachedir.join("syndics")),
         batches: crate::batch::Batches::default(),
         offline: Offline::load(&*store)?,
         arriving: crate::arriving::Arriving::default(),
@@ -434,17 +446,9 @@ fn local_users(settings: &Settings) -> Vec<(SmolStr, Option<u32>)> {
         users.push(("root".into(), Some(0)));
     }
     let acl = settings.opts.dict("publisher_acl");
+    let machine = settings.opts.bool("client_acl_verify").then(system_users);
     for (name, _) in &acl {
-        let pattern = name.to_str();
-        let names: Vec<SmolStr> = if uid(&pattern).is_some() {
-            vec![pattern]
-        } else {
-            system_users()
-                .into_iter()
-                .filter(|name| crate::admission::fits(name, &pattern))
-                .collect()
-        };
-        for name in names {
+        for name in meant(&name.to_str(), machine.as_deref()) {
             if !users.iter().any(|(known, _)| *known == name) {
                 let owner = owner(&name);
                 users.push((name, owner));
@@ -452,6 +456,24 @@ fn local_users(settings: &Settings) -> Vec<(SmolStr, Option<u32>)> {
         }
     }
     users
+}
+
+/// Returns the users a name in `publisher_acl` means: those of the machine that fit it, or, if
+/// nobody looks there (`client_acl_verify: False`), the name as it stands.
+fn meant(pattern: &SmolStr, machine: Option<&[SmolStr]>) -> Vec<SmolStr> {
+    match machine {
+        // A name becomes that of a file.
+        None if pattern.contains('/') => Vec::new(),
+        None => vec![pattern.clone()],
+        // Also one whom only a directory service knows.
+        Some(_) if nix::unistd::User::from_name(pattern).is_ok_and(|user| user.is_some()) => {
+            vec![pattern.clone()]
+        }
+        Some(users) => {
+            let fitting = users.iter().filter(|name| crate::admission::fits(name, pattern));
+            fitting.cloned().collect()
+        }
+    }
 }
 
 fn system_users() -> Vec<SmolStr> {
@@ -474,4 +496,22 @@ pub(crate) fn takes_drop_file(settings: &Settings) -> bool {
     let bare = settings.id.strip_suffix("_master").unwrap_or(&settings.id);
     let text = text.trim();
     text.is_empty() || text == settings.id || text == bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_acl_mean_users() {
+        let machine: Vec<SmolStr> = ["ops1", "ops2", "web"].map(SmolStr::from).to_vec();
+        let check = |pattern: &str, machine: Option<&[SmolStr]>, expected: &[&str]| {
+            assert_eq!(meant(&pattern.into(), machine), expected, "{pattern}");
+        };
+        check("ops.*", Some(&machine), &["ops1", "ops2"]);
+        check("nobody-here", Some(&machine), &[]);
+        check("ops.*", None, &["ops.*"]);
+        check("nobody-here", None, &["nobody-here"]);
+        check("../ops", None, &[]);
+    }
 }

@@ -427,7 +427,7 @@ async fn a_job_waits_for_who_is_away() {
     let second = with_client(&master, give(100)).await;
     assert_eq!(first.absent, ["web1"]);
     // The queue is on disk.
-    master.stop();
+    master.stop().await;
     tokio::time::sleep(Duration::from_millis(1100)).await;
     master.start().await;
     let mut back = master.halite_minion("web1", key(0));

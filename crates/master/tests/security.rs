@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use bytes::Bytes;
 use common::{Minion, TestMaster, key, pack};
@@ -659,4 +659,90 @@ async fn returns_are_signed_where_that_is_asked() {
     }
     assert_eq!(minion.give_back("req", true).await, bad_load("bad load"), "not signed at all");
     assert!(minion.ask(&entries! { "cmd" => "_file_envs" }).await.is_ok(), "only returns are");
+}
+
+/// Returns what a subscription has, and what comes within a moment.
+async fn heard(events: &halite_master::bus::Subscription) -> Vec<Arc<halite_master::bus::Fired>> {
+    let mut all = Vec::new();
+    let moment = std::time::Duration::from_millis(200);
+    while let Ok(Some(next)) = tokio::time::timeout(moment, events.next()).await {
+        if let halite_master::bus::Item::One(event) = next {
+            all.push(event);
+        }
+    }
+    all
+}
+
+/// CVE-2024-22231: what a syndic names becomes no path; and without `order_masters` nobody is a syndic.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_syndic_names_minions_not_paths() {
+    // Of now: what is older than `keep_jobs` is gone as soon as it is stored.
+    let jid = halite_wire::Jid::now();
+    let hostile = ["../../evil", "/tmp/evil", "a/b", "..", "", "a\0b"];
+    let returns = Dict::new();
+    for id in hostile.iter().chain(&["below1"]) {
+        returns.insert(*id, dict! { "return" => true, "retcode" => 0, "success" => true });
+    }
+    let minions = Value::list(hostile.iter().chain(&["below1"]).copied());
+    let job = dict! { "fun" => "test.ping", "tgt" => "*", "Minions" => minions.clone() };
+    let said = entries! {
+        "cmd" => "_syndic_return", "load" => Value::list([dict! {
+            "id" => "low", "jid" => &jid, "fun" => "test.ping", "load" => job, "return" => returns,
+        }]),
+    };
+    let told = entries! {
+        "cmd" => "_minion_event", "pretag" => "syndic/low", "events" => Value::list([
+            dict! { "tag" => format!("salt/job/{jid}/new"), "data" => dict! { "minions" => minions } },
+            dict! { "tag" => "salt/key", "data" => dict! { "act" => "accept" } },
+            dict! { "tag" => format!("halite/relay/{jid}"), "data" => dict! { "lost" => list!["x"] } },
+        ]),
+    };
+    for order_masters in [false, true] {
+        let master = TestMaster::new(entries! { "order_masters" => order_masters }).await;
+        let syndic = master.signed_in("low", 0).await;
+        let events = master.master().bus.subscribe("", 10_000);
+        for load in [&told, &said] {
+            syndic.ask(load).await.unwrap();
+        }
+        let kept = master.master().store.returns(&jid).unwrap();
+        let ids: Vec<_> = kept.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, if order_masters { vec!["below1"] } else { vec![] });
+        let mark = master.path().join("cache/syndics/low");
+        assert_eq!(mark.exists(), order_masters, "{}", mark.display());
+        let tags: Vec<_> = heard(&events).await.iter().map(|event| event.tag.clone()).collect();
+        assert!(!tags.iter().any(|tag| *tag == "salt/key"), "{tags:?}");
+        assert!(!tags.iter().any(|tag| tag.contains("halite/relay") && order_masters), "{tags:?}");
+        assert_eq!(tags.iter().any(|tag| tag.ends_with("/ret/below1")), order_masters, "{tags:?}");
+        assert!(!tags.iter().any(|tag| tag.contains("evil")), "{tags:?}");
+    }
+}
+
+/// CVE-2022-22941: through a syndic «nobody here» is not «everybody below».
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_limited_to_some_minions_does_not_reach_those_below() {
+    let acl = dict! { "auto" => dict! {
+        "ann" => list![dict! { "web*" => list!["test.ping"] }], "bob" => list!["test.ping"],
+    } };
+    let master =
+        TestMaster::new(entries! { "order_masters" => true, "external_auth" => acl }).await;
+    let _web = master.signed_in("web1", 0).await;
+    let events = master.master().bus.subscribe("salt/job/", 1000);
+    let ask = |name: &str, target: &str| {
+        entries! {
+            "cmd" => "publish", "fun" => "test.ping", "arg" => list![], "tgt" => target,
+            "tgt_type" => "glob", "jid" => "", "ret" => "", "kwargs" => Value::dict(),
+            "eauth" => "auto", "username" => name, "password" => "x",
+        }
+    };
+    for target in ["below1", "*", "nosuch"] {
+        let said = master.clear(ask("ann", target)).await;
+        let expected = target == "*";
+        assert_eq!(said.get("load").is_some(), expected, "{target}: {said}");
+    }
+    assert!(master.clear(ask("bob", "below1")).await.get("load").is_some());
+    let heard = heard(&events).await;
+    let lists: Vec<_> = heard.iter().filter_map(|event| event.data.get("auth_list")).collect();
+    // What goes down says what they may do there.
+    let expected = [list![dict! { "web*" => list!["test.ping"] }], list!["test.ping"]];
+    assert_eq!(lists, expected);
 }

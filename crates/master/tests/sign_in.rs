@@ -182,7 +182,7 @@ async fn a_restart_costs_no_sign_in() {
     let minion = master.signed_in("web1", 0).await;
     let (session, shared) = (minion.session.clone(), minion.shared.clone());
     drop(minion);
-    master.stop();
+    master.stop().await;
     master.start().await;
     let mut again = master.minion("web1", key(0));
     again.session = session.clone();
@@ -220,7 +220,7 @@ async fn a_session_makes_a_new_connection_known() {
     minion.prove().await;
     let session = minion.session.clone();
     minion.link.close();
-    master.stop();
+    master.stop().await;
     master.start().await;
     let signed_in = master.master().bus.subscribe("salt/auth", 10);
     let mut back = master.halite_minion("web1", key(0));

@@ -10,7 +10,12 @@ use halite_returners::Options;
 use halite_spec::{Call, Cx, Error, Files, Host, Job, Result};
 use halite_value::{Dict, Value, entries};
 
-use crate::{Engine, Link, Parts, Rendering, Sources, proc::Record, registry::Native};
+use crate::{
+    Engine, Link, Parts, Rendering, Sources,
+    executors::{self, Work},
+    proc::Record,
+    registry::Native,
+};
 
 /// What a function gave.
 #[derive(Debug)]
@@ -72,10 +77,29 @@ impl Caller {
     pub fn call(&self, function: &str, call: Call) -> Result<Outcome> {
         let cx = &self.cx;
         let record = Record::begin(cx, function, &call)?;
-        let result = cx.call(function, call);
+        let result = self.execute(function, call);
         record.end(cx);
         let ret = result?;
         Ok(Outcome { retcode: retcode(cx, &ret), ret, out: None })
+    }
+
+    fn execute(&self, function: &str, call: Call) -> Result<Value> {
+        let cx = &self.cx;
+        let names = executors::by_hand(cx)?;
+        let is_plain = names.first().is_some_and(|name| name == "direct_call");
+        if !is_plain && cx.runtime.has(cx, function) {
+            let args =
+                halite_wire::Args { args: call.args.clone(), kwargs: call.kwargs.shallow_copy() };
+            let data = entries! { "fun" => function, "arg" => args.write() };
+            if let Some(opts) = cx.opt("executor_opts").filter(Value::truthy) {
+                data.insert("executor_opts", opts);
+            }
+            let work = Work { data: &data, fun: function, call: &call };
+            if let executors::Outcome::Done(ret) = work.execute(cx, &names)? {
+                return Ok(ret);
+            }
+        }
+        cx.call(function, call)
     }
 }
 

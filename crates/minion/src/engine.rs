@@ -4,7 +4,7 @@
 //! from, whether there is a master) with the native registry. `salt-call`, `salt-minion` and tests
 //! differ only in these parts.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use halite_highstate::States;
 use halite_spec::{
@@ -213,11 +213,20 @@ impl Runtime for Engine {
     }
 
     fn others(&self, kind: &str) -> Option<Dict> {
-        match kind {
-            "returners" => Some(crate::others::returners()),
-            "runners" => crate::others::runners(),
-            _ => None,
-        }
+        let all = match kind {
+            "returners" => crate::others::returners(),
+            "runners" => crate::others::runners()?,
+            _ => return None,
+        };
+        let users = self.python.as_ref().and_then(|python| Some((python, python.names(kind)?)));
+        let Some((python, users)) = users else { return Some(all) };
+        let native = all.entries().into_iter().map(|(name, about)| (name.to_str(), about));
+        let own = python.describe(kind, &users.functions).entries().into_iter();
+        let merged: BTreeMap<_, _> = native
+            .filter(|(name, _)| !users.hides(name))
+            .chain(own.map(|(name, about)| (name.to_str(), about)))
+            .collect();
+        Some(merged.into_iter().collect())
     }
 
     fn state_names(&self, cx: &Cx) -> Vec<String> {
@@ -266,15 +275,18 @@ impl Runtime for Engine {
             map.extend(new);
         };
         if let Some(python) = &self.python
-            && !matches!(what, Refresh::Pillar | Refresh::Schedule)
+            && !matches!(what, Refresh::Pillar { .. } | Refresh::Schedule)
         {
             // New grains modules may have come.
             python.reload();
         }
         match what {
             Refresh::Grains => replace(&cx.grains, self.parts.sources.grains(cx)?),
-            Refresh::Pillar => {
-                let pillar = self.parts.sources.fresh_pillar(cx)?;
+            Refresh::Pillar { fresh } => {
+                let pillar = match fresh {
+                    true => self.parts.sources.fresh_pillar(cx)?,
+                    false => self.parts.sources.pillar(cx, &Dict::new(), None)?,
+                };
                 replace(&cx.pillar, pillar);
             }
             Refresh::Modules | Refresh::Beacons | Refresh::Schedule | Refresh::Matchers => {}

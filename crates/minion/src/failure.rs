@@ -18,6 +18,12 @@ pub fn text(name: &str, function: Option<&Function>, error: &Error) -> String {
         }
         Error::NotFound(_) | Error::Unavailable { .. } | Error::NotLoaded(_) => error.to_string(),
         Error::Source { .. } => format!("ERROR: {error}"),
+        Error::Raised { class, message, .. } if class == "SaltInvocationError" => {
+            format!("ERROR executing '{name}': {message}")
+        }
+        Error::Raised { class, message, .. } if class == "CommandNotFoundError" => {
+            format!("Command required for '{name}' not found: {message}")
+        }
         Error::Raised { class, message, traceback } => {
             let trace = traceback.clone().unwrap_or_else(|| {
                 format!("Traceback (most recent call last):\n{class}: {message}\n")
@@ -103,9 +109,11 @@ pub fn instead_of(cx: &Cx, fun: &str) -> Option<Dict> {
 ///
 /// Keywords nobody declared are a matter of their own in Salt: [`unknown_keywords`].
 pub fn misfit(function: &Function, call: &Call) -> Option<String> {
-    let name = function.name;
+    let name = function.own_name;
     let named: Vec<&Param> = function.params.iter().filter(|param| !param.rest).collect();
-    let takes_more = function.params.iter().any(|param| param.rest);
+    // What is called `kwargs` or `rest` takes what is given by name only (see `sys.argspec`).
+    let takes_positions = |param: &Param| param.rest && !matches!(param.name, "kwargs" | "rest");
+    let takes_more = function.params.iter().any(takes_positions);
     let given = call.args.len();
     if let Some(twice) = named.iter().take(given).find(|param| call.kwargs.contains(param.name)) {
         return Some(format!("{name}() got multiple values for argument '{}'", twice.name));
@@ -117,7 +125,7 @@ pub fn misfit(function: &Function, call: &Call) -> Option<String> {
         } else {
             format!("from {required} to {}", named.len())
         };
-        let s = if named.len() == 1 { "" } else { "s" };
+        let s = if named.len() == 1 && required == 1 { "" } else { "s" };
         let were = if given == 1 { "was" } else { "were" };
         return Some(format!(
             "{name}() takes {takes} positional argument{s} but {given} {were} given"
@@ -168,7 +176,7 @@ pub fn refused_keywords(unknown: &[String]) -> Error {
 pub fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError) -> String {
     let short = function.map_or_else(
         || name.rsplit('.').next().unwrap_or(name).to_owned(),
-        |function| function.name.to_owned(),
+        |function| function.own_name.to_owned(),
     );
     match mismatch {
         ArgError::Missing(argument) => absent_text(&short, &[argument]),
@@ -243,16 +251,39 @@ mod tests {
 
     static ECHO: Function = Function {
         name: "echo",
+        own_name: "echo",
         doc: "Doc",
         params: &[param("text", false)],
         call: |_, _| Ok(Value::Null),
     };
     static THREE: Function = Function {
         name: "f",
+        own_name: "f",
         doc: "",
         params: &[param("a", false), param("b", false), param("c", true)],
         call: |_, _| Ok(Value::Null),
     };
+
+    const fn rest(name: &'static str) -> Param {
+        let mut param = param(name, false);
+        param.rest = true;
+        param
+    }
+
+    /// A function with an optional argument and one that takes the rest.
+    fn open(params: &'static [Param]) -> Function {
+        let call: fn(&Cx, Call) -> halite_spec::Result<Value> = |_, _| Ok(Value::Null);
+        Function { name: "g", own_name: "get", doc: "", params, call }
+    }
+
+    #[test]
+    fn keywords_take_no_positions() {
+        let told = |function: &Function| misfit(function, &Call::of([1, 2])).unwrap_or_default();
+        let refused = "get() takes from 0 to 1 positional arguments but 2 were given";
+        assert_eq!(told(&open(const { &[param("a", true), rest("kwargs")] })), refused);
+        assert_eq!(told(&open(const { &[param("a", true), rest("rest")] })), refused);
+        assert_eq!(told(&open(const { &[param("a", true), rest("args")] })), "");
+    }
 
     #[test]
     fn misfits_in_pythons_words() {

@@ -13,6 +13,7 @@ mod barred;
 pub mod caller;
 pub mod daemon;
 mod engine;
+mod executors;
 pub mod failure;
 pub mod kinds;
 mod masterless;

@@ -90,7 +90,7 @@ struct Templates {
 
 impl Renderer for Templates {
     fn render(&self, source: &Source<'_>) -> Result<Value> {
-        self.pipes.pillar(&self.cx, source)
+        self.pipes.pillar(&self.cx, None, source)
     }
 
     fn matches(&self, kind: &str, target: &Value) -> Option<bool> {

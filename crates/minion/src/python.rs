@@ -434,6 +434,12 @@ pub fn extension(
     {
         return python.ask(cx, function, "returner", vec![name.into(), ret.clone()]).map(Some);
     }
+    if kind == "executors"
+        && let Some(name) = function.strip_suffix(".execute")
+    {
+        let args = std::iter::once(name.into()).chain(call.args).collect();
+        return python.ask(cx, function, "execute", args).map(Some);
+    }
     python.call(cx, kind, function, call).map(Some)
 }
 
@@ -459,7 +465,8 @@ impl ExtPillar for UserPillar {
     }
 
     fn pillar(&self, ext: &ExtCx<'_>, args: &ExtArgs<'_>) -> Result<Value> {
-        let cx = Cx { pillar: ext.pillar.clone(), ..self.cx.clone() };
+        // A copy: what the module gives is added to the pillar, which it must not take for this one.
+        let cx = Cx { pillar: ext.pillar.shallow_copy(), ..self.cx.clone() };
         let args = vec![
             self.name.as_str().into(),
             ext.minion_id.into(),

@@ -187,11 +187,18 @@ impl Pipes {
     }
 
     /// Renders a pillar file: its imports are pillar files, its pillar is the one so far.
-    pub fn pillar(&self, cx: &Cx, source: &PillarSource<'_>) -> Result<Value> {
+    /// `functions`: the configuration that functions see, where it is not the template's.
+    pub fn pillar(
+        &self,
+        cx: &Cx,
+        functions: Option<&Dict>,
+        source: &PillarSource<'_>,
+    ) -> Result<Value> {
         let cx = Cx { pillar: source.pillar.clone(), ..cx.clone() };
         let files = ImportFiles::Pillar {
             files: Arc::clone(source.files),
             saltenv: source.saltenv.to_owned(),
+            functions: functions.cloned(),
         };
         let renderers = self.renderers(&cx, files, true);
         halite_pillar::pipe::render(&renderers, source)
@@ -381,7 +388,15 @@ impl Jinja {
     fn context(&self, render: &RenderCx<'_>) -> Dict {
         let cx = &self.cx;
         let context = Dict::new();
-        context.insert("salt", functions(cx));
+        match &self.files {
+            ImportFiles::Pillar { functions: Some(opts), .. } => {
+                let own = Cx { opts: opts.clone(), ..cx.clone() };
+                context.insert("salt", functions(&own));
+            }
+            _ => {
+                context.insert("salt", functions(cx));
+            }
+        }
         context.insert("grains", &cx.grains);
         context.insert("pillar", &cx.pillar);
         context.insert("opts", &cx.opts);
@@ -389,7 +404,6 @@ impl Jinja {
         context.insert("proxy", Value::Null);
         // A managed file's template does not know where it is.
         if self.is_sls {
-            context.insert("env", render.saltenv);
             context.insert("sls", render.sls);
             context.insert("tplpath", render.path.map_or(Value::Null, Value::from));
             context.update(&sls_context(render.path, render.sls));
@@ -456,7 +470,7 @@ impl Lines for Moved {
 #[derive(Clone)]
 enum ImportFiles {
     Served { cx: Cx, saltenv: String },
-    Pillar { files: Arc<PillarFiles>, saltenv: String },
+    Pillar { files: Arc<PillarFiles>, saltenv: String, functions: Option<Dict> },
 }
 
 impl Files for ImportFiles {
@@ -475,7 +489,7 @@ impl Files for ImportFiles {
                     None => Ok(None),
                 })
             }
-            Self::Pillar { files, saltenv } => files.read(saltenv, path),
+            Self::Pillar { files, saltenv, .. } => files.read(saltenv, path),
         };
         match found {
             Ok(Some((file, text))) => Ok(Some(Source {

@@ -172,7 +172,7 @@ impl Engine {
         let Value::Dict(high) = value else {
             let mut gathered = Gathered::default();
             if value.truthy() {
-                let text = "Template does not render to a dictionary";
+                let text = "Template <template-str> does not render to a dictionary";
                 gathered.problems.push(Problem::new(text));
             }
             return Ok(gathered);
@@ -195,15 +195,20 @@ impl Engine {
         gathered: Gathered,
         request: &StateRequest,
     ) -> Result<(Graph, Places), Vec<Problem>> {
-        let Gathered { high, problems, places } = gathered;
+        let Gathered { high, mut problems, places } = gathered;
+        let low_only = matches!(request.what, What::Sls(_))
+            && request.extra.get("form").is_some_and(|form| form == "low");
         if !problems.is_empty() {
+            // `state.show_low_sls` goes on to look at the form, a run does not.
+            if low_only {
+                problems.extend(halite_highstate::form_problems(&high, &places));
+            }
             return Err(problems);
         }
         let settings = settings(cx, request);
         let states = &*self.parts.states;
-        let low_only = request.extra.get("form").is_some_and(|form| form == "low");
         let compile = match request.what {
-            What::Sls(_) if low_only => halite_highstate::compile_unfolded,
+            _ if low_only => halite_highstate::compile_unfolded,
             _ => halite_highstate::compile_high,
         };
         let mut graph = compile(high, &places, states, &settings)?;

@@ -203,10 +203,21 @@ fn words(given: Option<&Value>) -> Vec<String> {
     }
 }
 
+/// A complaint about an archive, with where it lies, as Salt adds it.
+fn located(text: &str, path: &str) -> String {
+    format!("{text}. Additional info follows:\n\narchive location:\n    {path}")
+}
+
 /// Renders the arguments with a template engine, as Salt's `template` argument asks.
 fn rendered(cx: &Cx, template: Option<&str>, texts: Vec<String>) -> Result<Vec<String>> {
     let Some(engine) = template.filter(|engine| !engine.is_empty()) else { return Ok(texts) };
-    let one = |text| render(cx, engine, text, None, &cx.saltenv(), Dict::new());
+    let one = |text| match render(cx, engine, text, None, &cx.saltenv(), Dict::new()) {
+        Err(Error::Failed(text)) if text.starts_with("Specified template format ") => {
+            let text = format!("Attempted to render file paths with unavailable engine {engine}");
+            Err(Error::failed(text))
+        }
+        other => other,
+    };
     texts.into_iter().map(one).collect()
 }
 
@@ -521,7 +532,7 @@ pub fn is_encrypted(
     let path = local(cx, &name, &saltenv)?;
     let output = cx.host.run(&Command::line(["unzip", "-Z", "-v", &path]).query())?;
     if !output.ok() {
-        return Err(Error::failed(format!("{path} is not a ZIP file")));
+        return Err(Error::failed(located(&format!("{path} is not a ZIP file"), &path)));
     }
     let text = output.stdout_text();
     let secured = |line: &str| {
@@ -564,6 +575,9 @@ pub fn rar(
     /// The user to run as.
     runas: Option<String>,
 ) -> Result<Vec<String>> {
+    if cx.host.which("rar").is_none() {
+        return Err(Error::no_program(&["rar"]));
+    }
     let mut texts = vec![rarfile];
     texts.extend(words(Some(&sources)));
     let texts = rendered(cx, template.as_deref(), texts)?;
@@ -594,6 +608,9 @@ pub fn unrar(
     #[default(Value::Bool(false))]
     trim_output: Value,
 ) -> Result<Vec<String>> {
+    if cx.host.which("unrar").is_none() && cx.host.which("rar").is_none() {
+        return Err(Error::no_program(&["unrar", "rar"]));
+    }
     let texts = rendered(cx, template.as_deref(), vec![rarfile, dest])?;
     let mut texts = texts.into_iter();
     let mut command = Command::new("unrar").args(["x", "-idp"]).args(texts.next());
@@ -641,9 +658,10 @@ pub fn list(
         Some(format) => {
             return Err(Error::failed(format!("Unsupported archive format '{format}'")));
         }
-        None => guess_format(file_name(&name))
-            .map(str::to_owned)
-            .ok_or_else(|| Error::failed(format!("Unable to guess archive format for {name}")))?,
+        None => guess_format(file_name(&name)).map(str::to_owned).ok_or_else(|| {
+            let text = "Unable to guess archive format, please pass an 'archive_format' argument";
+            Error::failed(located(text, &name))
+        })?,
     };
     let options = options.unwrap_or_default();
     let strip = strip_components.and_then(|count| usize::try_from(count).ok());

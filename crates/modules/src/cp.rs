@@ -32,7 +32,7 @@ module! {
     list_states, push, push_dir, recv, recv_chunked, stat_file,
 }
 
-alias! { hash_file_ssh = hash_file }
+alias! { cache_file_ssh = cache_file, hash_file_ssh = hash_file }
 
 /// The environment asked for, or the configured one, or `base`.
 fn env_of(cx: &Cx, saltenv: Option<String>) -> String {
@@ -169,22 +169,6 @@ pub fn cache_file(
     cx.files.cache_with(&path, &saltenv, &how).map(shown)
 }
 
-/// Bring a file into the cache: another name of `cp.cache_file`.
-///
-/// ```console
-/// $ salt '*' cp.cache_file_ssh salt://path/to/file
-/// ```
-#[function]
-pub fn cache_file_ssh(
-    cx: &Cx,
-    /// The address.
-    path: String,
-    /// The environment.
-    saltenv: Option<String>,
-) -> Result<Value> {
-    cache_file(cx, path, saltenv, None, true, false)
-}
-
 /// Bring several files into the cache and return their paths.
 ///
 /// ```console
@@ -301,7 +285,16 @@ pub fn envs(cx: &Cx) -> Result<Vec<String>> {
 /// Renders addresses and paths that are templates themselves.
 fn rendered(cx: &Cx, text: String, template: Option<&String>, saltenv: &str) -> Result<String> {
     match template.filter(|engine| !engine.is_empty()) {
-        Some(engine) => render(cx, engine, text, None, saltenv, Dict::new()),
+        Some(engine) => {
+            render(cx, engine, text, None, saltenv, Dict::new()).map_err(|error| match error {
+                Error::Failed(text) if text.starts_with("Specified template format ") => {
+                    Error::failed(format!(
+                        "Attempted to render file paths with unavailable engine {engine}"
+                    ))
+                }
+                other => other,
+            })
+        }
         None => Ok(text),
     }
 }
@@ -556,7 +549,8 @@ pub fn hash_file(
     }
     let local = local_path(&path);
     if !cx.host.is_file(Path::new(&local))? {
-        return Ok(Value::dict());
+        // Salt's file client answers with a pair here.
+        return Ok(Value::tuple([Value::dict(), Value::Null]));
     }
     let digits = kind.of_file(&*cx.host, Path::new(&local))?;
     Ok(entries! { "hsum" => digits, "hash_type" => kind.name() }.into())
@@ -578,6 +572,9 @@ pub fn stat_file(
     #[default(true)]
     octal: bool,
 ) -> Result<Value> {
+    if scheme_of(&path) != "salt" && !cx.host.is_file(Path::new(&local_path(&path)))? {
+        return Ok(Value::Null);
+    }
     Ok(match mode_of_source(cx, &path, &env_of(cx, saltenv))? {
         None => Value::Null,
         Some(mode) if octal => Mode::of(mode).as_str().into(),

@@ -14,7 +14,10 @@ module! {
 }
 
 fn look(cx: &Cx, words: &[&str]) -> Result<String> {
-    Ok(cx.host.run(&Command::line(words.iter().copied()).query())?.stdout_text())
+    let output = cx.host.run(&Command::line(words.iter().copied()).query())?;
+    // As with every command that Salt runs itself: its failure is the job's.
+    cx.job.set_retcode(output.code.into());
+    Ok(output.stdout_text())
 }
 
 /// The flags of `df` a caller gave; only letters that do not change its table are let through.
@@ -281,7 +284,11 @@ pub fn tune(
             "filesystem-read-ahead" => ("setfra", "getfra"),
             "read-only" => ("setro", "getro"),
             "read-write" => ("setrw", "getro"),
-            _ => continue,
+            name if name.starts_with("__") => continue,
+            name => {
+                let text = format!("Invalid keyword arguments: {name}={value}");
+                return Err(Error::invalid(text));
+            }
         };
         words.push(format!("--{option}"));
         if option.ends_with("ra") {
@@ -290,7 +297,10 @@ pub fn tune(
         asked.push(Value::from(get));
     }
     words.push(device.clone());
-    cx.host.run(&Command::line(words))?;
+    let output = cx.host.run(&Command::line(words))?;
+    if !output.ok() {
+        return Err(Error::failed(output.stderr_text().trim_end()));
+    }
     dump(cx, device, Some(Value::from(asked)))
 }
 
@@ -306,11 +316,11 @@ pub fn wipe(
     device: String,
 ) -> Result<bool> {
     let output = cx.host.run(&Command::line(["wipefs", "-a", "--", &device]))?;
-    if output.ok() {
-        return Ok(true);
+    if !output.ok() {
+        tracing::error!("Error wiping device {device}: {}", output.stderr_text().trim_end());
     }
-    let said = output.stderr_text();
-    Err(Error::failed(format!("Error wiping device {device}: {}", said.trim_end())))
+    cx.job.set_retcode(output.code.into());
+    Ok(output.ok())
 }
 
 /// Let a file system fill its device.
@@ -323,8 +333,11 @@ pub fn resize2fs(
     cx: &Cx,
     /// The device.
     device: String,
-) -> Result<bool> {
-    Ok(cx.host.run(&Command::line(["resize2fs", &device]))?.ok())
+) -> Result<Value> {
+    let output = cx.host.run(&Command::line(["resize2fs", &device]))?;
+    cx.job.set_retcode(output.code.into());
+    // Salt says nothing of a failure but its code.
+    Ok(if output.ok() { true.into() } else { Value::Null })
 }
 
 /// What one can wish of a new file system.
@@ -416,6 +429,9 @@ pub fn hdparms(
     #[default("aAbBcCdgHiJkMmNnQrRuW".to_owned())]
     args: String,
 ) -> Result<Dict> {
+    if cx.host.which("hdparm").is_none() {
+        return Err(Error::no_program(&["hdparm"]));
+    }
     let ret = Dict::new();
     for disk in disks.iter() {
         let path = if disk.starts_with('/') { disk.clone() } else { format!("/dev/{disk}") };
@@ -447,6 +463,9 @@ pub fn hpa(
     /// The size to show: a number, or a share.
     size: Option<Value>,
 ) -> Result<Dict> {
+    if cx.host.which("hdparm").is_none() {
+        return Err(Error::no_program(&["hdparm"]));
+    }
     let ret = Dict::new();
     for disk in disks.iter() {
         let path = if disk.starts_with('/') { disk.clone() } else { format!("/dev/{disk}") };
@@ -545,7 +564,7 @@ pub fn iostat(
     disks: Option<halite_spec::Strings>,
 ) -> Result<Value> {
     if cx.host.which("iostat").is_none() {
-        return Err(Error::failed("The 'iostat' binary was not found in $PATH."));
+        return Err(Error::no_program(&["iostat"]));
     }
     let (interval, count) = (interval.to_string(), count.to_string());
     let mut words = vec!["iostat", "-dxy", &interval, &count];

@@ -58,7 +58,9 @@ pub fn fire_master(
         // The fields stand beside the data, in the message itself.
         let load = fields.shallow_copy();
         load.update(&entries! { "cmd" => "_minion_event", "tag" => &tag, "data" => data });
-        load.insert("pretag", pretag);
+        if pretag.is_some() {
+            load.insert("pretag", pretag);
+        }
         return match cx.runtime.ask_master(cx, load.into()) {
             Ok(_) => Ok(true),
             Err(Error::Cancelled) => Err(Error::Cancelled),

@@ -196,7 +196,7 @@ pub fn setvals(
     }
     cx.runtime.refresh(cx, Refresh::Modules)?;
     if refresh_pillar {
-        cx.runtime.refresh(cx, Refresh::Pillar)?;
+        cx.runtime.refresh(cx, Refresh::Pillar { fresh: false })?;
     }
     Ok(new)
 }
@@ -301,10 +301,11 @@ pub fn remove(
     delimiter: String,
 ) -> Result<Value> {
     let own = lookup::traverse(&Value::from(&cx.grains), &key, &delimiter);
-    let Some(Value::List(list)) = own else {
-        return Ok(format!("The key {key} is not a valid list").into());
+    let mut items = match own {
+        Some(Value::List(list)) => list.to_vec(),
+        Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
+        None => Vec::new(),
     };
-    let mut items = list.to_vec();
     let Some(at) = items.iter().position(|item| *item == val) else {
         return Ok(format!("The val {val} was not in the list {key}").into());
     };

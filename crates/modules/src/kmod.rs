@@ -67,7 +67,13 @@ pub fn check_available(
 /// ```
 #[function]
 pub fn lsmod(cx: &Cx) -> Result<Value> {
-    let text = cx.host.run(&Command::line(["lsmod"]).query())?.stdout_text();
+    let output = cx.host.run(&Command::line(["lsmod"]).query()).map_err(|error| match error {
+        halite_spec::host::Error::Spawn { .. } => {
+            halite_spec::Error::failed("Command 'lsmod' cannot be found")
+        }
+        other => other.into(),
+    })?;
+    let text = output.stdout_text();
     let rows = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [module, size, count, rest @ ..] = words.as_slice() else { return None };

@@ -15,6 +15,7 @@ pub mod apache;
 pub mod archive;
 pub mod asymmetric;
 pub mod at;
+pub mod augeas;
 pub mod beacons;
 pub mod bridge;
 pub mod cmd;
@@ -48,6 +49,7 @@ pub mod ip;
 pub mod ipset;
 pub mod iptables;
 pub mod jinja;
+pub mod kernelpkg;
 pub mod key;
 pub mod keyboard;
 pub mod kmod;
@@ -88,6 +90,7 @@ pub mod selinux;
 pub mod service;
 pub mod shadow;
 pub mod slsutil;
+pub mod smtp;
 pub mod ssh;
 pub mod ssh_pki;
 pub mod state;
@@ -116,6 +119,7 @@ pub static ALL: &[&Module] = &[
     &archive::MODULE,
     &asymmetric::MODULE,
     &at::MODULE,
+    &augeas::MODULE,
     &beacons::MODULE,
     &bridge::MODULE,
     &cmd::MODULE,
@@ -149,6 +153,7 @@ pub static ALL: &[&Module] = &[
     &ipset::MODULE,
     &iptables::MODULE,
     &jinja::MODULE,
+    &kernelpkg::MODULE,
     &key::MODULE,
     &keyboard::MODULE,
     &kmod::MODULE,
@@ -188,6 +193,7 @@ pub static ALL: &[&Module] = &[
     &service::MODULE,
     &shadow::MODULE,
     &slsutil::MODULE,
+    &smtp::MODULE,
     &ssh::MODULE,
     &ssh_pki::MODULE,
     &state::MODULE,

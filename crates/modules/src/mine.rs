@@ -174,12 +174,12 @@ pub fn send(
     /// The function, or with `mine_function` any name for its result.
     name: String,
     /// Its arguments, and `mine_function`, `allow_tgt`, `allow_tgt_type`.
-    rest: Rest,
+    args: Rest,
 ) -> Result<bool> {
     let own = |key: &halite_value::Key| key.to_str().starts_with("__");
-    let kwargs: Dict = rest.kwargs.entries().into_iter().filter(|(key, _)| !own(key)).collect();
+    let kwargs: Dict = args.kwargs.entries().into_iter().filter(|(key, _)| !own(key)).collect();
     let definition = Definition::read(&name, &kwargs.into());
-    let call = Call { args: rest.args, kwargs: definition.call.kwargs };
+    let call = Call { args: args.args, kwargs: definition.call.kwargs };
     match cx.call(&definition.function, call) {
         Ok(result) => {
             let results = Dict::new();

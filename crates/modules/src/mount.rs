@@ -435,6 +435,7 @@ fn outcome(cx: &Cx, line: Vec<String>, user: Option<String>) -> Result<Value> {
     let mut command = Command::line(line);
     command.user = user;
     let output = cx.host.run(&command)?;
+    cx.job.set_retcode(output.code.into());
     Ok(if output.ok() { true.into() } else { output.stderr_text().trim_end().into() })
 }
 
@@ -660,7 +661,8 @@ pub fn swapon(
     if let Some(priority) = priority {
         line.extend(["-p".to_owned(), priority.to_string()]);
     }
-    cx.host.run(&Command::line(line))?;
+    let output = cx.host.run(&Command::line(line))?;
+    cx.job.set_retcode(output.code.into());
     Ok(match swaps(cx)?.get(name.as_str()) {
         Some(stats) => entries! { "stats" => stats, "new" => true },
         None => Dict::new(),
@@ -682,7 +684,8 @@ pub fn swapoff(
     if !swaps(cx)?.contains(name.as_str()) {
         return Ok(None);
     }
-    cx.host.run(&Command::line(["swapoff", &name]))?;
+    let output = cx.host.run(&Command::line(["swapoff", &name]))?;
+    cx.job.set_retcode(output.code.into());
     Ok(Some(!swaps(cx)?.contains(name.as_str())))
 }
 

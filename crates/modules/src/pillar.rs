@@ -26,8 +26,8 @@ fn masked(value: &Value) -> Value {
             Value::Dict(dict.into_iter().map(|(key, value)| (key, masked(&value))).collect())
         }
         Value::List(list) => Value::list(list.into_iter().map(|item| masked(&item))),
-        Value::Null => Value::Null,
-        Value::Str(text) if text.is_empty() => "".into(),
+        // Nothing is no secret: `false`, zero and an empty text are shown.
+        plain if !plain.truthy() => plain.clone(),
         _ => MASK.into(),
     }
 }
@@ -129,17 +129,34 @@ fn over_default(default: &Value, value: &Value, lists: bool) -> Result<Value> {
     }
 }
 
-/// Compiles the pillar anew, as `pillar.items` does.
+/// Refuses keywords other than these: to Salt they are part of the signature.
+fn only(rest: &Rest, known: &[&str]) -> Result<()> {
+    rest.only(known).map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Compiles the pillar anew, as `pillar.items` does, and picks the keys that are asked for.
 fn compiled(cx: &Cx, rest: &Rest) -> Result<Dict> {
+    only(rest, &["pillar", "pillar_enc", "pillarenv", "saltenv", "unmask"])?;
     let overrides = match rest.kwargs.get("pillar") {
-        None | Some(Value::Null) => Dict::new(),
         Some(Value::Dict(pillar)) => pillar,
-        Some(_) => {
-            return Err(Error::invalid("Pillar data must be formatted as a dictionary"));
+        Some(other) if other.truthy() => {
+            tracing::error!("Pillar data must be a dictionary");
+            Dict::new()
         }
+        _ => Dict::new(),
     };
     let env = rest.kwargs.get("pillarenv").filter(Value::truthy).map(|env| env.to_string());
-    cx.runtime.compile_pillar(cx, &overrides, env.as_deref())
+    let pillar = cx.runtime.compile_pillar(cx, &overrides, env.as_deref())?;
+    if rest.args.is_empty() {
+        return Ok(pillar);
+    }
+    let keys = rest.args.iter().map(Value::to_str);
+    Ok(keys
+        .map(|key| {
+            let value = pillar.get(key.as_str()).unwrap_or_else(|| "".into());
+            (key, value)
+        })
+        .collect())
 }
 
 fn unmask_of(rest: &Rest) -> Option<bool> {
@@ -155,21 +172,11 @@ fn unmask_of(rest: &Rest) -> Option<bool> {
 pub fn items(
     cx: &Cx,
     /// Keys, and `pillar`, `pillarenv`, `saltenv`, `unmask`.
-    rest: Rest,
+    args: Rest,
 ) -> Result<Value> {
-    let pillar = compiled(cx, &rest)?;
-    let pillar = if rest.args.is_empty() {
-        pillar
-    } else {
-        let keys = rest.args.iter().map(Value::to_str);
-        keys.map(|key| {
-            let value = pillar.get(key.as_str()).unwrap_or_else(|| "".into());
-            (key, value)
-        })
-        .collect()
-    };
+    let pillar = compiled(cx, &args)?;
     let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
-    Ok(shown(cx, pillar.into(), unmask_of(&rest).or(shows.then_some(true))))
+    Ok(shown(cx, pillar.into(), unmask_of(&args).or(shows.then_some(true))))
 }
 
 /// Return the names of the pillar's keys.
@@ -181,9 +188,9 @@ pub fn items(
 pub fn ls(
     cx: &Cx,
     /// As for `pillar.items`.
-    rest: Rest,
+    args: Rest,
 ) -> Result<Value> {
-    Ok(Value::list(compiled(cx, &rest)?.keys()))
+    Ok(Value::list(compiled(cx, &args)?.keys()))
 }
 
 /// Return some keys of the pillar; those that are missing are empty.
@@ -195,21 +202,22 @@ pub fn ls(
 pub fn item(
     cx: &Cx,
     /// Keys, and `default`, `delimiter`, `pillarenv`, `unmask`.
-    rest: Rest,
+    args: Rest,
 ) -> Result<Value> {
-    let default = rest.kwargs.get("default").filter(|value| !value.is_null());
+    only(&args, &["default", "delimiter", "pillarenv", "saltenv", "unmask"])?;
+    let default = args.kwargs.get("default").filter(|value| !value.is_null());
     let default = default.unwrap_or_else(|| "".into());
-    let delimiter = rest.kwargs.get("delimiter").filter(Value::truthy);
+    let delimiter = args.kwargs.get("delimiter").filter(Value::truthy);
     let delimiter = delimiter.map_or_else(|| ":".into(), |text| text.to_str());
-    let text = |name: &str| rest.kwargs.get(name).filter(Value::truthy).map(|env| env.to_string());
+    let text = |name: &str| args.kwargs.get(name).filter(Value::truthy).map(|env| env.to_string());
     let pillar = pillar_of(cx, text("pillarenv").as_deref(), text("saltenv").as_deref())?;
     let pillar = Value::from(pillar);
     let found = Dict::new();
-    for key in rest.args.iter().map(Value::to_str) {
+    for key in args.args.iter().map(Value::to_str) {
         let value = lookup::traverse(&pillar, &key, &delimiter);
         found.insert(key, value.unwrap_or_else(|| default.clone()));
     }
-    Ok(shown(cx, found.into(), unmask_of(&rest)))
+    Ok(shown(cx, found.into(), unmask_of(&args)))
 }
 
 /// Return the pillar as it is in memory, or one key of it.
@@ -221,13 +229,15 @@ pub fn item(
 pub fn raw(
     cx: &Cx,
     /// The key.
-    key: Option<String>,
+    key: Option<Value>,
     /// Show the values although they are asked for by hand.
     unmask: Option<bool>,
 ) -> Result<Value> {
     let value = match key {
-        Some(key) => cx.pillar.get(key.as_str()).unwrap_or_else(Value::dict),
-        None => Value::from(&cx.pillar),
+        Some(key) if key.truthy() => {
+            cx.pillar.get(key.to_str().as_str()).unwrap_or_else(Value::dict)
+        }
+        _ => Value::from(&cx.pillar),
     };
     // What is in memory is shown as it is: Salt masks only if told to.
     Ok(if unmask == Some(false) { shown(cx, value, unmask) } else { value })
@@ -305,7 +315,7 @@ pub fn keys(
 pub fn obfuscate(
     cx: &Cx,
     /// As for `pillar.items`.
-    rest: Rest,
+    args: Rest,
 ) -> Result<Value> {
     fn kinds(value: &Value) -> Value {
         match value {
@@ -316,7 +326,10 @@ pub fn obfuscate(
             other => format!("<{}>", other.type_name()).into(),
         }
     }
-    Ok(kinds(&compiled(cx, &rest)?.into()))
+    // Salt looks at what `pillar.items` shows: behind a mask everything is a text.
+    let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
+    let pillar = shown(cx, compiled(cx, &args)?.into(), unmask_of(&args).or(shows.then_some(true)));
+    Ok(kinds(&pillar))
 }
 
 /// Pick an entry of a dict by a pillar value.

@@ -248,14 +248,14 @@ pub fn build_schedule_item(
     rest: Rest,
 ) -> Result<Value> {
     let _ = cx;
-    Ok(match built(&name, &How::read(rest).rest)? {
+    Ok(match built(cx, &name, &How::read(rest).rest)? {
         Ok(job) => job.into(),
         Err(comment) => answer(false, comment).into(),
     })
 }
 
 /// Returns the job, or why there is none.
-fn built(name: &str, given: &Dict) -> Result<Result<Dict, String>> {
+fn built(cx: &Cx, name: &str, given: &Dict) -> Result<Result<Dict, String>> {
     if name.is_empty() {
         return Ok(Err("Job name is required.".into()));
     }
@@ -265,6 +265,9 @@ fn built(name: &str, given: &Dict) -> Result<Result<Dict, String>> {
     }
     if INTERVALS.iter().any(|key| has(key)) && (has("when") || has("cron")) {
         return Ok(Err(NO_INTERVAL_WITH_TIMES.into()));
+    }
+    if let Some(wrong) = given.get("when").and_then(|when| no_time(cx, &when)) {
+        return Ok(Err(format!("Schedule item {wrong} for \"when\" in invalid.")));
     }
     let Some(function) = given.get("function").filter(Value::truthy) else {
         return Err(Error::invalid("argument `function` is required: what shall the job run?"));
@@ -315,6 +318,26 @@ fn built(name: &str, given: &Dict) -> Result<Result<Dict, String>> {
     Ok(Ok(job))
 }
 
+/// Returns the first of these times that is none: neither a date nor a name of `whens`.
+fn no_time(cx: &Cx, when: &Value) -> Option<String> {
+    let today = jiff::Timestamp::try_from(cx.host.now()).unwrap_or_default();
+    let today = today.to_zoned(jiff::tz::TimeZone::system()).date();
+    let named = |name: &str| {
+        let has = |place: &Dict| place.get("whens").is_some_and(|whens| whens.get(name).is_some());
+        has(&cx.pillar) || has(&cx.grains)
+    };
+    let items = when.items_of_sequence().unwrap_or_else(|| vec![when.clone()]);
+    let is_time = |item: &Value| {
+        let text = item.to_str();
+        named(&text) || halite_schedule::parse_when(&text, today).is_ok()
+    };
+    items
+        .into_iter()
+        .filter(|item| !item.is_null())
+        .find(|item| !is_time(item))
+        .map(|item| item.to_string())
+}
+
 /// Add a job.
 ///
 /// ```console
@@ -339,7 +362,7 @@ pub fn add(
             Dict::new(),
         ));
     }
-    let job = match built(&name, &how.rest)? {
+    let job = match built(cx, &name, &how.rest)? {
         Ok(job) => job,
         Err(why) if why == NO_INTERVAL_WITH_TIMES => {
             return Ok(with_changes(false, format!("Error: {why}"), Dict::new()));
@@ -387,7 +410,10 @@ pub fn modify(
     let has = |key: &str| given.get(key).is_some_and(|value| !value.is_null());
     let by_interval = INTERVALS.iter().any(|key| has(key));
     if by_interval && (has("when") || has("cron")) {
-        return Ok(told(false, format!("Error: {NO_INTERVAL_WITH_TIMES}"), Dict::new()));
+        // Genuine Salt has another text here than when it adds.
+        let comment = "Error: Unable to use \"seconds\", \"minutes\", \"hours\", or \"days\" with \
+                       \"when\" option.";
+        return Ok(told(false, comment.into(), Dict::new()));
     }
     let options = old.shallow_copy();
     for (own, option) in [("args", "job_args"), ("kwargs", "job_kwargs")] {
@@ -403,7 +429,7 @@ pub fn modify(
         }
     }
     options.update(given);
-    let new = match built(&name, &options)? {
+    let new = match built(cx, &name, &options)? {
         Ok(job) => job,
         Err(why) => return Ok(told(false, why, Dict::new())),
     };

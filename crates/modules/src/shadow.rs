@@ -135,7 +135,9 @@ fn checked(name: &str) -> Result<()> {
 fn run(cx: &Cx, program: &str, root: Option<&str>, words: &[&str]) -> Result<bool> {
     let root = root.map(|root| ["-R", root]).into_iter().flatten();
     let line = std::iter::once(program).chain(root).chain(words.iter().copied());
-    Ok(cx.host.run(&Command::line(line))?.ok())
+    let output = cx.host.run(&Command::line(line))?;
+    cx.job.set_retcode(output.code.into());
+    Ok(output.ok())
 }
 
 /// Changes an age with `chage`. Salt looks again for some of them and trusts the tool for others.

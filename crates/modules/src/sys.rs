@@ -226,6 +226,9 @@ pub fn argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
+    if module.is_empty() {
+        return Ok(Dict::new());
+    }
     let names = cx.runtime.function_names(cx);
     let asked = Rest { args: vec![module.as_str().into()], ..Rest::default() };
     let exact = unlisted(&names, &asked);
@@ -296,6 +299,9 @@ pub fn state_argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
+    if module.is_empty() {
+        return Ok(Dict::new());
+    }
     let names = cx.runtime.state_names(cx);
     let wanted = documented(&names, &module);
     let native =
@@ -315,6 +321,9 @@ pub fn state_schema(
     #[default(String::new())]
     module: String,
 ) -> Result<Vec<Value>> {
+    if module.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut schemas = Vec::new();
     for name in documented(&cx.runtime.state_names(cx), &module) {
         let Some(state) = cx.runtime.state(cx, name) else { continue };
@@ -389,9 +398,9 @@ pub fn reload_modules(
     initial_load: bool,
     /// Accepted for old callers.
     context: Option<Value>,
-) -> Result<bool> {
+) -> Result<()> {
     let _ = (initial_load, context);
-    cx.runtime.refresh(cx, Refresh::Modules)
+    cx.runtime.refresh(cx, Refresh::Modules).map(|_| ())
 }
 
 /// Describes the functions of a kind: name → `{doc, spec}`.
@@ -473,6 +482,9 @@ pub fn runner_argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
+    if module.is_empty() {
+        return Ok(Dict::new());
+    }
     let all = others(cx, "sys.runner_argspec", "runners")?;
     let wanted = Rest { args: vec![module.into()], ..Rest::default() };
     Ok(picked(&all, &wanted, shown_spec))
@@ -533,6 +545,9 @@ pub fn returner_argspec(
     #[default(String::new())]
     module: String,
 ) -> Result<Dict> {
+    if module.is_empty() {
+        return Ok(Dict::new());
+    }
     let all = others(cx, "sys.returner_argspec", "returners")?;
     let wanted = Rest { args: vec![module.into()], ..Rest::default() };
     Ok(picked(&all, &wanted, shown_spec))

@@ -133,7 +133,7 @@ pub fn arg_repr(
     args: Rest,
 ) -> Result<Value> {
     let kwargs = Value::from(&args.kwargs).repr();
-    Ok(dict! { "args" => Value::list(args.args.iter().map(Value::repr)), "kwargs" => kwargs })
+    Ok(dict! { "args" => Value::tuple(args.args).repr(), "kwargs" => kwargs })
 }
 
 /// Return the types of the arguments.

@@ -26,7 +26,10 @@ pub(crate) fn change(cx: &Cx, name: &str, words: &[String]) -> Result<Output> {
     // The name, not the path found: what is run is shown, and must look the same everywhere.
     program(cx, name)?;
     let line = std::iter::once(name.to_owned()).chain(words.iter().cloned());
-    Ok(cx.host.run(&Command::line(line))?)
+    let output = cx.host.run(&Command::line(line))?;
+    // As with every command that Salt runs itself: its failure is the job's.
+    cx.job.set_retcode(output.code.into());
+    Ok(output)
 }
 
 fn words(items: &[&str]) -> Vec<String> {
@@ -393,7 +396,7 @@ pub fn add(
 /// Remove an account.
 ///
 /// ```console
-/// $ salt web1 user.delete ada remove=True
+/// $ salt '*' user.delete name remove=True force=True
 /// ```
 #[function]
 pub fn delete(
@@ -432,7 +435,11 @@ pub fn delete(
             && cx.grain_str("os_family") == "Debian"
             && (text.contains("var/mail") || text.contains("var/spool/mail"))
     };
-    Ok(output.ok() || no_mail())
+    if no_mail() {
+        cx.job.set_retcode(0);
+        return Ok(true);
+    }
+    Ok(output.ok())
 }
 
 fn set_attribute(

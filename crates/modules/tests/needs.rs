@@ -9,11 +9,14 @@ use halite_value::{Value, json};
 const RECORDED: &str = include_str!("data/needs.json");
 
 /// Not in the recording, as Salt 3008 has them only together with extensions.
-const OURS: [(&str, &str); 4] = [
+const OURS: [(&str, &str); 7] = [
+    ("modules", "augeas"),
     ("states", "apache_conf"),
     ("states", "apache_module"),
     ("states", "apache_site"),
+    ("states", "augeas"),
     ("states", "npm"),
+    ("states", "postgres_cluster"),
 ];
 
 fn with_programs(programs: &[&str]) -> Kit {

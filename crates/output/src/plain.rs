@@ -70,9 +70,10 @@ fn cut(text: &Value) -> Value {
     }
 }
 
-/// The text up to the pointers at its end.
+/// The text up to the pointers at its end; a line feed behind them stays the end.
 fn bare(text: &str) -> &str {
-    let mut rest = text;
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let mut rest = body;
     while let Some((before, last)) = rest.rsplit_once('\n') {
         let help = last.strip_prefix("   = help: ").is_some();
         if !help && !last.strip_prefix("  --> ").is_some_and(is_place) {
@@ -81,7 +82,11 @@ fn bare(text: &str) -> &str {
         rest = before;
     }
     // Help alone is nobody's pointer: it may be the end of a compiler's own output.
-    if text[rest.len()..].contains("\n  --> ") || !text.contains("\n  --> ") { rest } else { text }
+    let places = body[rest.len()..].contains("\n  --> ") || !body.contains("\n  --> ");
+    if rest.len() == body.len() || !places {
+        return text;
+    }
+    if body.len() == text.len() { rest } else { &text[..=rest.len()] }
 }
 
 /// `web/init.sls:4:7` or `web/init.sls:4`.
@@ -105,6 +110,8 @@ mod tests {
             dict! { "m" => dict! { "t" => dict! { "comment" => pointed, "changes" => pointed } } };
         let expected = dict! { "m" => dict! { "t" => dict! { "comment" => "No list", "changes" => pointed } } };
         assert_eq!(*words(&state), expected);
+        let missing = list!["Reason: none\n  --> a.sls:4:7\n"];
+        assert_eq!(*words(&missing), list!["Reason: none\n"]);
         let local = list!["Bad\n  --> a.sls:4"];
         assert_eq!(*words(&local), list!["Bad"]);
         for untouched in ["x\n  --> not a place", "a\nb", pointed] {

@@ -327,8 +327,16 @@ impl Run<'_> {
         let request = self.request;
         let nodegroups = request.opts.get("nodegroups");
         let visible = self.visible.clone();
-        let mut on_error =
-            |target: &Value, error| tracing::error!("pillar top file, target {target}: {error}");
+        let mut on_error = |target: &Value, error: halite_target::Error| {
+            tracing::error!("pillar top file, target {target}: {error}");
+            // Whom a line means that names a kind of match nobody knows cannot be told: states must
+            // not run as if it meant nobody (CVE-2024-37088). Salt gives no pillar at all then.
+            if matches!(&error.kind, halite_target::Kind::Engine(_))
+                && target.to_str() != error.expr
+            {
+                errors.push(format!("Error encountered while rendering pillar top file: {error}"));
+            }
+        };
         let (renderer, inputs) = (&self.compiler.renderer, self.files.inputs().clone());
         let custom = |kind: &str, target: &Value| {
             let answer = renderer.matches(kind, target)?;

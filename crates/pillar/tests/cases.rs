@@ -111,6 +111,26 @@ fn unchanged_inputs_are_recognised() {
 }
 
 #[test]
+fn a_line_of_the_top_that_cannot_be_matched_is_an_error() {
+    let compiled = |line: &str| {
+        let scratch = tempfile::tempdir().expect("a folder");
+        fs::write(scratch.path().join("a.sls"), "a: 1\n").expect("written");
+        let top = format!("base:\n  '*': [a]\n  {line}\n");
+        fs::write(scratch.path().join("top.sls"), top).expect("written");
+        let roots = dict! { "base" => Value::list([scratch.path().to_string_lossy().as_ref()]) };
+        let opts = dict! { "state_top" => "top.sls", "pillar_roots" => roots };
+        let opts = opts.as_dict().expect("dict").clone();
+        let request = Request { opts, minion_id: "m".into(), ..Request::default() };
+        Compiler::new(Arc::new(Os::new()), Arc::new(Yaml)).compile(&request)
+    };
+    let unknown = compiled("'x': [a, {match: nosuch}]");
+    assert_eq!(unknown.errors.len(), 1, "{:?}", unknown.errors);
+    assert!(unknown.pillar.get("_errors").is_some());
+    let other = compiled("'x': [a, {match: list}]");
+    assert!(other.errors.is_empty(), "{:?}", other.errors);
+}
+
+#[test]
 fn external_sources_are_never_unchanged() {
     let opts = dict! { "ext_pillar" => Value::list([dict! { "cmd_yaml" => "echo 'a: 1'" }]) };
     let request = Request {

@@ -1,11 +1,12 @@
 //! Pillar from git repositories of this machine. Needs the program `git`.
 
-use std::{path::Path, process::Command, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use halite_host::Os;
 use halite_pillar::{Compiler, Renderer, Request, Source, pipe};
 use halite_renderers::Renderers;
 use halite_spec::Result;
+use halite_testkit::git::{commit, git};
 use halite_value::{Dict, Value, json};
 
 struct Yaml;
@@ -14,25 +15,6 @@ impl Renderer for Yaml {
     fn render(&self, source: &Source<'_>) -> Result<Value> {
         pipe::render(&Renderers::new(), &Source { renderer: "yaml", ..*source })
     }
-}
-
-/// Runs git as nobody in particular, whatever is configured here.
-fn git(repo: &Path, words: &[&str]) {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(repo).args(words).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", repo);
-    for who in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@example");
-    }
-    let output = command.output().expect("git runs");
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn commit(repo: &Path, files: &[(&str, &str)]) {
-    for (name, text) in files {
-        std::fs::write(repo.join(name), text).expect("written");
-    }
-    git(repo, &["add", "-A"]);
-    git(repo, &["commit", "-qm", "x"]);
 }
 
 /// Two repositories; the first with the branches master, dev and feature/x.

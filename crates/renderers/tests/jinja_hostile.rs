@@ -156,6 +156,7 @@ fn what_would_be_huge_is_refused() {
         "{{ range(10 ** 9) | list }}",
         "{{ 'abc' | product(repeat=40) | list | length }}",
         "{{ range(60) | combinations(30) | list | length }}",
+        "{{ range(12) | permutations | list | length }}",
         "{{ lipsum(10 ** 9) }}",
         "{{ '10.0.0.0/8' | network_hosts | length }}",
         "{{ [1] | batch(10 ** 10, 'x') | list }}",

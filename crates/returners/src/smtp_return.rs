@@ -23,16 +23,17 @@ fn mail(cx: &Cx, options: &Options, subject: &str, content: &str) -> Result<()> 
         return Err(Error::failed("returner smtp: smtp.to says nobody"));
     }
     let call = Call::of([to.as_str(), content]).with("subject", subject);
-    for (argument, option) in [
-        ("sender", "from"),
-        ("server", "host"),
-        ("username", "username"),
-        ("password", "password"),
-        ("port", "port"),
-    ] {
+    for (argument, option) in
+        [("sender", "from"), ("username", "username"), ("password", "password")]
+    {
         if let Some(value) = options.get(cx, option).filter(Value::truthy) {
             call.kwargs.insert(argument, value);
         }
+    }
+    if let Some(host) = options.get(cx, "host").filter(Value::truthy) {
+        let port = options.get(cx, "port").filter(Value::truthy);
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        call.kwargs.insert("server", format!("{host}{port}"));
     }
     let tls = options.get(cx, "tls").is_some_and(|tls| tls.truthy());
     call.kwargs.insert("use_ssl", if tls { "True" } else { "False" });

@@ -27,11 +27,15 @@ pub(crate) fn run(cx: &Cx, job: &Job, patience: Option<Patience>) -> Result<Outc
     connect(cx)?.run(job, patience).map_err(failed)
 }
 
+/// What the user reads when a target names nobody.
+pub(crate) const NOBODY: &str =
+    "No minions matched the target. No command was sent, no jid was assigned.";
+
 /// Runs a job on minions a user named, and says so if he named nobody.
 pub(crate) fn run_named(cx: &Cx, job: &Job, patience: Option<Patience>) -> Result<Outcome> {
     let outcome = run(cx, job, patience)?;
     if outcome.published.jid.is_empty() {
-        say(cx, "No minions matched the target. No command was sent, no jid was assigned.")?;
+        say(cx, NOBODY)?;
     }
     Ok(outcome)
 }
@@ -44,7 +48,12 @@ pub(crate) fn say(cx: &Cx, text: impl Into<Value>) -> Result<()> {
 
 /// Tells how far a runner is: an event `progress` of its job.
 pub(crate) fn progress(cx: &Cx, data: Dict) -> Result<()> {
-    let event = Event { tag: "progress".into(), data: data.into(), pretag: None, local: false };
+    tell(cx, "progress", data)
+}
+
+/// Fires an event of the runner's job.
+pub(crate) fn tell(cx: &Cx, tag: &str, data: Dict) -> Result<()> {
+    let event = Event { tag: tag.into(), data: data.into(), pretag: None, local: false };
     cx.runtime.clone().fire(cx, event).map(drop)
 }
 

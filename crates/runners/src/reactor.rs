@@ -19,6 +19,7 @@ fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
 /// Who leads is a question to the engine `reactor`, which the option of that name starts, too:
 /// without it Salt knows no answer.
 fn must_run(cx: &Cx) -> Result<()> {
+    // differs: Salt answers only if `engines` names `reactor`, also when the option has started it.
     if cx.opt("reactor").is_some_and(|table| table.truthy()) {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use halite_spec::{
     Applied, Args, Call, Cx, Error, Event, Outcome, Plan, Rest, Result, State, states,
 };
 use halite_target::fnmatch::fnmatch;
-use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_value::{Dict, SmolStr, Value, entries};
 
 use crate::{
     master,
@@ -71,8 +71,8 @@ pub struct StateStep {
     /// Minions that may fail: names, a number or a percentage.
     fail_minions: Option<Value>,
     /// How many minions may fail.
-    #[default(0)]
-    allow_fail: i64,
+    #[default(Value::Int(0))]
+    allow_fail: Value,
     /// Run beside other state runs.
     #[default(false)]
     concurrent: bool,
@@ -218,15 +218,32 @@ fn ran(load: &Dict) -> Ran {
     }
 }
 
+/// Says what a minion returned in place of a state run, unless the return says it all.
+fn no_run(id: &str, ret: &Value) -> Option<String> {
+    Some(match ret {
+        Value::Dict(_) => return None,
+        Value::List(_) | Value::Tuple(_) => {
+            let items = ret.items_of_sequence().unwrap_or_default();
+            let errors: Vec<String> =
+                items.iter().filter(|item| item.truthy()).map(Value::to_string).collect();
+            match errors.is_empty() {
+                true => format!("Minion {id} returned an empty error list."),
+                false => format!("Minion {id} returned errors: {}", errors.join("; ")),
+            }
+        }
+        other => format!("Minion {id} returned {} instead of a state result.", other.repr()),
+    })
+}
+
 impl StateStep {
     fn work(&self, cx: &Cx, test: bool) -> Result<Option<Work<'_>>> {
         let given = |value: &Option<Value>| value.clone().filter(Value::truthy);
         let mut arg = Vec::new();
-        let fun = if let Some(top) = given(&self.top) {
+        let fun = if given(&self.highstate).is_some() {
+            "state.highstate"
+        } else if let Some(top) = given(&self.top) {
             arg.push(top);
             "state.top"
-        } else if given(&self.highstate).is_some() {
-            "state.highstate"
         } else if let Some(sls) = given(&self.sls) {
             let names = sls.items_of_sequence().unwrap_or_else(|| vec![sls.clone()]);
             let names: Vec<String> = names.iter().map(Value::to_string).collect();
@@ -239,26 +256,23 @@ impl StateStep {
             return Err(Error::failed("salt.state: `ssh` is not built yet"));
         }
         let kwarg = Dict::new();
-        if let Some(saltenv) = given(&self.saltenv) {
-            kwarg.insert("saltenv", saltenv);
-        }
         if test {
             kwarg.insert("test", true);
         }
-        for (name, value) in [("pillar", &self.pillar), ("exclude", &self.exclude)] {
-            if let Some(value) = given(value) {
-                kwarg.insert(name, value);
-            }
+        if let Some(pillar) = given(&self.pillar) {
+            kwarg.insert("pillar", pillar);
         }
         if let Some(env) = &self.pillarenv {
             kwarg.insert("pillarenv", env.as_str());
         }
-        if self.queue.truthy() {
-            kwarg.insert("queue", &self.queue);
+        for (name, value) in [("saltenv", &self.saltenv), ("exclude", &self.exclude)] {
+            if let Some(value) = given(value) {
+                kwarg.insert(name, value);
+            }
         }
-        if self.concurrent {
-            kwarg.insert("concurrent", true);
-        }
+        // Always said, as by genuine Salt: who reads the job's arguments finds them.
+        kwarg.insert("queue", &self.queue);
+        kwarg.insert("concurrent", self.concurrent);
         for (name, value) in &self.rest.kwargs {
             if !name.to_str().starts_with("__") {
                 kwarg.insert(name, value);
@@ -284,9 +298,13 @@ impl StateStep {
         // The engine's business, declared so that nobody is warned.
         let _ = (&self.name, &self.orchestration_jid, &self.failhard);
         let test = self.test.unwrap_or(run_test);
+        if self.allow_fail.to_int().is_none() || self.allow_fail.as_str().is_some() {
+            return Ok(Outcome::failed("Passed invalid value for 'allow_fail', must be an int"));
+        }
         let Some(work) = self.work(cx, test)? else {
             return Ok(Outcome::failed("No highstate or sls specified, no execution made"));
         };
+        work.announce(cx, "state", &self.name, self.expect_minions.unwrap_or(true));
         let mut step = Step::new(cx);
         let gathered = work.run(cx, &mut step)?;
         let outcome = self.judge(&gathered, test);
@@ -298,9 +316,7 @@ impl StateStep {
         let expect = self.expect_minions.unwrap_or(true);
         if gathered.is_empty() {
             return match self.expect_minions {
-                Some(false) => {
-                    Outcome::new(Some(true), Dict::new(), "No minions matched the target")
-                }
+                Some(false) => Outcome::new(Some(true), Dict::new(), "States ran successfully."),
                 _ => Outcome::failed("No minions returned"),
             };
         }
@@ -320,9 +336,9 @@ impl StateStep {
                     failed.push(id.clone());
                 }
                 Ran::No => {
+                    notes.extend(no_run(id, &ret));
                     changes.insert(id.as_str(), ret);
                     failed.push(id.clone());
-                    notes.push(format!("Minion {id} did not return a state result."));
                 }
             }
         }
@@ -334,7 +350,8 @@ impl StateStep {
             }
         }
         failed.sort();
-        let allowed = Allowed::read(self.fail_minions.as_ref(), self.allow_fail, gathered.len());
+        let allow_fail = self.allow_fail.to_int().unwrap_or(0);
+        let allowed = Allowed::read(self.fail_minions.as_ref(), allow_fail, gathered.len());
         let (rest, too_many) = allowed.judge(failed.clone());
         let extra = Dict::new();
         if !gathered.jid.is_empty() {
@@ -363,7 +380,8 @@ impl StateStep {
             }
             (if test && !changed.is_empty() { None } else { Some(true) }, comment)
         };
-        Outcome { extra, ..Outcome::new(result, shown, comment) }
+        let warnings = allowed.warnings();
+        Outcome { extra, warnings, ..Outcome::new(result, shown, comment) }
     }
 }
 
@@ -372,6 +390,9 @@ fn applied(outcome: Outcome) -> Applied {
     // `test: True` of a step in a run that is no test: neither true nor false.
     if outcome.result.is_none() {
         outcome.extra.insert("result", Value::Null);
+    }
+    if !outcome.warnings.is_empty() {
+        outcome.extra.insert("warnings", Value::list(outcome.warnings));
     }
     Applied {
         changes: Some(outcome.changes),
@@ -429,6 +450,7 @@ impl FunctionStep {
             batch: self.batch.as_ref(),
             subset: self.subset,
         };
+        work.announce(cx, "function", &self.name, self.expect_minions.unwrap_or(false));
         let mut step = Step::new(cx);
         let gathered = work.run(cx, &mut step)?;
         let outcome = self.judge(cx, &gathered)?;
@@ -480,7 +502,8 @@ impl FunctionStep {
             extra.insert("__jid__", &gathered.jid);
         }
         let changes = entries! { "ret" => returns };
-        Ok(Outcome { extra, ..Outcome::new(Some(!too_many), changes, comment) })
+        let warnings = allowed.warnings();
+        Ok(Outcome { extra, warnings, ..Outcome::new(Some(!too_many), changes, comment) })
     }
 }
 
@@ -523,8 +546,11 @@ const NOT_FOR_FUNCTIONS: [&str; 15] = [
     "reload_pillar",
 ];
 
+/// What Salt's `saltutil.runner`, through which it goes, keeps for itself.
+const NOT_FOR_RUNNERS: [&str; 3] = ["saltenv", "full_return", "jid"];
+
 /// The arguments of a runner or wheel step: `arg` and `kwarg`, or what stands beside them.
-fn arguments(rest: &Dict) -> (Vec<Value>, Dict) {
+fn arguments(rest: &Dict, wheel: bool) -> (Vec<Value>, Dict) {
     let args = match rest.get("arg") {
         None | Some(Value::Null) => Vec::new(),
         Some(one) => one.items_of_sequence().unwrap_or_else(|| vec![one.clone()]),
@@ -533,7 +559,9 @@ fn arguments(rest: &Dict) -> (Vec<Value>, Dict) {
         .into_iter()
         .filter(|(name, _)| {
             let name = name.to_str();
-            !name.starts_with("__") && !NOT_FOR_FUNCTIONS.contains(&name.as_str())
+            !name.starts_with("__")
+                && !NOT_FOR_FUNCTIONS.contains(&name.as_str())
+                && (wheel || !NOT_FOR_RUNNERS.contains(&name.as_str()))
         })
         .collect();
     if let Some(kwarg) = rest.get("kwarg") {
@@ -551,8 +579,14 @@ fn arguments(rest: &Dict) -> (Vec<Value>, Dict) {
 
 /// Tells the bus what a step hands to a function of the master.
 fn tell(cx: &Cx, kind: &str, name: &str, args: &[Value], kwargs: &Dict) {
-    let data =
-        dict! { "type" => kind, "name" => name, "args" => args.to_vec(), "kwargs" => kwargs };
+    let data = entries! { "type" => kind, "name" => name };
+    if kind == "wheel" {
+        data.insert("args", kwargs);
+    } else {
+        data.insert("args", args.to_vec());
+        data.insert("kwargs", kwargs);
+    }
+    let data = data.into();
     let event = Event { tag: "args".into(), data, pretag: None, local: false };
     if let Err(error) = cx.runtime.fire(cx, event) {
         tracing::debug!("nobody heard of the step: {error}");
@@ -569,11 +603,10 @@ fn succeeded(data: &Dict) -> bool {
 /// Runs a function of the master as a step.
 fn call(cx: &Cx, wheel: bool, name: &str, rest: &Dict) -> Result<Applied> {
     let (kind, title) = if wheel { ("wheel", "Wheel") } else { ("runner", "Runner") };
-    let (args, kwargs) = arguments(rest);
+    let (args, kwargs) = arguments(rest, wheel);
     tell(cx, kind, name, &args, &kwargs);
     let mut step = Step::new(cx);
     let data = call_master(cx, &mut step, wheel, name, args, kwargs)?;
-    step.end();
     let well = succeeded(&data);
     let done = if well { "executed" } else { "failed" };
     Ok(Applied {
@@ -670,15 +703,13 @@ impl State for ParallelRunners {
                 .iter()
                 .map(|(id, name, config)| {
                     scope.spawn(move || {
-                        let (args, kwargs) = arguments(config);
+                        let (args, kwargs) = arguments(config, false);
                         tell(cx, "runner", name, &args, &kwargs);
                         // Each has its own place in the journal.
                         let low = cx.low.shallow_copy();
                         low.insert("name", format!("{}#{id}", self.name));
                         let mut step = Step::new(&Cx { low, ..cx.clone() });
-                        let data = call_master(cx, &mut step, false, name, args, kwargs)?;
-                        step.end();
-                        Ok(data)
+                        call_master(cx, &mut step, false, name, args, kwargs)
                     })
                 })
                 .collect();
@@ -787,15 +818,19 @@ fn stamp_of(data: &Dict) -> SmolStr {
 
 #[cfg(test)]
 mod tests {
-    use halite_value::list;
+    use halite_value::{dict, list};
 
     use super::*;
 
     #[test]
     fn arguments_of_functions_of_the_master() {
-        let rest = entries! { "arg" => list![1], "kwarg" => dict! { "x" => 1 }, "y" => 2, "__reqs__" => 0 };
-        let (args, kwargs) = arguments(&rest);
+        let rest = entries! {
+            "arg" => list![1], "kwarg" => dict! { "x" => 1 }, "y" => 2, "__reqs__" => 0,
+            "saltenv" => "base",
+        };
+        let (args, kwargs) = arguments(&rest, false);
         assert_eq!((args, Value::from(kwargs)), (vec![1.into()], dict! { "y" => 2, "x" => 1 }));
+        assert!(arguments(&rest, true).1.contains("saltenv"));
     }
 
     #[test]
@@ -813,6 +848,11 @@ mod tests {
         ));
         assert!(matches!(ran(&load(dict! { "a" => state(false, Value::dict()) }, 2)), Ran::Badly));
         assert!(matches!(ran(&load(list!["Rendering failed"], 1)), Ran::No));
+        let said = |ret: Value| no_run("m1", &ret).unwrap_or_default();
+        assert_eq!(said(list!["one", "two"]), "Minion m1 returned errors: one; two");
+        assert_eq!(said(list![]), "Minion m1 returned an empty error list.");
+        assert_eq!(said("odd".into()), "Minion m1 returned 'odd' instead of a state result.");
+        assert_eq!(said(Value::dict()), "");
         assert_eq!(
             stamp_of(&entries! { "_stamp" => "2026-11-16T01:46:30.980934+00:00" }),
             "20261116014630980934"

@@ -110,23 +110,30 @@ impl Step {
 
     /// Begins a part: the id of its job, and whether an earlier master began it.
     pub(crate) fn begin(&mut self) -> (SmolStr, bool) {
-        let key = self.key(self.parts);
-        self.parts += 1;
-        match ask(&self.cx, "begin", entries! { "tag" => key }) {
-            Ok(begun) => (
-                begun.get_str("jid").unwrap_or_default(),
-                begun.get("resumed").is_some_and(|resumed| resumed.truthy()),
-            ),
-            Err(_) => (SmolStr::default(), false),
-        }
+        let begun = self.begin_part();
+        (
+            begun.get_str("jid").unwrap_or_default(),
+            begun.get("resumed").is_some_and(|resumed| resumed.truthy()),
+        )
     }
 
-    /// The step has ended; another attempt begins anew.
+    /// Without a journal nothing is known.
+    fn begin_part(&mut self) -> Value {
+        let key = self.key(self.parts);
+        self.parts += 1;
+        ask(&self.cx, "begin", entries! { "tag" => key }).unwrap_or_default()
+    }
+
+    /// Its jobs are over; another attempt begins anew.
     pub(crate) fn end(&self) {
-        for part in 0..self.parts {
-            // Without a journal there is nothing to say.
-            let _ = ask(&self.cx, "end", entries! { "tag" => self.key(part) });
-        }
+        self.end_with(Value::Null);
+    }
+
+    /// As [`Step::end`], with a result that is kept nowhere else.
+    fn end_with(&self, gave: Value) {
+        let tags = Value::list((0..self.parts).map(|part| self.key(part)));
+        // Without a journal there is nothing to say.
+        let _ = ask(&self.cx, "end", entries! { "tags" => tags, "gave" => gave });
     }
 
     /// Waits for minions that have not come back yet since the master did: what is published now
@@ -283,9 +290,17 @@ pub(crate) fn call_master(
     arg: Vec<Value>,
     kwarg: Dict,
 ) -> Result<Dict> {
-    let (jid, resumed) = step.begin();
-    if resumed && let Some(data) = earlier(cx, &jid, fun)? {
-        return Ok(data);
+    let begun = step.begin_part();
+    let jid = begun.get_str("jid").unwrap_or_default();
+    if begun.get("resumed").is_some_and(|resumed| resumed.truthy()) {
+        let found = match begun.get("gave") {
+            Some(Value::Dict(gave)) => Some(gave),
+            _ => earlier(cx, &jid, fun)?,
+        };
+        if let Some(data) = found {
+            step.end_with((&data).into());
+            return Ok(data);
+        }
     }
     let fun = SmolStr::new(fun);
     let request = if wheel {
@@ -294,7 +309,10 @@ pub(crate) fn call_master(
         Request::Orchestrate { jid, fun, arg, kwarg }
     };
     match master::ask(cx, &request)? {
-        Value::Dict(data) => Ok(data),
+        Value::Dict(data) => {
+            step.end_with((&data).into());
+            Ok(data)
+        }
         other => Err(Error::failed(format!("the master answered {other}"))),
     }
 }

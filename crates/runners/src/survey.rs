@@ -14,7 +14,7 @@ module! {
 /// One answer, and who gave it.
 struct Pool {
     ids: Vec<String>,
-    result: Value,
+    result: String,
 }
 
 /// Asks, and groups equal answers; the smallest group first (`survey_sort=up`), or the largest.
@@ -44,7 +44,8 @@ fn pools(cx: &Cx, rest: &Rest) -> Result<Vec<Pool>> {
     returned.sort_by(|one, other| one.0.cmp(&other.0));
     let mut pools: Vec<Pool> = Vec::new();
     for (id, load) in returned {
-        let result = load.get("return").unwrap_or_default();
+        // What is compared, and shown, is its text.
+        let result = load.get("return").unwrap_or_default().to_str().to_string();
         match pools.iter_mut().find(|pool| pool.result == result) {
             Some(pool) => pool.ids.push(id.to_string()),
             None => pools.push(Pool { ids: vec![id.to_string()], result }),
@@ -80,10 +81,7 @@ pub fn diff(cx: &Cx, rest: Rest) -> Result<Value> {
     let mut shown = Vec::new();
     let mut first: Option<String> = None;
     for pool in pools(cx, &rest)? {
-        let text = match &pool.result {
-            Value::Str(text) => text.to_string(),
-            other => other.repr(),
-        };
+        let text = pool.result;
         let result = match &first {
             None => text.clone(),
             Some(first) => {

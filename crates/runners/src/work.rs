@@ -105,12 +105,39 @@ impl Work<'_> {
         patience
     }
 
+    /// Tells, in an event `args` of the orchestration, what a step is about to do.
+    pub(crate) fn announce(&self, cx: &Cx, kind: &str, name: &str, expect: bool) {
+        let args = entries! {
+            "arg" => self.arg.clone(), "kwarg" => &self.kwarg,
+            "ret" => self.ret.cloned().unwrap_or_else(|| "".into()), "timeout" => self.timeout,
+        };
+        if let Some(subset) = self.subset {
+            args.insert("subset", subset);
+        }
+        args.insert("tgt_type", self.tgt_type);
+        args.insert("ssh", false);
+        args.insert("expect_minions", expect);
+        if let Some(batch) = self.batch {
+            args.insert("batch", batch);
+        }
+        if kind == "function" {
+            args.insert("_cmd_meta", true);
+        }
+        let data = entries! { "type" => kind, "tgt" => self.tgt, "name" => name, "args" => args };
+        if let Err(error) = master::tell(cx, "args", data) {
+            tracing::debug!("nobody heard of the step: {error}");
+        }
+    }
+
     /// Runs the job: at once, on some, or on a few at a time.
     pub(crate) fn run(&self, cx: &Cx, step: &mut Step) -> Result<Gathered> {
         let (job, patience) = (self.job(cx), self.patience(cx));
         let mut all = Gathered::default();
         if self.batch.is_none() && self.subset.is_none() {
             all.add(step.run(&job, patience)?);
+            if all.jid.is_empty() {
+                master::say(cx, master::NOBODY)?;
+            }
             return Ok(all);
         }
         let load = entries! { "tgt" => self.tgt, "tgt_type" => self.tgt_type };
@@ -179,6 +206,8 @@ fn batch_size(batch: &Value, count: usize) -> Result<usize> {
 pub(crate) struct Allowed {
     pub(crate) names: Vec<String>,
     pub(crate) count: usize,
+    /// `fail_minions` says nothing that can be used.
+    pub(crate) unusable: bool,
 }
 
 impl Allowed {
@@ -200,16 +229,22 @@ impl Allowed {
                     allowed.names = text.split(',').map(|name| name.trim().to_owned()).collect();
                 }
             }
-            Some(number) if number.as_int().is_some() => {
+            Some(number @ Value::Int(_)) => {
                 let number = number.as_int().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                 allowed.count = allowed.count.max(number);
             }
-            Some(list) => {
-                let items = list.items_of_sequence().unwrap_or_default();
-                allowed.names = items.iter().map(Value::to_string).collect();
-            }
+            Some(list) => match list.items_of_sequence() {
+                Some(items) => allowed.names = items.iter().map(Value::to_string).collect(),
+                None => allowed.unusable = true,
+            },
         }
         allowed
+    }
+
+    /// Returns what the author of a step is to be told.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let text = "'fail_minions' needs to be a list or a comma separated string. Ignored.";
+        self.unusable.then(|| text.to_owned()).into_iter().collect()
     }
 
     /// Takes out those who may fail by name; returns the others, and whether they are too many.
@@ -223,7 +258,7 @@ impl Allowed {
 
 #[cfg(test)]
 mod tests {
-    use halite_value::list;
+    use halite_value::{dict, list};
 
     use super::*;
 
@@ -235,6 +270,11 @@ mod tests {
         assert_eq!(read("2".into(), 10).count, 2);
         assert_eq!(read(3.into(), 10).count, 3);
         assert_eq!(read("a,b".into(), 10).names, ["a", "b"]);
+        for unusable in [true.into(), 1.5.into(), dict! { "a" => 1 }] {
+            let allowed = read(unusable, 10);
+            assert_eq!((allowed.count, allowed.warnings().len()), (0, 1));
+        }
+        assert!(read(0.into(), 10).warnings().is_empty());
         let (rest, bad) = read(list!["a"], 3).judge(vec!["a".into(), "b".into()]);
         assert_eq!((rest, bad), (vec![SmolStr::from("b")], true));
         assert!(!Allowed::read(None, 2, 3).judge(vec!["a".into(), "b".into()]).1);

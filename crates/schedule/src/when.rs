@@ -38,7 +38,7 @@ const WEEKDAYS: [(&str, Weekday); 7] = [
     ("sunday", Weekday::Sunday),
 ];
 /// Words without meaning of their own.
-const FILLERS: [&str; 6] = ["at", "on", "of", "and", "the", "t"];
+const FILLERS: [&str; 7] = ["at", "on", "of", "and", "the", "t", "ad"];
 
 /// Reads a date; `today` gives what it leaves out.
 pub fn parse(text: &str, today: Date) -> Result<DateTime, WhenError> {
@@ -58,8 +58,13 @@ pub fn parse(text: &str, today: Date) -> Result<DateTime, WhenError> {
                 {
                     found.time(&number, Some(afternoon)).ok_or_else(wrong)?;
                     tokens.next();
+                } else if let Some(Token::Word(word)) = tokens.peek()
+                    && let Some(unit) = unit(word)
+                {
+                    found.part(&number, unit).ok_or_else(wrong)?;
+                    tokens.next();
                 } else {
-                    found.number(&number).ok_or_else(wrong)?;
+                    found.number(&number, today).ok_or_else(wrong)?;
                 }
             }
         }
@@ -91,7 +96,7 @@ fn tokens(text: &str) -> Vec<Token> {
     };
     for c in text.chars() {
         let is_letter = c.is_alphabetic();
-        if c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')') {
+        if c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '\'') {
             push(&mut current, letters);
         } else {
             if !current.is_empty() && is_letter != letters && !(letters && c == '.') {
@@ -113,6 +118,28 @@ fn half(word: &str) -> Option<bool> {
         "am" | "a" => Some(false),
         "pm" | "p" => Some(true),
         _ => None,
+    }
+}
+
+/// Tells which part of a time a word stands for: hours, minutes or seconds.
+fn unit(word: &str) -> Option<usize> {
+    match word {
+        "h" | "hour" | "hours" => Some(0),
+        "m" | "minute" | "minutes" => Some(1),
+        "s" | "second" | "seconds" => Some(2),
+        _ => None,
+    }
+}
+
+/// Returns the year that two digits mean: the nearest.
+fn century(year: i16, today: Date) -> i16 {
+    let year = today.year() / 100 * 100 + year;
+    if year >= today.year() + 50 {
+        year - 100
+    } else if year < today.year() - 50 {
+        year + 100
+    } else {
+        year
     }
 }
 
@@ -150,19 +177,35 @@ impl Found {
         let minute = parts.next().unwrap_or(Some(0))?;
         let second = parts.next().unwrap_or(Some(0))?;
         if let Some(afternoon) = afternoon {
-            if !(1..=12).contains(&hour) {
-                return None;
-            }
-            hour = hour % 12 + if afternoon { 12 } else { 0 };
+            hour = match (hour, afternoon) {
+                (0..12, true) => hour + 12,
+                (12, false) => 0,
+                _ => hour,
+            };
         }
         self.time = Some(Time::new(hour, minute, second, 0).ok()?);
         Some(())
     }
 
-    fn number(&mut self, text: &str) -> Option<()> {
+    /// Takes one part of a time that is written with units: `5h30m`.
+    fn part(&mut self, text: &str, unit: usize) -> Option<()> {
+        let time = self.time.unwrap_or(Time::midnight());
+        let mut parts = [time.hour(), time.minute(), time.second()];
+        *parts.get_mut(unit)? = text.parse().ok()?;
+        let [hour, minute, second] = parts;
+        self.time = Some(Time::new(hour, minute, second, 0).ok()?);
+        Some(())
+    }
+
+    fn number(&mut self, text: &str, today: Date) -> Option<()> {
         if text.contains(':') {
             return self.time(text, None);
         }
+        // `31-Dec-2030`
+        let text = match text.strip_prefix('-') {
+            Some(rest) if self.month.is_some() && self.time.is_none() => rest,
+            _ => text,
+        };
         if text.starts_with(['+', '-']) {
             // A zone after a time.
             return self.time.map(drop);
@@ -174,9 +217,15 @@ impl Found {
             return match *numbers {
                 [year, month, day] if parts.first()?.len() == 4 => self.set(year, month, day),
                 [one, other, year] => {
-                    let year = if parts.last()?.len() <= 2 { year + 2000 } else { year };
+                    let year = if parts.last()?.len() <= 2 { century(year, today) } else { year };
                     let (month, day) = if one > 12 { (other, one) } else { (one, other) };
                     self.set(year, month, day)
+                }
+                // `Dec-31-2030`
+                [day, year] if self.month.is_some() && parts.last()?.len() == 4 => {
+                    self.open.push(day);
+                    self.year = Some(year);
+                    Some(())
                 }
                 [one, other] => {
                     let (month, day) = if one > 12 { (other, one) } else { (one, other) };
@@ -200,6 +249,11 @@ impl Found {
                 }
                 Some(())
             }
+            4 if self.date.is_some() && self.time.is_none() => {
+                let small = |number: i16| i8::try_from(number).ok();
+                self.time = Some(Time::new(small(part(0, 2)?)?, small(part(2, 4)?)?, 0, 0).ok()?);
+                Some(())
+            }
             4 => {
                 self.year = Some(part(0, 4)?);
                 Some(())
@@ -212,7 +266,12 @@ impl Found {
                 Some(())
             }
             1 | 2 => {
-                self.open.push(text.parse().ok()?);
+                let number = text.parse().ok()?;
+                if number > 31 && self.year.is_none() {
+                    self.year = Some(century(number, today));
+                } else {
+                    self.open.push(number);
+                }
                 Some(())
             }
             _ => None,
@@ -229,12 +288,20 @@ impl Found {
         let date = match self.date {
             Some(date) => date,
             None => {
-                let mut open = self.open.into_iter();
-                let month = self.month.unwrap_or(today.month());
+                let (month, open) = match (self.month, self.open.as_slice()) {
+                    // Two numbers beside the year are day and month, whichever fits.
+                    (None, &[one, other]) if self.year.is_some() => {
+                        let (month, day) = if one > 12 { (other, one) } else { (one, other) };
+                        (i8::try_from(month).ok(), vec![day])
+                    }
+                    (month, _) => (month, self.open),
+                };
+                let mut open = open.into_iter();
+                let month = month.unwrap_or(today.month());
                 let day = open.next().map_or(Some(today.day()), |day| i8::try_from(day).ok())?;
                 let year = match (self.year, open.next()) {
                     (Some(year), None) => year,
-                    (None, Some(year)) if self.month.is_some() => year + 2000,
+                    (None, Some(year)) if self.month.is_some() => century(year, today),
                     (None, None) => today.year(),
                     _ => return None,
                 };
@@ -290,7 +357,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "garbage", "25:00", "13pm", "2026-13-01", "5:61pm", "x5"] {
+        for text in ["", "garbage", "25:00", "25pm", "2026-13-01", "5:61pm", "x5"] {
             assert!(parse(text, Date::constant(2026, 11, 16)).is_err(), "{text}");
         }
     }

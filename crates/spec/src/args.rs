@@ -50,6 +50,8 @@ pub struct Module {
 pub struct Function {
     /// Without the module: `contains`.
     pub name: &'static str,
+    /// The name it was declared under, which another name may stand for (`alias!`).
+    pub own_name: &'static str,
     /// As it was written; [`Function::help`] is what people read.
     pub doc: &'static str,
     pub params: &'static [Param],
@@ -60,7 +62,7 @@ impl Function {
     /// The same function under another name.
     #[doc(hidden)]
     pub const fn named(&self, name: &'static str) -> Self {
-        Self { name, doc: self.doc, params: self.params, call: self.call }
+        Self { name, ..*self }
     }
 }
 
@@ -160,7 +162,12 @@ impl Binder {
 
     pub fn optional<T: FromArg>(&mut self, name: &str, aliases: &[&str]) -> Result<Option<T>> {
         let Some(value) = self.take(name, aliases) else { return Ok(None) };
-        convert(name, value).map(Some)
+        let nothing = value.is_null();
+        match convert(name, value) {
+            // None for what cannot be None: as if it had not been given.
+            Err(_) if nothing => Ok(None),
+            other => other.map(Some),
+        }
     }
 
     pub fn required<T: FromArg>(&mut self, name: &str, aliases: &[&str]) -> Result<T> {
@@ -433,6 +440,22 @@ impl fmt::Display for AbsPath {
 pub struct Rest {
     pub args: Vec<Value>,
     pub kwargs: Dict,
+}
+
+impl Rest {
+    /// Refuses keywords other than these, in the words of Salt's functions that do so themselves.
+    pub fn only(&self, known: &[&str]) -> Result<()> {
+        let is_known = |name: &str| name.starts_with("__") || known.contains(&name);
+        let entries = self.kwargs.entries().into_iter();
+        let unknown = entries.filter(|(key, _)| !is_known(&key.to_str()));
+        let unknown: Vec<String> = unknown.map(|(key, value)| format!("{key}={value}")).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let unknown = unknown.join(", ");
+        let message = format!("The following keyword arguments are not valid: {unknown}");
+        Err(Error::raised("SaltInvocationError", message))
+    }
 }
 
 impl FromArg for Rest {

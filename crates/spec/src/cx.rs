@@ -73,7 +73,10 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
     Grains,
-    Pillar,
+    Pillar {
+        /// Compiled for this, also where a master keeps it for a while (`pillar_cache`).
+        fresh: bool,
+    },
     Modules,
     Beacons,
     Schedule,

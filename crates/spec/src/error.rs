@@ -54,9 +54,32 @@ impl Error {
         Self::Raised { class: class.into(), message: message.into(), traceback: None }
     }
 
+    /// A function cannot do without a program that is not there; Salt's `CommandNotFoundError`.
+    pub fn no_program(names: &[&str]) -> Self {
+        let message = match names {
+            [name] => format!("The '{name}' binary was not found in $PATH."),
+            _ => {
+                let quoted: Vec<String> =
+                    names.iter().map(|name| format!("\"'{name}'\"")).collect();
+                format!("None of provided binaries([{}]) were found in $PATH.", quoted.join(", "))
+            }
+        };
+        Self::raised("CommandNotFoundError", message)
+    }
+
     /// Tells whether there is no such function, for whatever reason.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::NotFound(_) | Self::Unavailable { .. } | Self::NotLoaded(_))
+    }
+
+    /// Says it in Python's words where the system refused, as Salt does within its own sentences:
+    /// `[Errno 21] Is a directory: '/srv/app'`.
+    pub fn python_words(&self) -> String {
+        let words = match self {
+            Self::Host(error) => error.python_words(),
+            _ => None,
+        };
+        words.unwrap_or_else(|| self.to_string())
     }
 
     /// Returns the name of the Python exception Salt would have raised.

@@ -26,8 +26,16 @@ impl Function {
         if example.is_empty() {
             let _ = write!(text, "\n    {program} {name}{}", usage(self.params));
         }
+        // The example of a function that has another name here shows that name.
+        let own = name.rsplit_once('.').map(|(module, _)| format!("{module}.{}", self.own_name));
+        let own = own.filter(|_| self.own_name != self.name);
         for line in example {
-            let _ = write!(text, "\n    {}", line.strip_prefix("$ ").unwrap_or(line));
+            let line = line.strip_prefix("$ ").unwrap_or(line);
+            let line = match &own {
+                Some(own) => line.replacen(own.as_str(), name, 1),
+                None => line.to_owned(),
+            };
+            let _ = write!(text, "\n    {line}");
         }
         text
     }
@@ -104,5 +112,11 @@ mod tests {
         assert_eq!(count::SPEC.help("salt '*'", "shelf.count"), expected);
         let expected = "Count all.\n\nCLI Example:\n\n    salt-run shelf.all now=True";
         assert_eq!(all::SPEC.help("salt-run", "shelf.all"), expected);
+    }
+
+    #[test]
+    fn another_name_is_shown_in_the_example() {
+        let other = all::SPEC.named("every");
+        assert!(other.help("salt-run", "shelf.every").ends_with("salt-run shelf.every now=True"));
     }
 }

@@ -365,6 +365,21 @@ pub trait FileWatch: Send {
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
+/// A mail, and who is to bring it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    pub server: String,
+    pub port: u16,
+    /// Speak TLS from the first byte on.
+    pub tls: bool,
+    /// Name and password, where the server wants them.
+    pub login: Option<(String, String)>,
+    pub sender: String,
+    pub recipients: Vec<String>,
+    /// Headers and body; lines end as they like.
+    pub message: String,
+}
+
 /// Says why a server could not be asked, in the words people know from Python and search for;
 /// what the network's own layers say about certificates and names is theirs alone.
 pub fn network_words(text: &str) -> String {
@@ -571,6 +586,11 @@ pub trait Host: Send + Sync {
         Err(Error::Other(format!("cannot connect to {host}:{port} here")))
     }
 
+    /// Sends one datagram, to all of a network if that is the address.
+    fn send_datagram(&self, host: &str, port: u16, _body: &[u8]) -> Result<()> {
+        Err(Error::Other(format!("cannot send to {host}:{port} here")))
+    }
+
     /// Returns this machine for work under another umask: what is made without a mode of its own,
     /// and by commands without a umask of their own, is made with this one. `None` where nothing
     /// is made with a umask.
@@ -587,6 +607,11 @@ pub trait Host: Send + Sync {
     /// said nothing.
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
         Err(Error::Other(format!("cannot ask {} here", request.url)))
+    }
+
+    /// Hands a mail to a server; an error when it does not take it.
+    fn mail(&self, mail: &Mail) -> Result<()> {
+        Err(Error::Other(format!("cannot send mail by {} here", mail.server)))
     }
 
     // Changing.
@@ -886,8 +911,14 @@ impl Host for ReadOnly {
     fn connect(&self, host: &str, port: u16, udp: bool, timeout: Duration) -> Result<()> {
         self.0.connect(host, port, udp, timeout)
     }
+    fn send_datagram(&self, host: &str, _: u16, _: &[u8]) -> Result<()> {
+        refuse("send to", host)
+    }
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse> {
         if request.is_query() { self.0.http(request) } else { refuse("ask", &request.url) }
+    }
+    fn mail(&self, mail: &Mail) -> Result<()> {
+        refuse("send mail by", &mail.server)
     }
     fn run(&self, command: &Command) -> Result<Output> {
         if command.query { self.0.run(command) } else { refuse("run", command.shown()) }

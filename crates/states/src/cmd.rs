@@ -138,6 +138,10 @@ impl Run {
     /// Runs a command and tells what Salt tells of it.
     fn executed(&self, cx: &Cx, command: &str) -> Result<Outcome> {
         check_cwd(cx, self.cwd.as_deref())?;
+        if command.trim().is_empty() {
+            // Python's words, which Salt passes on: no command is a mistake in the tree.
+            return Err(Error::failed("list index out of range"));
+        }
         let options = self.options(cx, command)?;
         let changes = match self.root.as_deref().filter(|root| !root.is_empty()) {
             Some(root) => module::chrooted(cx, root, self.runas.as_deref(), None, &[], options),

@@ -137,7 +137,9 @@ impl Present {
 
     fn add(&self, cx: &Cx) -> Result<Applied> {
         let name = || self.name.clone();
-        if let Some(gid) = self.number()?.filter(|_| !self.non_unique) {
+        // Zero is no number to change to, but it is one that can be taken.
+        let zero = self.gid.as_ref().filter(|gid| **gid == Value::Int(0)).map(|_| 0);
+        if let Some(gid) = self.number()?.or(zero).filter(|_| !self.non_unique) {
             let taken =
                 u32::try_from(gid).ok().map(|gid| cx.host.group_with_id(gid)).transpose()?;
             if let Some(other) = taken.flatten() {

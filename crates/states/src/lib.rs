@@ -16,6 +16,7 @@ pub mod apache_module;
 pub mod apache_site;
 pub mod archive;
 pub mod at;
+pub mod augeas;
 pub mod beacon;
 pub mod blockdev;
 pub mod cmd;
@@ -58,6 +59,7 @@ pub mod pkg;
 pub mod pkgrepo;
 mod pki;
 mod postgres;
+pub mod postgres_cluster;
 pub mod postgres_database;
 pub mod postgres_extension;
 pub mod postgres_group;
@@ -80,6 +82,7 @@ pub mod saltutil;
 pub mod schedule;
 pub mod selinux;
 pub mod service;
+pub mod smtp;
 pub mod ssh_auth;
 pub mod ssh_known_hosts;
 pub mod ssh_pki;
@@ -105,6 +108,7 @@ pub static ALL: &[&StateModule] = &[
     &apache_site::STATES,
     &archive::STATES,
     &at::STATES,
+    &augeas::STATES,
     &beacon::STATES,
     &blockdev::STATES,
     &cmd::STATES,
@@ -145,6 +149,7 @@ pub static ALL: &[&StateModule] = &[
     &pip::STATES,
     &pkg::STATES,
     &pkgrepo::STATES,
+    &postgres_cluster::STATES,
     &postgres_database::STATES,
     &postgres_extension::STATES,
     &postgres_group::STATES,
@@ -167,6 +172,7 @@ pub static ALL: &[&StateModule] = &[
     &schedule::STATES,
     &selinux::STATES,
     &service::STATES,
+    &smtp::STATES,
     &ssh_auth::STATES,
     &ssh_known_hosts::STATES,
     &ssh_pki::STATES,

@@ -188,6 +188,13 @@ impl Absent {
         let ppa = self.ppa.as_deref().filter(|_| has_ppas);
         repo_of(&self.name, ppa, copr).into_owned()
     }
+
+    fn is_there(&self, cx: &Cx, repo: &str) -> Result<bool> {
+        if is_apt(cx) {
+            return apt::has_repo(cx, repo, &self.rest.kwargs);
+        }
+        Ok(!pkg::provider(cx)?.get_repo(cx, repo, &self.rest.kwargs)?.is_empty())
+    }
 }
 
 impl State for Absent {
@@ -196,14 +203,13 @@ impl State for Absent {
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let repo = self.repo(cx);
-        let found = pkg::provider(cx)?.get_repo(cx, &repo, &self.rest.kwargs);
-        let found = found.map_err(|error| match error {
+        let there = self.is_there(cx, &repo).map_err(|error| match error {
             Error::Failed(text) => {
                 Error::Failed(format!("Failed to configure repo '{repo}': {text}"))
             }
             other => other,
         })?;
-        Ok((repo, !found.is_empty()))
+        Ok((repo, there))
     }
 
     fn plan(&self, (repo, there): &Self::Seen) -> Result<Plan> {
@@ -221,9 +227,8 @@ impl State for Absent {
     }
 
     fn apply(&self, cx: &Cx, (repo, _): Self::Seen) -> Result<Applied> {
-        let provider = pkg::provider(cx)?;
-        let deleted = provider.del_repo(cx, &repo, &self.rest.kwargs);
-        let gone = provider.get_repo(cx, &repo, &self.rest.kwargs)?.is_empty();
+        let deleted = pkg::provider(cx)?.del_repo(cx, &repo, &self.rest.kwargs);
+        let gone = !self.is_there(cx, &repo)?;
         let changes = Dict::new();
         if gone {
             changes.insert("repo", repo.as_str());

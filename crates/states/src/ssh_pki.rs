@@ -145,6 +145,10 @@ impl Made for PublicKeyManaged {
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
         let own = Identity::read(&String::from_utf8_lossy(own));
+        if own.is_none() {
+            // What is no key is not ours to replace.
+            return Err(Error::failed("Could not load OpenSSH public key."));
+        }
         let changes = Dict::new();
         if own != Some(Identity::Key(self.wanted(cx)?)) {
             changes.insert("updated", self.name.as_str());

@@ -29,11 +29,11 @@ fn watched(cx: &Cx) -> Outcome {
     let watched = cx.low.get("__reqs__").and_then(|requisites| requisites.get("watch"));
     for chunk in watched.and_then(|chunks| chunks.items_of_sequence()).unwrap_or_default() {
         let text = |key: &str| chunk.get(key).unwrap_or_default().to_str();
-        let (state, name) = (text("state"), text("name"));
-        let tag = format!("{state}_|-{}_|-{name}_|-{}", text("__id__"), text("fun"));
+        let (state, id) = (text("state"), text("__id__"));
+        let tag = format!("{state}_|-{id}_|-{}_|-{}", text("name"), text("fun"));
         let ret = running.as_ref().and_then(|running| running.get(&tag));
         if ret.and_then(|ret| ret.get("changes")).is_some_and(|changes| changes.truthy()) {
-            changed.push(format!("{state}: {name}"));
+            changed.push(format!("{state}: {id}"));
         }
     }
     let changes = entries! { "Requisites with changes" => changed };

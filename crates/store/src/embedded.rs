@@ -48,6 +48,10 @@ const READERS: Duration = Duration::from_secs(3);
 const MOST_WAITING: usize = 256 << 20;
 /// How long events may wait for company.
 const LAZY: Duration = Duration::from_millis(100);
+/// How long others are waited for where many wait already: fewer syncs, and more done by each.
+const COMPANY: Duration = Duration::from_millis(5);
+/// So many that wait at once are many.
+const CROWD: usize = 16;
 /// Ops in one transaction, so that waiters wait no longer than that.
 const MOST_OPS: usize = 20_000;
 /// Records removed by one transaction.
@@ -83,6 +87,13 @@ struct Batch {
     ops: Vec<Ready>,
     bytes: usize,
     done: Option<oneshot::Sender<Result<Receipt, Error>>>,
+}
+
+impl Batch {
+    /// Nobody waits for it.
+    fn is_lazy(&self) -> bool {
+        self.done.is_none() && self.ops.iter().all(Ready::is_lazy)
+    }
 }
 
 /// An op whose record is written already: that is the caller's time, not the writer's.
@@ -356,25 +367,24 @@ struct Writer {
 
 impl Writer {
     fn run(&self, batches: &mpsc::Receiver<Batch>) {
+        let mut is_crowded = false;
         while let Ok(first) = batches.recv() {
+            let begun = Instant::now();
+            let (mut ops, mut is_lazy) = (first.ops.len(), first.is_lazy());
             let mut group = vec![first];
-            let mut ops = group[0].ops.len();
-            let until = Instant::now() + LAZY;
-            loop {
-                let is_lazy = group
-                    .iter()
-                    .all(|batch| batch.done.is_none() && batch.ops.iter().all(Ready::is_lazy));
-                let next = if ops >= MOST_OPS {
-                    None
-                } else if is_lazy {
-                    batches.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
-                } else {
-                    batches.try_recv().ok()
+            while ops < MOST_OPS {
+                let patience = match (is_lazy, is_crowded) {
+                    (true, _) => LAZY,
+                    (false, true) => COMPANY,
+                    (false, false) => Duration::ZERO,
                 };
-                let Some(next) = next else { break };
+                let next = batches.recv_timeout(patience.saturating_sub(begun.elapsed()));
+                let Ok(next) = next else { break };
                 ops += next.ops.len();
+                is_lazy &= next.is_lazy();
                 group.push(next);
             }
+            is_crowded = group.iter().filter(|batch| batch.done.is_some()).count() >= CROWD;
             self.commit(group);
         }
     }
@@ -448,9 +458,11 @@ impl Writer {
                     tight.event_bytes = (sizes.event_bytes / 2).max(1);
                     enforce(&transaction, &tight, &mut sizes, &mut expired)?;
                 }
+                let mut tables = Tables::open(&transaction)?;
                 for batch in group {
-                    receipts.push(apply(&transaction, &batch.ops, &mut sizes)?);
+                    receipts.push(tables.apply(&batch.ops, &mut sizes)?);
                 }
+                drop(tables);
                 enforce(&transaction, &self.options.retention, &mut sizes, &mut expired)?;
                 write_counts(&transaction, &sizes)?;
                 transaction.commit()?;
@@ -492,80 +504,95 @@ fn write_counts(transaction: &WriteTransaction, sizes: &Sizes) -> Result<(), red
     Ok(())
 }
 
-fn apply(
-    transaction: &WriteTransaction,
-    ops: &[Ready],
-    sizes: &mut Sizes,
-) -> Result<Receipt, redb::Error> {
-    let mut receipt = Receipt::default();
-    for op in ops {
-        match op {
-            Ready::Job(jid, record) => {
-                let mut jobs = transaction.open_table(JOBS)?;
-                let old = jobs.insert(jid.as_str(), record.as_slice())?;
-                match old {
-                    Some(old) => sizes.job_bytes -= sizes.job_bytes.min(old.value().len() as u64),
-                    None => sizes.jobs += 1,
-                }
-                sizes.job_bytes += record.len() as u64;
-            }
-            Ready::Return(jid, minion, record) => {
-                let mut returns = transaction.open_table(RETURNS)?;
-                let key = (jid.as_str(), minion.as_str());
-                if returns.get(key)?.is_some() {
-                    receipt.duplicates += 1;
-                } else {
-                    returns.insert(key, record.as_slice())?;
+/// The tables of one transaction, opened once for all its ops.
+struct Tables<'t> {
+    jobs: redb::Table<'t, &'static str, &'static [u8]>,
+    returns: redb::Table<'t, Pair, &'static [u8]>,
+    states: redb::Table<'t, Pair, u8>,
+    banks: redb::Table<'t, Pair, &'static [u8]>,
+    mine: redb::Table<'t, Pair, &'static [u8]>,
+    events: redb::Table<'t, u64, &'static [u8]>,
+}
+
+impl<'t> Tables<'t> {
+    fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            jobs: transaction.open_table(JOBS)?,
+            returns: transaction.open_table(RETURNS)?,
+            states: transaction.open_table(STATES)?,
+            banks: transaction.open_table(BANKS)?,
+            mine: transaction.open_table(MINE)?,
+            events: transaction.open_table(EVENTS)?,
+        })
+    }
+
+    fn apply(&mut self, ops: &[Ready], sizes: &mut Sizes) -> Result<Receipt, redb::Error> {
+        let mut receipt = Receipt::default();
+        for op in ops {
+            match op {
+                Ready::Job(jid, record) => {
+                    let old = self.jobs.insert(jid.as_str(), record.as_slice())?;
+                    match old {
+                        Some(old) => {
+                            sizes.job_bytes -= sizes.job_bytes.min(old.value().len() as u64);
+                        }
+                        None => sizes.jobs += 1,
+                    }
                     sizes.job_bytes += record.len() as u64;
-                    transaction.open_table(STATES)?.insert(key, State::Returned as u8)?;
                 }
-            }
-            Ready::State(jid, minion, state) => {
-                let mut states = transaction.open_table(STATES)?;
-                let key = (jid.as_str(), minion.as_str());
-                let known = states.get(key)?.map(|state| state.value());
-                // Back from being lost is no step back.
-                let was_lost = known == Some(State::Lost as u8);
-                if was_lost || known.is_none_or(|known| known < *state as u8) {
-                    states.insert(key, *state as u8)?;
+                Ready::Return(jid, minion, record) => {
+                    let key = (jid.as_str(), minion.as_str());
+                    if self.returns.get(key)?.is_some() {
+                        receipt.duplicates += 1;
+                    } else {
+                        self.returns.insert(key, record.as_slice())?;
+                        sizes.job_bytes += record.len() as u64;
+                        self.states.insert(key, State::Returned as u8)?;
+                    }
                 }
-            }
-            Ready::Put(bank, key, record) => {
-                transaction.open_table(BANKS)?.insert((*bank, key.as_str()), record.as_slice())?;
-            }
-            Ready::Delete(bank, key) => {
-                transaction.open_table(BANKS)?.remove((*bank, key.as_str()))?;
-            }
-            Ready::Mine(minion, entries, clear) => {
-                let mut mine = transaction.open_table(MINE)?;
-                if *clear {
-                    clear_mine(&mut mine, minion)?;
+                Ready::State(jid, minion, state) => {
+                    let key = (jid.as_str(), minion.as_str());
+                    let known = self.states.get(key)?.map(|state| state.value());
+                    // Back from being lost is no step back.
+                    let was_lost = known == Some(State::Lost as u8);
+                    if was_lost || known.is_none_or(|known| known < *state as u8) {
+                        self.states.insert(key, *state as u8)?;
+                    }
                 }
-                for (name, record) in entries {
-                    mine.insert((minion.as_str(), name.as_str()), record.as_slice())?;
+                Ready::Put(bank, key, record) => {
+                    self.banks.insert((*bank, key.as_str()), record.as_slice())?;
                 }
-            }
-            Ready::MineDelete(minion, function) => {
-                transaction.open_table(MINE)?.remove((minion.as_str(), function.as_str()))?;
-            }
-            Ready::Event(cursor, record) => {
-                let old =
-                    transaction.open_table(EVENTS)?.insert(cursor, record.as_slice())?.is_some();
-                if !old {
-                    sizes.events += 1;
-                    sizes.event_bytes += record.len() as u64;
+                Ready::Delete(bank, key) => {
+                    self.banks.remove((*bank, key.as_str()))?;
                 }
-            }
-            Ready::Forget(minion) => {
-                clear_mine(&mut transaction.open_table(MINE)?, minion)?;
-                let mut banks = transaction.open_table(BANKS)?;
-                for bank in ["grains", "pillar", "resources", "kind"] {
-                    banks.remove((bank, minion.as_str()))?;
+                Ready::Mine(minion, entries, clear) => {
+                    if *clear {
+                        clear_mine(&mut self.mine, minion)?;
+                    }
+                    for (name, record) in entries {
+                        self.mine.insert((minion.as_str(), name.as_str()), record.as_slice())?;
+                    }
+                }
+                Ready::MineDelete(minion, function) => {
+                    self.mine.remove((minion.as_str(), function.as_str()))?;
+                }
+                Ready::Event(cursor, record) => {
+                    let old = self.events.insert(cursor, record.as_slice())?.is_some();
+                    if !old {
+                        sizes.events += 1;
+                        sizes.event_bytes += record.len() as u64;
+                    }
+                }
+                Ready::Forget(minion) => {
+                    clear_mine(&mut self.mine, minion)?;
+                    for bank in ["grains", "pillar", "resources", "kind"] {
+                        self.banks.remove((bank, minion.as_str()))?;
+                    }
                 }
             }
         }
+        Ok(receipt)
     }
-    Ok(receipt)
 }
 
 fn clear_mine(

@@ -3,9 +3,10 @@
 //! [`Kit`] is a whole minion without a daemon: native functions and states, `salt://` files from a
 //! map, YAML rendering, on a [`Fake`] machine (or any other host). [`cases`] runs the YAML files
 //! below a crate's `tests/cases`: arguments, the machine as found, the expected return, the
-//! machine after.
+//! machine after. [`git`] makes repositories.
 
 pub mod cases;
+pub mod git;
 
 use std::{
     collections::BTreeMap,

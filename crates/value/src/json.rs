@@ -79,8 +79,13 @@ pub fn to_string(value: &Value) -> Result<String, WriteError> {
 
 pub fn to_string_styled(value: &Value, style: &Style) -> Result<String, WriteError> {
     let mut out = String::new();
-    write(value, style, 0, &mut out)?;
+    write(value, style, &mut out)?;
     Ok(out)
+}
+
+/// Writes after what a buffer holds already.
+pub fn write(value: &Value, style: &Style, out: &mut String) -> Result<(), WriteError> {
+    write_at(value, style, 0, out)
 }
 
 struct Reader<'a> {
@@ -324,7 +329,12 @@ impl Reader<'_> {
     }
 }
 
-fn write(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<(), WriteError> {
+fn write_at(
+    value: &Value,
+    style: &Style,
+    depth: usize,
+    out: &mut String,
+) -> Result<(), WriteError> {
     if depth > MAX_DEPTH {
         return Err(WriteError::TooDeep);
     }
@@ -388,7 +398,7 @@ fn write_items(
             separator(style, out);
         }
         new_line(style, depth + 1, out);
-        write(item, style, depth + 1, out)?;
+        write_at(item, style, depth + 1, out)?;
     }
     new_line(style, depth, out);
     out.push(']');
@@ -432,7 +442,7 @@ fn write_dict(
             other => return Err(WriteError::Key(other.type_name().into_owned())),
         }
         out.push_str(style.key_separator);
-        write(item, style, depth + 1, out)?;
+        write_at(item, style, depth + 1, out)?;
     }
     new_line(style, depth, out);
     out.push('}');

@@ -8,7 +8,7 @@
 use jiff::civil::DateTime;
 use rmp::{Marker, encode as rmp_encode};
 
-use crate::{Dict, Key, List, Value};
+use crate::{Dict, Key, List, Value, set::Set};
 
 /// Salt's extension type for dates: ASCII `YYYYMMDDTHH:MM:SS.ffffff`.
 const EXT_DATETIME: i8 = 78;
@@ -119,7 +119,14 @@ fn write(value: &Value, dialect: Dialect, depth: usize, out: &mut Vec<u8>) -> Re
             rmp_encode::write_ext_meta(out, length(text.len())?, EXT_DATETIME).expect(MEMORY);
             out.extend_from_slice(text.as_bytes());
         }
-        Value::Object(object) => return Err(Error::Unsendable(object.type_name().to_owned())),
+        Value::Object(object) => match object.as_any().downcast_ref::<Set>() {
+            // As in Salt: there are no sets on the wire.
+            Some(set) => {
+                let items: Vec<Value> = set.to_vec().into_iter().map(Key::into_value).collect();
+                write_items(&items, dialect, depth, out)?;
+            }
+            None => return Err(Error::Unsendable(object.type_name().to_owned())),
+        },
     }
     Ok(())
 }
@@ -328,6 +335,13 @@ mod tests {
     fn both_dialects_round_trip() {
         round_trip(&sample(), Dialect::Modern, Text::Typed);
         round_trip(&sample(), Dialect::Raw, Text::Guess);
+    }
+
+    #[test]
+    fn sets_travel_as_lists() {
+        let set = Value::from([1, 2].map(Key::from).into_iter().collect::<Set>());
+        let bytes = to_vec(&set, Dialect::Raw).unwrap();
+        assert_eq!(from_slice(&bytes, Text::Guess).unwrap(), list![1, 2]);
     }
 
     #[test]

@@ -16,6 +16,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Tells whether a word differs from another by one edit.
+pub fn is_one_slip(word: &str, meant: &str) -> bool {
+    distance(word, meant) == 1
+}
+
 /// Counts edits between two words; a swap of neighbours is one edit (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
@@ -55,5 +60,7 @@ mod tests {
             assert_eq!(nearest(slip, words), Some(meant));
         }
         assert_eq!(nearest("zebra", words), None);
+        assert!(is_one_slip("unles", "unless") && is_one_slip("run_as", "runas"));
+        assert!(!is_one_slip("unless", "unless") && !is_one_slip("unls", "unless"));
     }
 }

@@ -94,6 +94,13 @@ impl Fleet {
         }
     }
 
+    /// Waits until the master has died by itself.
+    #[track_caller]
+    pub fn wait_for_death(&mut self) {
+        let mut master = self.master.take().expect("it was started");
+        until("the master dies", || matches!(master.try_wait(), Ok(Some(_))));
+    }
+
     /// Starts a minion, with more of its configuration given. Its key is not accepted by this.
     pub fn start_minion(&mut self, id: &str, config: &str) {
         let root = self.machine.path(&format!("minions/{id}"));

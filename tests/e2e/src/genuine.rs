@@ -24,9 +24,13 @@ pub fn programs(version: &str) -> PathBuf {
     environment(version, &format!("salt=={version}"))
 }
 
-/// Returns an interpreter that has what our own client package needs, and no Salt.
+/// Returns an interpreter that has what our own client package needs, and no Salt. It is of the version
+/// of the `python3` that comes first in `PATH`, so that the tests can be run with several.
 pub fn client_python() -> PathBuf {
-    environment("client", "pyyaml").join("python")
+    let version = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let said = run(Command::new("python3").args(["-c", version])).expect("python3 can be started");
+    let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    environment(&format!("client-{version}"), "pyyaml").join("python")
 }
 
 /// Returns the folder with the programs of an environment that has a package, made if need be.

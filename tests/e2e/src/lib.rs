@@ -73,7 +73,8 @@ pub fn need(program: &str, packages: &[&str]) -> PathBuf {
 /// between here and the daemon's start can take it.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() % 11_000).unwrap_or(0);
+    // Tests are processes of their own, with numbers side by side: each gets a stretch for itself.
+    let start = u16::try_from(std::process::id() % 550 * 20).unwrap_or(0);
     loop {
         let port = 21_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 11_000;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {

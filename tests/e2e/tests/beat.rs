@@ -81,6 +81,29 @@ fn the_schedule_returns_to_the_job_cache() {
 
     let all = fleet.run(&["jobs.list_jobs", "--out=json"]).out;
     assert!(all.contains("from the master"), "{all}");
+
+    // What genuine Salt's events of scheduled jobs say, too.
+    fleet.machine.write("srv/salt/calm.sls", "calm: test.succeed_without_changes");
+    let job = ["job_args=[calm]", "seconds=3600"];
+    let states = ["web1", "schedule.add", "states", "function=state.apply", job[0], job[1]];
+    fleet.salt(&states).code(0);
+    fleet.salt(&["web1", "schedule.add", "none", "function=no.such", "seconds=3600"]).code(0);
+    let line = |name: &str| {
+        let name = format!("\"schedule\": \"{name}\"");
+        events().lines().find(|line| line.contains(&name)).map(str::to_owned)
+    };
+    until("both have run", || line("states").is_some() && line("none").is_some());
+    for (name, words) in [
+        ("states", ["\"out\": \"highstate\"", "\"tgt\": \"web1\"", "\"arg\": [\"calm\"]"]),
+        ("none", ["\"retcode\": 254", "\"tgt_type\": \"glob\"", "is not available."]),
+    ] {
+        let line = line(name).unwrap_or_default();
+        assert!(words.iter().all(|word| line.contains(word)), "{name}: {line}");
+    }
+    fleet
+        .salt(&["web1", "schedule.add", "odd", "function=test.ping", "when=nonsense"])
+        .code(1)
+        .says("Schedule item nonsense for \"when\" in invalid.");
 }
 
 #[test]
@@ -101,6 +124,8 @@ fn minions_ask_each_other() {
     });
 
     fleet.salt(&["web1", "publish.publish", "*", "test.ping", "--out=json"]).code(0).says("db1");
+    let nobody = fleet.salt(&["web1", "publish.publish", "nosuch", "test.ping", "--out=json"]);
+    nobody.code(0).says("\"web1\": null");
     let args = ["web1", "publish.full_data", "db1", "test.arg", "[1, a=b]", "--out=json"];
     fleet.salt(&args).code(0).says("\"ret\"");
     fleet.salt(&["web1", "publish.runner", "test.arg", "from a peer"]).says("from a peer");
@@ -111,7 +136,8 @@ fn minions_ask_each_other() {
 #[test]
 fn returns_go_where_they_are_asked_to() {
     let mut fleet = Fleet::new(
-        "auto_accept: True\nevent_return: rawfile_json\nrawfile_json.filename: {root}/events.json\n",
+        "auto_accept: True\nevent_return: rawfile_json\nrawfile_json.filename: {root}/events.json\n\
+         event_return_queue: 1000\nevent_return_blacklist: ['quiet/*']\n",
     );
     let one = fleet.machine.path("one.json").display().to_string();
     fleet.minion("web1", &format!("rawfile_json.filename: {one}\n"));
@@ -122,6 +148,19 @@ fn returns_go_where_they_are_asked_to() {
     until("the master's events are in their file", || {
         fleet.machine.read("events.json").unwrap_or_default().contains("salt/minion/web1/start")
     });
+    fleet.machine.write("srv/salt/told.sls", "told:\n  test.nop:\n    - fire_event: shop/told\n");
+    fleet.run(&["event.send", "quiet/one"]).code(0);
+    fleet.salt(&["web1", "state.apply", "told"]).code(0);
+    // A queue that is never full is emptied all the same.
+    let line = || {
+        let events = fleet.machine.read("events.json").unwrap_or_default();
+        events.lines().find(|line| line.contains("/web1/shop/told")).map(str::to_owned)
+    };
+    until("the state's event is in the file", || line().is_some());
+    let line = line().unwrap_or_default();
+    assert!(line.contains("\"jid\": \"2") && !line.contains("pretag"), "{line}");
+    let kept = fleet.machine.read("events.json").unwrap_or_default();
+    assert!(!kept.contains("\"tag\": \"quiet/one\""), "{kept}");
     let two = fleet.machine.path("two.json").display().to_string();
     let kwargs = format!("{{filename: {two}}}");
     fleet
@@ -293,4 +332,32 @@ fn a_minion_begins_before_it_has_a_master() {
         fleet.run(&["jobs.list_jobs", "--out=json"]).out.contains("early bird")
     });
     until("the beacons tell the master, too", || events().contains("salt/beacon/web1/memusage/"));
+}
+
+/// One that hangs for a minute holds neither the others up nor the minion's end.
+#[test]
+fn a_slow_beacon_keeps_nobody_waiting() {
+    let mut fleet = Fleet::new(ACCEPT);
+    let events = follow(&fleet);
+    let config = "beacons:\n  salt_monitor:\n    - salt_fun:\n      - cmd.run: {args: [sleep 60]}\n    - interval: 1\n\
+                  \x20 memusage:\n    - percent: 0%\n    - interval: 1\n\
+                  \x20 quick:\n    - salt_fun: [test.ping]\n    - beacon_module: salt_monitor\n    - interval: 1\n";
+    fleet.minion("web1", config);
+    let count = |tag: &str| events().matches(tag).count();
+    until("the others go on", || {
+        count("salt/beacon/web1/memusage/") >= 4 && count("salt/beacon/web1/quick/") >= 4
+    });
+    assert_eq!(count("salt/beacon/web1/salt_monitor/"), 0, "{}", events());
+    // It was asked once: who is away is not asked again.
+    let running = fleet.salt(&["web1", "cmd.run", "pgrep -cf '^sleep 60$'"]).code(0).out;
+    assert!(!running.contains("    2"), "{running}");
+    // Changed while it is away, it looks by its new options once it is back; others at once.
+    let other = "[{percent: 0%}, {interval: 1}, {beacon_module: memusage}]";
+    fleet.salt(&["web1", "beacons.add", "other", other]).code(0).says("Added beacon: other.");
+    until("an added one runs", || count("salt/beacon/web1/other/") >= 1);
+    fleet.salt(&["web1", "beacons.disable_beacon", "quick"]).code(0);
+    fleet.salt(&["web1", "beacons.list"]).code(0).says("enabled: false");
+    fleet.salt(&["web1", "beacons.enable_beacon", "quick"]).code(0);
+    let listed = fleet.salt(&["web1", "beacons.list"]).code(0).out;
+    assert!(!listed.contains("enabled"), "{listed}");
 }

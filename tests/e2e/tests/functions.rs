@@ -80,6 +80,10 @@ fn openssh_keys_with_a_passphrase() {
     assert_eq!(returned(&machine, &["ssh_pki.get_public_key", &key, &given]), public);
     let shown = machine.run(Command::new(&keygen).args(["-y", "-P", passphrase, "-f", &key]));
     assert_eq!(format!("\"{}\"", shown.code(0).out.trim()), public);
+    // A text without an end of line, as a pillar may hold it.
+    let text = std::fs::read_to_string(&key).unwrap();
+    let text = format!("\"{}\"", text.trim_end().replace('\n', "\\n"));
+    assert_eq!(returned(&machine, &["ssh_pki.get_public_key", &text, &given]), public);
 }
 
 #[test]
@@ -253,4 +257,59 @@ fn states_see_the_pillar_as_it_is_now() {
     fleet.salt(&["web1", "state.apply", "said"]).code(0).says("ID: before");
     fleet.machine.write("srv/pillar/own.sls", "word: afterwards\n");
     fleet.salt(&["web1", "state.apply", "said"]).code(0).says("ID: afterwards");
+}
+
+#[test]
+fn augeas_changes_files() {
+    need("augtool", &["augeas-tools"]);
+    let machine = Machine::new();
+    machine.write("hosts", "127.0.0.1\tlocalhost\n10.0.0.1\tdb1.example db1\n");
+    let file = machine.path("hosts").display().to_string();
+    let context = format!("context=/files{file}");
+    let execute = |commands: &str| {
+        let commands = format!("commands={commands}");
+        returned(&machine, &["augeas.execute", &context, "lens=Hosts.lns", &commands])
+    };
+    // All or nothing: the second command is none.
+    let refused = execute(r#"["set 1/canonical no", "frob 1"]"#);
+    assert_eq!(refused, r#"{"retval": false, "error": "Command frob is not supported (yet)"}"#);
+    let refused = execute(r#"["set 1/canonical no", "set 1/nonsense 1"]"#);
+    assert!(
+        refused.starts_with(r#"{"retval": false, "error": "Augeas.save() failed: "#),
+        "{refused}"
+    );
+    let before = machine.read("hosts").expect("there");
+    assert_eq!(before, "127.0.0.1\tlocalhost\n10.0.0.1\tdb1.example db1\n");
+    let quoted = r#"["set \"*[ipaddr = '10.0.0.1']/canonical\" db2.example", "rm 2/alias"]"#;
+    assert_eq!(execute(quoted), r#"{"retval": true}"#);
+    assert_eq!(
+        machine.read("hosts").as_deref(),
+        Some("127.0.0.1\tlocalhost\n10.0.0.1\tdb2.example\n")
+    );
+
+    machine.write(
+        "srv/salt/aug.sls",
+        &format!(
+            "one:\n  augeas.change:\n    - context: /files{file}\n    - lens: Hosts.lns\n    - changes:\n      \
+             - set 1/canonical web1\n      - ins alias after 1/canonical\n      - set 1/alias[1] w\n\
+             two:\n  augeas.change:\n    - context: /files{file}\n    - lens: Hosts.lns\n    - changes:\n      \
+             - setm * ipaddr 192.0.2.1\n",
+        ),
+    );
+    let tried = returned(&machine, &["state.sls", "aug", "test=True"]);
+    assert_eq!(tried.matches("\"result\": null").count(), 2, "{tried}");
+    assert_eq!(
+        machine.read("hosts").as_deref(),
+        Some("127.0.0.1\tlocalhost\n10.0.0.1\tdb2.example\n")
+    );
+    let applied = returned(&machine, &["state.sls", "aug"]);
+    assert_eq!(applied.matches("Changes have been saved").count(), 2, "{applied}");
+    let diff = r#"{"diff": "--- \n+++ \n@@ -1,2 +1,2 @@\n-127.0.0.1\tlocalhost\n+127.0.0.1\tweb1 w\n 10.0.0.1\tdb2.example\n"}"#;
+    assert!(applied.contains(diff), "{applied}");
+    assert_eq!(
+        machine.read("hosts").as_deref(),
+        Some("192.0.2.1\tweb1 w\n192.0.2.1\tdb2.example\n")
+    );
+    let again = returned(&machine, &["state.sls_id", "two", "aug"]);
+    assert!(again.contains("No changes made"), "{again}");
 }

@@ -165,9 +165,21 @@ fn jobs_targets_and_rights() {
     let nobody = fleet.salt(&["none", "test.ping"]).code(2);
     assert!(nobody.out.starts_with("No minions matched the target."), "{}", nobody.out);
     fleet.salt(&["-N", "nosuch", "test.ping"]).code(0).says("Node group nosuch unavailable in");
+    let within = fleet.salt(&["-C", "web1 or N@nosuch", "test.ping"]).code(0);
+    within.says("Node group nosuch unavailable in");
     fleet.salt(&["-L", "web1,gone", "test.ping"]).code(1).says("gone:\n    Minion did not return.");
     fleet.salt(&["*", "test.retcode", "3"]).code(1).complains("non-zero exit code");
     fleet.salt(&["*", "test.ping", "-b", "few"]).code(1).complains("Invalid batch specification");
+    // What stands before the function.
+    let by = |names: &str, more: &str| {
+        let names = format!("--module-executors={names}");
+        fleet.salt(&[&names, more, "web1", "test.ping"])
+    };
+    let soon = "--executor-opts={splaytime: 1}";
+    assert_eq!(by("[splay, direct_call]", soon).code(0).out, answered);
+    by("[splay, direct_call]", "--executor-opts={splaytime: 0}")
+        .says("splaytime must be a positive");
+    by("[nosuch]", soon).code(1).says("Executor 'nosuch' is not available");
     // Somebody else's rights, and no others.
     let sign_in = |user: &str, password: &str, rest: &[&str]| {
         let mut args = vec!["-a", "sharedsecret", "--username", user, "--password", password];
@@ -232,6 +244,19 @@ fn a_job_for_a_minion_that_is_away() {
 }
 
 #[test]
+fn a_minion_that_was_deleted_and_let_in_again_is_found() {
+    let fleet = Fleet::new("").joined();
+    let by_grain = || fleet.salt(&["-G", "id:web1", "test.ping"]);
+    until("its grains are known", || by_grain().code == Some(0));
+    fleet.run("key", &["-d", "web1", "-y"]).code(0);
+    until("it asks to be let in", || fleet.run("key", &["-l", "un"]).out.contains("web1"));
+    by_grain().code(2);
+    fleet.run("key", &["-a", "web1", "-y"]).code(0);
+    // It was not started anew: the master asks for what it has deleted with the key.
+    until("it is found by what it has", || by_grain().code == Some(0));
+}
+
+#[test]
 fn signals_and_the_doctor() {
     let fleet = Fleet::new("");
     let master = fleet.master.as_ref().expect("running");
@@ -249,4 +274,32 @@ fn signals_and_the_doctor() {
     let config = fleet.machine.path("etc/salt").display().to_string();
     let doctor = fleet.machine.halite(&["doctor", "--master", "-c", &config]);
     doctor.code(0).says("ok     master       runs (pid ");
+}
+
+#[test]
+fn who_interrupts_salt_is_told_how_to_find_the_job() {
+    let fleet = Fleet::new("").joined();
+    let mut salt = Command::new(halite());
+    salt.args(["salt", "-c"]).arg(fleet.machine.path("etc/salt"));
+    salt.args(["web1", "test.sleep", "60"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    let salt = salt.spawn().expect("a program can be started");
+    let mut jid = String::new();
+    until("the job", || {
+        let active = fleet.run("run", &["jobs.active", "--out=json"]).out;
+        let found = active.split('"').find(|word| word.len() == 20 && word.starts_with('2'));
+        jid = found.unwrap_or_default().to_owned();
+        !jid.is_empty()
+    });
+    // A test run in the background may have been told to ignore Ctrl-C; so do its children.
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+    let is_ignored = u64::from_str_radix(mask.trim(), 16).expect("hexadecimal") & 2 != 0;
+    signal(&salt, if is_ignored { "-TERM" } else { "-INT" });
+    let ended = salt.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let hint = format!("\nsalt-run jobs.lookup_jid {jid}\n");
+    let is_told = said.starts_with("\nExiting gracefully on Ctrl-c\n") && said.ends_with(&hint);
+    assert!(is_told || is_ignored, "{said}");
+    fleet.salt(&["web1", "saltutil.kill_job", &jid]).code(0);
 }

@@ -380,6 +380,12 @@ fn a_pillar_is_kept_when_asked_for() {
     fleet.run(&["pillar.clear_pillar_cache", "--out=json"]).code(0).says("true");
     assert_eq!(val(&fleet)["val"], json!(2));
     fleet.machine.write("srv/pillar/a.sls", "val: 3\n");
+    for kept in
+        [&["saltutil.refresh_pillar", "clean_cache=False"][..], &["saltutil.refresh_grains"]]
+    {
+        fleet.salt(&[&["a"], kept].concat()).code(0);
+        assert_eq!(val(&fleet)["val"], json!(2), "{kept:?}");
+    }
     fleet.salt(&["a", "saltutil.refresh_pillar", "wait=True"]).code(0);
     assert_eq!(val(&fleet)["val"], json!(3));
 }

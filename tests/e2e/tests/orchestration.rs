@@ -57,6 +57,7 @@ fn steps_succeed_and_fail_as_salts_do() {
          st_none:\n  salt.state:\n    - tgt: 'zz*'\n    - sls: good\n\
          st_none_allowed:\n  salt.state:\n    - tgt: 'zz*'\n    - sls: good\n    - expect_minions: False\n\
          st_allow:\n  salt.state:\n    - tgt: 'm*'\n    - sls: bad\n    - allow_fail: 2\n\
+         st_wrong:\n  salt.state:\n    - tgt: 'm*'\n    - sls: bad\n    - allow_fail: 50%\n\
          st_named:\n  salt.state:\n    - tgt: 'm*'\n    - sls: bad\n    - fail_minions: m1\n\
          st_half:\n  salt.state:\n    - tgt: 'm*'\n    - sls: bad\n    - fail_minions: 100%\n\
          st_test:\n  salt.state:\n    - tgt: m1\n    - sls: good\n    - test: True\n\
@@ -82,8 +83,9 @@ fn steps_succeed_and_fail_as_salts_do() {
             ("st_same", "True", "States ran successfully. No changes made to m1."),
             ("st_bad", "False", "Run failed on minions: m1, m2"),
             ("st_none", "False", "No minions returned"),
-            ("st_none_allowed", "True", "No minions matched the target"),
+            ("st_none_allowed", "True", "States ran successfully."),
             ("st_allow", "True", "States ran successfully. Updating m1, m2."),
+            ("st_wrong", "False", "Passed invalid value for 'allow_fail', must be an int"),
             ("st_named", "False", "Run failed on minions: m2"),
             ("st_half", "True", "States ran successfully. Updating m1, m2."),
             ("st_test", "None", "States ran successfully. Updating m1."),
@@ -221,6 +223,69 @@ fn a_run_goes_on_after_a_crash_of_the_master() {
     assert_eq!(kept.matches("\"result\": true").count(), 3, "{kept}");
 }
 
+/// Between any two entries of the journal: a step that ran is not run again, and none is left out.
+#[test]
+fn the_master_dies_at_each_entry_of_the_journal() {
+    let mut fleet = fleet();
+    let trace = fleet.machine.path("trace").display().to_string();
+    let text = format!(
+        "minion:\n  salt.function:\n    - name: cmd.run\n    - tgt: m1\n    - arg: ['echo minion >> {trace}']\n\
+         master:\n  salt.runner:\n    - name: salt.cmd\n    - arg: [cmd.shell, 'echo master >> {trace}']\n    - require:\n      - salt: minion\n\
+         batch:\n  salt.function:\n    - name: cmd.run\n    - tgt: 'm*'\n    - batch: 1\n    - arg: ['echo batch >> {trace}']\n    - require:\n      - salt: master\n"
+    );
+    fleet.machine.write("srv/salt/orch/steps.sls", &text);
+    let dying = "etc/salt/master.d/dying.conf";
+    for entry in ["set_plan", "begin", "end", "finished"] {
+        fleet.stop_master();
+        fleet.machine.write("trace", "");
+        fleet.machine.write(dying, &format!("halite: {{die_at: orchestration-{entry}}}\n"));
+        fleet.start_master();
+        let _ = fleet.start_run(&["state.orchestrate", "orch.steps"]).wait();
+        fleet.wait_for_death();
+        fleet.machine.write(dying, "");
+        fleet.start_master();
+        let lines = || fleet.machine.read("trace").unwrap_or_default();
+        until("the run has ended", || lines().matches("batch").count() >= 2);
+        assert_eq!(lines(), "minion\nmaster\nbatch\nbatch\n", "died after `{entry}`");
+    }
+}
+
+/// What the master's schedule began goes on as well, and its end is told and kept.
+#[test]
+fn an_orchestration_of_the_schedule_survives_the_master() {
+    let mut fleet = fleet();
+    let trace = fleet.machine.path("trace").display().to_string();
+    let step = |id: &str, need: &str| {
+        format!(
+            "{id}:\n  salt.function:\n    - name: cmd.run\n    - tgt: m1\n    - arg: ['echo {id} >> {trace}']\n{need}"
+        )
+    };
+    let text = step("one", "") + &step("two", "    - require:\n      - salt: one\n");
+    fleet.machine.write("srv/salt/orch/timed.sls", &text);
+    fleet.stop_master();
+    fleet.machine.write("trace", "");
+    fleet.machine.write(
+        "etc/salt/master.d/timed.conf",
+        "schedule:\n  timed: {function: state.orchestrate, args: [orch.timed], seconds: 3600, run_on_start: True}\n",
+    );
+    let dying = "etc/salt/master.d/dying.conf";
+    fleet.machine.write(dying, "halite: {die_at: orchestration-finished}\n");
+    fleet.start_master();
+    fleet.wait_for_death();
+    assert_eq!(fleet.machine.read("trace").unwrap_or_default(), "one\n");
+    // Not begun anew, so that what follows is the same run.
+    fleet.machine.write("etc/salt/master.d/timed.conf", "");
+    fleet.machine.write(dying, "");
+    fleet.start_master();
+    let lines = || fleet.machine.read("trace").unwrap_or_default();
+    until("the run has ended", || lines().contains("two"));
+    assert_eq!(lines(), "one\ntwo\n");
+    until("its return is kept", || {
+        let jobs = fleet.run(&["jobs.list_jobs", "search_function=state.orchestrate"]);
+        jobs.out.contains("orch.timed")
+    });
+}
+
 #[test]
 fn the_master_dies_again_and_again() {
     let mut fleet = fleet();
@@ -248,6 +313,32 @@ fn the_master_dies_again_and_again() {
         fleet.machine.read("trace").is_some_and(|text| text.contains('5'))
     });
     assert_eq!(fleet.machine.read("trace").unwrap_or_default(), "0\n1\n2\n3\n4\n5\n");
+}
+
+/// Asked before the run begins, so that nobody has to hurry.
+#[test]
+fn a_run_is_paused_resumed_and_ended_early() {
+    let fleet = Fleet::new("");
+    let step = |id: &str| {
+        format!("{id}:\n  salt.runner:\n    - name: event.send\n    - arg: [seen/{id}]\n")
+    };
+    fleet.machine.write("srv/salt/orch/x.sls", &(step("one") + &step("two") + &step("three")));
+    let followed = fleet.follow();
+    let jid = "20300101000000000002";
+    fleet.run(&["state.pause", jid, "two"]).code(0);
+    let mut run = fleet.start_run(&["state.orchestrate", "orch.x", "--jid", jid]);
+    until("the first step is done", || !followed.tags("seen/").is_empty());
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(followed.tags("seen/"), ["seen/one"], "it waits");
+    fleet.run(&["state.resume", jid, "two"]).code(0);
+    assert!(run.wait().expect("it ends").success());
+    until("the rest follows", || followed.tags("seen/").len() == 3);
+    let jid = "20300101000000000003";
+    fleet.run(&["state.soft_kill", jid, "two"]).code(0);
+    let (code, steps) =
+        orchestrate(&fleet, &(step("one") + &step("two") + &step("three")), &["--jid", jid]);
+    assert_eq!(code, 0);
+    check(&steps, &[("one", "True", "Runner function 'event.send' executed.")]);
 }
 
 /// A rolling update as guides show it.

@@ -1,8 +1,9 @@
 //! Events lead to reactions: what guides to Salt show, with real daemons.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
 };
 
 use halite_e2e::{
@@ -473,4 +474,128 @@ fn a_reader_that_does_not_read_changes_nothing_for_others() {
         }
     };
     assert!(gap > 0 && seen < MANY, "{seen} seen, {gap} missed");
+}
+
+/// A mail server that takes everything; what it was told goes to the channel when a mail has ended.
+fn mail_server() -> (u16, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let Ok(reading) = stream.try_clone() else { return };
+            let (mut heard, mut in_data) = (String::new(), false);
+            let _ = stream.write_all(b"220 ready\r\n");
+            for line in BufReader::new(reading).lines() {
+                let Ok(line) = line else { break };
+                heard.push_str(&line);
+                heard.push('\n');
+                let answer: &[u8] = match line.as_str() {
+                    "." => {
+                        in_data = false;
+                        b"250 taken\r\n"
+                    }
+                    _ if in_data => continue,
+                    "DATA" => {
+                        in_data = true;
+                        b"354 go on\r\n"
+                    }
+                    "QUIT" => b"221 bye\r\n",
+                    _ => b"250 fine\r\n",
+                };
+                let _ = stream.write_all(answer);
+            }
+            let _ = tell.send(heard);
+        }
+    });
+    (port, told)
+}
+
+/// The mail of a guide's reactor, by a profile of the minion and by its usual account; and as state.
+#[test]
+fn reactions_send_mail() {
+    let (port, mails) = mail_server();
+    let mut fleet = Fleet::prepared(
+        "auto_accept: True\nreactor:\n  - 'shop/stopped': [{root}/srv/reactor/tell.sls]\n",
+    );
+    fleet.machine.write(
+        "srv/reactor/tell.sls",
+        "notify_ops:\n  local.smtp.send_msg:\n    - tgt: salt-master\n    - arg:\n      - ops@example.com\n\
+         \x20     - \"Nginx restarted on {{ data['which'] }}\"\n      - \"Nginx service was stopped and restarted\"\n",
+    );
+    fleet.start_master();
+    let config = format!(
+        "smtp.server: 127.0.0.1:{port}\nsmtp.tls: False\nsmtp.sender: salt@example.com\n\
+         desk: {{'smtp.server': '127.0.0.1:{port}', 'smtp.tls': False, 'smtp.sender': desk@example.com,\
+         \x20 'smtp.username': u, 'smtp.password': p}}\n"
+    );
+    fleet.minion("salt-master", &config);
+    fleet.run(&["event.send", "shop/stopped", "{\"which\": \"web1\"}"]).code(0);
+    let mail = mails.recv_timeout(halite_e2e::site::PATIENCE).expect("a mail");
+    let expected = "MAIL FROM:<salt@example.com>\nRCPT TO:<ops@example.com>\nDATA\n\
+                    Content-Type: text/plain; charset=\"us-ascii\"\nMIME-Version: 1.0\n\
+                    Content-Transfer-Encoding: 7bit\nSubject: Nginx service was stopped and restarted\n\
+                    From: salt@example.com\nTo: ops@example.com\n\nNginx restarted on web1\n.\nQUIT\n";
+    assert!(mail.ends_with(expected), "{mail}");
+
+    let args = [
+        "salt-master",
+        "state.single",
+        "smtp.send_msg",
+        "name=grüß dich",
+        "recipient=a@x.org,b@x.org",
+    ];
+    let more = ["subject=S", "profile=desk"];
+    fleet.salt(&[&args[..], &more[..]].concat()).code(0).says("Sent message to a@x.org,b@x.org");
+    let mail = mails.recv_timeout(halite_e2e::site::PATIENCE).expect("a mail");
+    for line in [
+        "AUTH PLAIN AHUAcA==",
+        "MAIL FROM:<desk@example.com>",
+        "RCPT TO:<b@x.org>",
+        "Content-Transfer-Encoding: base64",
+        "Z3LDvMOfIGRpY2g=",
+    ] {
+        assert!(mail.lines().any(|own| own == line), "{line}: {mail}");
+    }
+    let test = [&args[..], &more[..], &["test=True"]].concat();
+    fleet.salt(&test).code(0).says("Need to send message to a@x.org,b@x.org: grüß dich");
+    // A line's end in an address would begin a command of its own.
+    let evil = ["salt-master", "smtp.send_msg", "a@x.org>\r\nRSET", "text"];
+    assert!(fleet.salt(&evil).out.contains("no address"), "refused");
+    fleet.machine.write("paper", "hello\n");
+    let paper = format!("attachments=['{}']", fleet.machine.path("paper").display());
+    fleet
+        .salt(&["salt-master", "smtp.send_msg", "a@x.org", "see there", &paper])
+        .code(0)
+        .says("True");
+    let mail = mails.recv_timeout(halite_e2e::site::PATIENCE).expect("a mail");
+    assert!(mail.contains("filename=\"paper\"\n\naGVsbG8K\n"), "{mail}");
+}
+
+/// Engines of Salt's own, in the forms the option has.
+#[test]
+fn what_a_script_prints_becomes_events() {
+    let mut fleet = Fleet::prepared(
+        "auto_accept: True\nengines:\n  - script: {cmd: '{root}/tell.sh', interval: 1}\n\
+         \x20 - changes:\n    - engine_module: script\n    - cmd: '{root}/same.sh'\n    - interval: 1\n    - onchange: True\n\
+         \x20 - reactor: {refresh_interval: 60, worker_threads: 10}\n  - test\n",
+    );
+    let script = |name: &str, lines: &str| {
+        fleet.machine.write(name, &format!("#!/bin/sh\n{lines}\n"));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(fleet.machine.path(name), mode).expect("it is ours");
+    };
+    script("tell.sh", "echo nonsense\necho '{\"tag\": \"scr/one\", \"data\": {\"n\": 1}}'");
+    script("same.sh", "echo '{\"tag\": \"scr/same\", \"data\": {\"n\": 2}}'");
+    fleet.start_master();
+    let followed = fleet.follow();
+    until("its lines are events, again and again", || {
+        followed.text().matches("\"n\": 1").count() >= 3
+    });
+    assert!(followed.text().contains("_master\""), "{}", followed.text());
+    assert!(followed.tags("scr/same").len() <= 1, "{}", followed.text());
+    let log = fleet.log();
+    assert!(!log.contains("The engine reactor") && !log.contains("The engine test"), "{log}");
+    assert!(log.contains("The engine script: "), "what is no event is named: {log}");
 }

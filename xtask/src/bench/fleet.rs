@@ -2,7 +2,8 @@
 //! other, through the same scenarios. `bench/fleet/fleet.py` drives them by their command lines only.
 //!
 //! The result is a table of ratios and `fleet.json`: for each figure genuine Salt's, ours, how many times
-//! better ours is, and whether the goal is met.
+//! better ours is, and whether the goal is met; and how many returns were missing in all. What
+//! `fleet.py` found besides stays in the build folder, in `fleet-salt.json` and `fleet-halite.json`.
 
 use std::{
     fs,
@@ -45,6 +46,9 @@ const FIGURES: [(&str, &str, &str, Better, f64); 15] = [
 const SCENARIOS: &str = "master_start,idle,minion_start,ping,grains_items,sequential,parallel,apply,\
                          get_file,fault,restart";
 
+/// The figure that must be zero.
+const MISSING: &str = "returns that never came";
+
 /// Measures both makes and prints the ratios. `genuine` is the folder of Salt's programs.
 pub(super) fn run(root: &Path, folder: &Path, genuine: &Path) -> Result<()> {
     let halite = super::release(root)?;
@@ -70,8 +74,21 @@ pub(super) fn run(root: &Path, folder: &Path, genuine: &Path) -> Result<()> {
         let figure = json!({"salt": old, "halite": new, "ratio": ratio, "goal": goal, "met": met});
         figures.insert(title.to_owned(), figure);
     }
-    let results = json!({"figures": figures, "salt": theirs, "halite": ours});
-    super::save(&folder.join("fleet.json"), &results)
+    let (old, new) = (missing(&theirs), missing(&ours));
+    println!("{MISSING:<36}{old:>12}{new:>12}");
+    figures.insert(MISSING.to_owned(), json!({"salt": old, "halite": new, "met": new == 0}));
+    super::save(&folder.join("fleet.json"), &figures.into())
+}
+
+/// Returns how many returns and whole answers never came, over all scenarios.
+fn missing(results: &Value) -> u64 {
+    let scenarios = results.get("scenarios").and_then(Value::as_object);
+    let count = |scenario: &Value, key: &str| scenario.get(key).and_then(Value::as_u64);
+    scenarios
+        .into_iter()
+        .flat_map(Map::values)
+        .filter_map(|scenario| count(scenario, "missing_returns").or(count(scenario, "failures")))
+        .sum()
 }
 
 fn measure(root: &Path, folder: &Path, name: &str, bin: &Path) -> Result<Value> {

@@ -14,8 +14,8 @@ use halite_client::{
 use halite_value::{Dict, SmolStr, Value, dict, entries};
 use halite_wire::Jid;
 
-use super::{interrupt, job, patience};
-use crate::{programs::Context, terminal};
+use super::{job, patience};
+use crate::{interrupt, programs::Context, terminal};
 
 /// Batches of more minions are told of at their begin and end only: each telling carries all
 /// returns so far.
@@ -112,9 +112,10 @@ pub fn hand_over(
 // differs: to Salt this is a batch of all, with a ping before it and every minion's name in the job;
 // nobody has to be asked here, and of thousands none has to read the names of all the others.
 pub fn at_once(cx: &Context, client: &mut Client, screen: &mut dyn Screen) -> Result<(), Error> {
-    let (published, stream) = client.publish(&job(cx))?;
+    let job = job(cx);
+    let (published, stream) = client.publish(&job)?;
     interrupt::names(&published.jid);
-    let mut gather = Gather::new(&published, stream, patience(cx));
+    let mut gather = Gather::new(&published, stream, patience(cx)).of(&job);
     while let Some(news) = gather.next(client)? {
         if let News::Returned { id, load } = news {
             screen.returned(&id, &load);

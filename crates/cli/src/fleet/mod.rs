@@ -3,11 +3,9 @@
 //! - [`connect`] finds the master's control socket; [`job`] makes a job from the command line;
 //! - `batch.rs` runs a job on a few minions at a time;
 //! - `sign_in.rs` is `-a`: the rights of somebody else;
-//! - `interrupt.rs` says how to find a job again when the user presses Ctrl-C;
 //! - `ticker.rs` is the line that tells people on a terminal how far things are.
 
 pub mod batch;
-pub mod interrupt;
 pub mod sign_in;
 pub mod ticker;
 

@@ -17,7 +17,7 @@ use halite_spec::{Call, Error, Host, Job};
 use halite_value::{Dict, SmolStr, Value, dict, entries, suggest};
 
 use crate::{
-    args::Args,
+    args::{Args, yamlify},
     diagnostics::Report,
     display,
     machine::Real,
@@ -162,6 +162,11 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
     add_module_dirs(cx);
     replace_roots(cx);
     move_cachedir(cx);
+    for name in ["module_executors", "executor_opts"] {
+        if let Some(text) = cx.parsed.str(name).filter(|text| !text.is_empty()) {
+            cx.parsed.set(name, yamlify(&text));
+        }
+    }
     if cx.parsed.bool("local") {
         cx.opts.set("file_client", "local");
     }
@@ -315,8 +320,16 @@ pub fn run(cx: &mut Context) -> u8 {
                 about.get(function.as_str()).and_then(|about| about.get_str("raw_doc"))
             };
             if let Error::Raised { class, message, .. } = &error
-                && class == "TypeError"
+                && (class == "TypeError" || class == "SaltInvocationError")
             {
+                return misused(message, &doc().unwrap_or_else(|| "None".into()));
+            }
+            // Salt takes what a function itself refuses for a call that does not fit, too.
+            if let Error::Invalid(message) = &error {
+                if message.starts_with("The following keyword arguments are not valid") {
+                    terminal::err(&format!("{message}\n"));
+                    return 1;
+                }
                 return misused(message, &doc().unwrap_or_else(|| "None".into()));
             }
             let is_missing = error.is_missing() && !caller.cx.runtime.has(&caller.cx, &function);
@@ -414,8 +427,8 @@ fn with_publication(caller: &Caller, function: &str, call: &Call) -> Call {
     }
     let kwargs = call.kwargs.shallow_copy();
     kwargs.insert("__pub_fun", function);
-    kwargs.insert("__pub_jid", &caller.cx.job.jid);
     kwargs.insert("__pub_pid", std::process::id());
+    kwargs.insert("__pub_jid", &caller.cx.job.jid);
     kwargs.insert("__pub_tgt", "salt-call");
     Call { args: call.args.clone(), kwargs }
 }
@@ -560,6 +573,10 @@ fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
         Error::Raised { class, message, .. } if class == "SystemExit" => {
             // A module that calls `sys.exit` ends genuine salt-call, too.
             message.parse().unwrap_or(1)
+        }
+        Error::Raised { class, message, .. } if class == "CommandNotFoundError" => {
+            terminal::err(&format!("Command required for '{function}' not found: {message}\n"));
+            1
         }
         Error::Raised { class, message, traceback: Some(trace) } => {
             tracing::error!("{function} raised {class}: {message}\n{}", trace.trim_end());

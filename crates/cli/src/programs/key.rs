@@ -493,13 +493,8 @@ fn make_keys(cx: &Context, keys: &Keys) -> Result<(), halite_keys::Error> {
 fn make_signature(cx: &Context, keys: &Keys) -> Result<(), halite_keys::Error> {
     let given = |dest: &str| cx.parsed.str(dest).filter(|text| !text.is_empty()).map(PathBuf::from);
     let (private, public, folder) = (given("priv"), given("pub"), given("signature_path"));
-    let id = cx.opts.str("id");
-    let id = id.strip_suffix("_master").unwrap_or(&id);
-    let file_name = cx.opts.opt_str("master_pubkey_signature").filter(|name| !name.is_empty());
-    // The configured default is the name of old releases; 3008 puts the master's id in front.
-    let file_name = file_name
-        .filter(|name| name != "master_pubkey_signature")
-        .unwrap_or_else(|| format!("{id}_pubkey_signature").into());
+    let configured = cx.opts.opt_str("master_pubkey_signature");
+    let file_name = halite_keys::signature_file(configured.as_deref(), &cx.opts.str("id"));
     let sign_name = cx.opts.opt_str("master_sign_key_name").unwrap_or_else(|| "master_sign".into());
     let passphrase = cx.opts.opt_str("signing_key_pass").filter(|pass| !pass.is_empty());
     let algo = cx.opts.str("signing_algorithm").parse().unwrap_or_default();

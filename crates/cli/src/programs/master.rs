@@ -185,7 +185,10 @@ impl PillarSource for MasterPillar {
             }
         }
         let cx = self.cx_of(request);
-        let renderer = Arc::new(Templates { cx: cx.clone(), pipes: Arc::clone(&self.pipes) });
+        let functions = cx.opts.shallow_copy();
+        functions.insert("id", self.cx.opts.get("id").unwrap_or_default());
+        let pipes = Arc::clone(&self.pipes);
+        let renderer = Arc::new(Templates { cx: cx.clone(), functions, pipes });
         let wanted = Request {
             opts: cx.opts.clone(),
             minion_id: request.id.to_string(),
@@ -232,12 +235,15 @@ impl PillarSource for MasterPillar {
 /// Renders pillar files.
 struct Templates {
     cx: Cx,
+    /// What functions see as their configuration: the master's own. Its id is not the minion's, so
+    /// `match.glob` and the like need a `minion_id` in pillar, as in Salt.
+    functions: Dict,
     pipes: Arc<Pipes>,
 }
 
 impl Renderer for Templates {
     fn render(&self, source: &Source<'_>) -> Result<Value> {
-        self.pipes.pillar(&self.cx, source)
+        self.pipes.pillar(&self.cx, Some(&self.functions), source)
     }
 
     fn matches(&self, kind: &str, target: &Value) -> Option<bool> {

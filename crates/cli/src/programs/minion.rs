@@ -55,10 +55,10 @@ pub fn run(cx: &mut Context) -> u8 {
 }
 
 /// The file that names the running daemon's process, for as long as it runs.
-struct PidFile(String);
+pub(crate) struct PidFile(String);
 
 impl PidFile {
-    fn write(path: &str) -> Option<Self> {
+    pub(crate) fn write(path: &str) -> Option<Self> {
         if path.is_empty() {
             return None;
         }

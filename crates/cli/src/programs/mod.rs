@@ -25,7 +25,7 @@ use halite_value::Value;
 
 use crate::{
     diagnostics::{Format, Report, Severity},
-    logging,
+    interrupt, logging,
     machine::Real,
     optparse::{EX_USAGE, Parsed, Program, Stop},
     sdb, terminal, version,
@@ -236,6 +236,9 @@ pub fn start(entry: &'static Entry, args: &[String]) -> u8 {
         terminal::out(&version::report());
         return 0;
     }
+    if !is_daemon(program) {
+        interrupt::watch();
+    }
     let format = format_of(&parsed);
     let opts = match prepare(entry, &mut parsed, format) {
         Ok(opts) => opts,
@@ -252,6 +255,10 @@ pub fn start(entry: &'static Entry, args: &[String]) -> u8 {
     log_warnings(&cx.opts);
     sdb::resolve(&cx.opts);
     (entry.run)(&mut cx)
+}
+
+fn is_daemon(program: &Program) -> bool {
+    program.all().any(|flag| flag.dest == "daemon")
 }
 
 fn parse(program: &'static Program, args: &[String]) -> Result<Parsed, Stop> {
@@ -350,7 +357,7 @@ fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Box<Report>> {
         settings.console_format = format!("# {}", settings.console_format);
     }
     settings.has_console = !cx.parsed.bool("daemon");
-    let is_daemon = cx.program.all().any(|flag| flag.dest == "daemon");
+    let is_daemon = is_daemon(cx.program);
     if is_daemon && let Some(folder) = Path::new(&settings.file).parent() {
         // An error shows when the file is opened.
         let _ = std::fs::create_dir_all(folder);
@@ -377,8 +384,11 @@ fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Box<Report>> {
     }
 }
 
-/// Logs what is odd in the configuration. Data the user keeps there is not.
+/// Logs which configuration this is, and what is odd in it. Data the user keeps there is not.
 fn log_warnings(opts: &Opts) {
+    if let Some(file) = opts.opt_str("conf_file") {
+        tracing::debug!(target: "halite_config", "Reading configuration from {file}");
+    }
     for warning in opts.warnings() {
         match warning.kind {
             WarningKind::Foreign { .. } | WarningKind::Missing => {

@@ -348,7 +348,9 @@ impl Link for Terminal {
             shown.get_or_insert_with("_stamp", || now.as_str().into());
             let shown = halite_value::dict! { "suffix" => "progress", "event" => shown };
             let style = Style { colors: Colors::off(), ..Style::default() };
-            terminal::out(&format!("{}\n", halite_output::format("nested", &shown, &style)));
+            let output = cx.opts.get("selected_output_option").filter(Value::truthy);
+            let output = output.map_or_else(|| "nested".into(), |output| output.to_str());
+            terminal::out(&format!("{}\n", halite_output::format(&output, &shown, &style)));
         }
         let tag = workshop::runner_tag(&self.jid, &event.tag);
         let data = event.data.as_dict().cloned().unwrap_or_default();

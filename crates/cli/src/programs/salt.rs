@@ -12,7 +12,8 @@ use crate::{
     args::{Args, share_out},
     diagnostics::Report,
     display,
-    fleet::{self, batch, interrupt, ticker::Ticker},
+    fleet::{self, batch, ticker::Ticker},
+    interrupt,
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_no_parse, check_output, check_targets, id_list, shared},
     terminal,
@@ -261,14 +262,26 @@ fn dump_config(cx: &Context) -> u8 {
     }
 }
 
+/// Returns the first nodegroup of the target that the configuration does not have.
+fn unknown_nodegroup(cx: &Context) -> Option<SmolStr> {
+    let target = cx.opts.opt_str("tgt").unwrap_or_default();
+    let named: Vec<&str> = match fleet::target_type(cx).as_str() {
+        "nodegroup" => vec![&target],
+        "compound" => {
+            target.split_whitespace().filter_map(|word| word.strip_prefix("N@")).collect()
+        }
+        _ => return None,
+    };
+    let known = cx.opts.dict("nodegroups");
+    named.into_iter().find(|group| !known.contains(*group)).map(SmolStr::from)
+}
+
 /// Sends the job and prints the results.
 pub fn run(cx: &mut Context) -> u8 {
     if cx.parsed.bool("config_dump") {
         return dump_config(cx);
     }
-    let group = cx.opts.opt_str("tgt").unwrap_or_default();
-    if fleet::target_type(cx) == "nodegroup" && !cx.opts.dict("nodegroups").contains(group.as_str())
-    {
+    if let Some(group) = unknown_nodegroup(cx) {
         let file = cx.opts.str("conf_file");
         terminal::out(&format!("Node group {group} unavailable in {file}\n"));
         return 0;
@@ -407,7 +420,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     } else if cx.parsed.bool("show_jid") {
         terminal::out(&format!("jid: {}\n", published.jid));
     }
-    let mut gather = Gather::new(&published, stream, fleet::patience(cx));
+    let mut gather = Gather::new(&published, stream, fleet::patience(cx)).of(&job);
     let mut book = Book::default();
     let mut ticker = Ticker::new(published.minions.len());
     loop {
@@ -423,8 +436,11 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
     }
     ticker.clear();
     // Named by the user, and without an accepted key: the master knows nothing of them.
-    for id in &published.missing {
-        book.missing(cx, id, Silence::NoResponse, &published.jid);
+    // Those below a syndic it knows by now.
+    for id in published.missing.iter().filter(|id| !gather.has_returned(id)) {
+        if !book.names(id) {
+            book.missing(cx, id, Silence::NoResponse, &published.jid);
+        }
     }
     Ok(book.close(cx))
 }
@@ -473,6 +489,11 @@ struct Book {
 }
 
 impl Book {
+    /// Tells whether a minion was said to be missing.
+    fn names(&self, id: &SmolStr) -> bool {
+        self.not_connected.contains(id) || self.no_response.contains(id)
+    }
+
     fn take(&mut self, cx: &Context, jid: &str, news: News, all: usize) {
         match news {
             News::Returned { id, load } => self.returned(cx, &id, &load, all),

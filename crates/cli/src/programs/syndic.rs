@@ -1,8 +1,16 @@
 //! `salt-syndic`: the syndic daemon.
 
+use std::path::PathBuf;
+
+use halite_config::{Request, Role};
+use halite_minion::daemon::syndic::{self, Start};
+
 use crate::{
+    daemon as system,
+    diagnostics::Report,
+    machine::Real,
     optparse::{Flag, Group, Program},
-    programs::{Context, shared},
+    programs::{Context, minion::PidFile, shared},
 };
 
 static LOGGING: Group = Group {
@@ -30,5 +38,35 @@ pub static PROGRAM: Program = Program {
 
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
-    cx.missing("salt-syndic")
+    if let Err(no) = system::begin(cx, &["pki_dir", "sock_dir"]) {
+        return cx.report(&Report::error(no.text).exit(no.code));
+    }
+    let sock_dir = match master_sock_dir(cx) {
+        Ok(folder) => folder,
+        Err(error) => return cx.report(&Report::from(&error)),
+    };
+    let pid_file = PidFile::write(&cx.opts.str("pidfile"));
+    system::notify("READY=1\nSTATUS=running");
+    let ended = syndic::run(Start { opts: cx.opts.values().clone(), sock_dir });
+    system::notify("STOPPING=1");
+    drop(pid_file);
+    match ended {
+        Ok(code) => code,
+        Err(error) => cx.report(&Report::error(error.to_string()).exit(1)),
+    }
+}
+
+/// Returns where the master beside has its sockets: a syndic's own `sock_dir` is the minion's.
+fn master_sock_dir(cx: &Context) -> Result<PathBuf, halite_config::Error> {
+    let folder = cx.parsed.str("config_dir").unwrap_or_default();
+    let request = Request {
+        role: Role::Master,
+        config_dir: &folder,
+        minion_id: None,
+        remember_id: false,
+        strict: false,
+        program: cx.program.name,
+    };
+    let master = halite_config::load(&request, &Real)?;
+    Ok(PathBuf::from(master.str("sock_dir").as_str()))
 }

@@ -299,25 +299,29 @@ impl<'a> Run<'a> {
             Gate::Open | Gate::OpenAnyway if is_parallel(low) => self.start(step, low),
             Gate::Open | Gate::OpenAnyway => {
                 let ret = self.caller.call(low, Pass::Apply);
-                self.options().note(tag, &ret);
-                self.file(tag, ret, low);
+                self.finish(tag, ret, low);
             }
             Gate::OpenWithWatch => {
                 let ret = self.caller.call(low, Pass::Apply);
-                self.options().note(tag, &ret);
                 let content = returns::has_changes(&ret) || is_set(&ret, "skip_watch");
                 let ret = if content { ret } else { self.watch(step, low) };
-                self.file(tag, ret, low);
+                self.finish(tag, ret, low);
             }
             Gate::OpenWithoutWatch => {
                 let ret = self.caller.call(low, Pass::Apply);
                 let skipped =
                     " mod_watch was not run because requisites were skipped by another state";
                 ret.insert("comment", text(&ret, "comment") + skipped);
-                self.options().note(tag, &ret);
-                self.file(tag, ret, low);
+                self.finish(tag, ret, low);
             }
         }
+    }
+
+    /// Writes down and files the return of a step that has run, with its `mod_watch`: a run that
+    /// goes on after a crash must not take a state for done whose restart is still due.
+    fn finish(&mut self, tag: &str, ret: Dict, low: &Low) {
+        self.options().note(tag, &ret);
+        self.file(tag, ret, low);
     }
 
     /// Files the return of a step that its requisites keep from running.

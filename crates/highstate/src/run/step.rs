@@ -39,14 +39,19 @@ impl Caller {
 
     /// Calls one state, with its guards and retries.
     pub(super) fn call(&self, low: &Low, pass: Pass) -> Dict {
-        let deed = Deed::new(self, low);
+        self.call_as(low, pass, None)
+    }
+
+    /// As [`Self::call`], under a number that was taken before.
+    pub(super) fn call_as(&self, low: &Low, pass: Pass, number: Option<i64>) -> Dict {
+        let deed = Deed::new(self, low, number);
         let problems = deed.problems();
         if !problems.is_empty() {
             let comment = problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
             tracing::error!("{comment}");
             // Without `__id__` and `__sls__`, as in Salt.
             let ret = Outcome::failed(&comment).to_value(&deed.name());
-            ret.insert("__run_num__", self.next_number());
+            ret.insert("__run_num__", deed.number());
             return ret;
         }
         match pass {
@@ -64,12 +69,14 @@ pub(super) struct Deed<'c> {
     pub(super) state: String,
     pub(super) exists: bool,
     watches: bool,
+    /// Its `__run_num__`, if that is settled.
+    number: Option<i64>,
     pub(super) params: Params,
     cx: Cx,
 }
 
 impl<'c> Deed<'c> {
-    fn new(caller: &'c Caller, low: &'c Low) -> Self {
+    fn new(caller: &'c Caller, low: &'c Low, number: Option<i64>) -> Self {
         let (module, function) = (text(low, "state"), text(low, "fun"));
         let watches = function == "mod_watch";
         // Behind `mod_watch` stands the function watched for.
@@ -78,7 +85,11 @@ impl<'c> Deed<'c> {
         let exists = caller.states.has(&caller.cx, &state);
         let params = if exists { caller.states.params(&state) } else { Params::default() };
         let cx = Cx { low: low.clone(), ..caller.cx.clone() };
-        Self { caller, low, state, exists, watches, params, cx }
+        Self { caller, low, state, exists, watches, number, params, cx }
+    }
+
+    fn number(&self) -> i64 {
+        self.number.unwrap_or_else(|| self.caller.next_number())
     }
 
     pub(super) fn name(&self) -> Value {
@@ -112,7 +123,7 @@ impl<'c> Deed<'c> {
         tracing::info!("Running state [{}] at time {start_time}", text(self.low, "name"));
         let ret = self.answer(self.caller.options.test);
         ret.insert("__sls__", self.low.get("__sls__"));
-        ret.insert("__run_num__", self.caller.next_number());
+        ret.insert("__run_num__", self.number());
         if is_set(self.low, "no_log") {
             returns::hide(&ret);
         }
@@ -201,7 +212,7 @@ impl<'c> Deed<'c> {
             || returns::has_changes(ret) && (asks("reload_modules") || self.may_bring_modules());
         let wanted = [
             (asks("reload_grains"), Refresh::Grains),
-            (asks("reload_pillar"), Refresh::Pillar),
+            (asks("reload_pillar"), Refresh::Pillar { fresh: false }),
             (modules, Refresh::Modules),
         ];
         for (_, what) in wanted.into_iter().filter(|(asked, _)| *asked) {

@@ -43,8 +43,10 @@ impl Threads {
         }
         let (caller, low, own) = (Arc::clone(caller), low.clone(), tag.to_owned());
         let name = format!("state {}", text(&low, "__id__"));
+        // In the order of the start, whoever ends first.
+        let number = caller.next_number();
         let thread = Builder::new().name(name).spawn(move || {
-            let ret = caller.call(&low, Pass::Apply);
+            let ret = caller.call_as(&low, Pass::Apply, Some(number));
             ret.insert("__parallel__", true);
             caller.options.note(&own, &ret);
             ret

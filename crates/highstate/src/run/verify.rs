@@ -87,8 +87,11 @@ impl Deed<'_> {
         if self.declares(word) || keywords::is_engine_keyword(word) {
             return false;
         }
-        // A state that takes anything takes a misspelt requisite too; a list gives it away.
-        !self.params.open || (value.as_list().is_some() && is_nearly_requisite(word))
+        // A state that takes anything takes a misspelt requisite too; a list gives it away. A guard
+        // that guards nothing is worse than a warning too many.
+        !self.params.open
+            || (value.as_list().is_some() && is_nearly_requisite(word))
+            || keywords::is_slip_of_guard(word)
     }
 
     fn unknown_argument(&self, word: &str) -> String {

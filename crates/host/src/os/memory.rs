@@ -4,28 +4,11 @@
 //! its neighbours, and counts them as the process's own. Afterwards a few of them are enough. Those
 //! that hold nothing but the file's content can be let go: what is needed again comes back from the
 //! file, without a copy as long as the kernel still has it. Freed heap goes back, too.
-#![expect(unsafe_code, reason = "madvise, malloc_trim and mallopt")]
-
-#[cfg(target_env = "gnu")]
-const POOLS: libc::c_int = 2;
-
-/// Lets threads share what the allocator keeps: a pool of its own for each costs more memory than it
-/// saves time. To be called before there are threads.
-pub fn share_pools() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: changes a setting of the allocator; nothing is pointed to.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, POOLS);
-    }
-}
+#![expect(unsafe_code, reason = "madvise and the allocator's purge")]
 
 /// Lets go of mapped file pages and freed heap. For a process that is going to wait.
 pub fn give_back() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes no pointer; it only returns memory that nobody holds.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    purge();
     let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
     for (start, len) in untouched(&maps) {
         // SAFETY: the range is mapped from a file, cannot be written and was never changed (it has no
@@ -33,6 +16,16 @@ pub fn give_back() {
         // the call would fail.
         unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_DONTNEED) };
     }
+}
+
+/// Returns freed heap to the system. The allocator does so by itself, but only while it is used.
+fn purge() {
+    // 4096 stands for all arenas (`MALLCTL_ARENAS_ALL`).
+    let name = c"arena.4096.purge";
+    let nothing = std::ptr::null_mut();
+    // SAFETY: the name ends with a zero; this one reads and writes nothing else, and returns only
+    // memory that nobody holds.
+    unsafe { tikv_jemalloc_sys::mallctl(name.as_ptr(), nothing, nothing.cast(), nothing, 0) };
 }
 
 /// Finds mappings of files that cannot be written and never were: start and length.

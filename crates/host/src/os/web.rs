@@ -167,11 +167,34 @@ pub(super) fn connect(host: &str, port: u16, udp: bool, timeout: Duration) -> Re
     Err(last)
 }
 
+pub(super) fn send_datagram(host: &str, port: u16, body: &[u8]) -> Result<()> {
+    let refused = |error: io::Error| Error::Other(words_of(&error));
+    let mut addresses = (host, port).to_socket_addrs().map_err(refused)?;
+    let none = || Error::Other("[Errno -5] No address associated with hostname".into());
+    let address = addresses.next().ok_or_else(none)?;
+    let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let sent = UdpSocket::bind(any).and_then(|socket| {
+        socket.set_broadcast(true)?;
+        socket.send_to(body, address)
+    });
+    sent.map(drop).map_err(refused)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{io::Write as _, net::TcpListener};
 
     use super::*;
+
+    #[test]
+    fn a_datagram_arrives() {
+        let there = UdpSocket::bind("127.0.0.1:0").unwrap();
+        there.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        send_datagram("127.0.0.1", there.local_addr().unwrap().port(), b"wake up").unwrap();
+        let mut buffer = [0; 16];
+        let (size, _) = there.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..size], b"wake up");
+    }
 
     fn serve_once(answer: &'static str) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -6,12 +6,14 @@
 //!   - event_out_file: {path: /var/log/salt/events.jsonl, tags: ['salt/job/*/ret/*']}
 //! ```
 //!
-//! Built in: `webhook.rs` (with `http.rs` below it), `out.rs` (`event_out_http`, `event_out_file`).
+//! Built in: `webhook.rs` (with `http.rs` below it), `out.rs` (`event_out_http`, `event_out_file`),
+//! `script.rs`. The reactor is no engine here, but whoever lists it as one gets it.
 //! Others come from whoever made the master ([`Engines`]): users' own, in Python. Event returners
 //! (`event_return`) are fed from here as well.
 
 mod http;
 mod out;
+mod script;
 mod webhook;
 
 use std::{sync::Arc, time::Duration};
@@ -77,6 +79,11 @@ pub(crate) fn start(master: &Arc<Master>, more: Option<&dyn Engines>) -> Vec<Joi
             "webhook" => Some(Ok(webhook::start(master, &config))),
             "event_out_http" => Some(out::http(master, &config)),
             "event_out_file" => Some(out::file(master, &config)),
+            "script" => Some(script::start(master, &config)),
+            "test" => Some(Ok(show(master))),
+            // It runs already: see `reactor::start`.
+            "reactor" => continue,
+            "thorium" => Some(Err("it is not built; `halite: {rules: …}` count events".into())),
             _ => match more.and_then(|more| more.start(master, &name, &config)) {
                 // It runs on a thread of its own, and tells by itself.
                 Some(Ok(())) => continue,
@@ -94,6 +101,19 @@ pub(crate) fn start(master: &Arc<Master>, more: Option<&dyn Engines>) -> Vec<Joi
         }
     }
     tasks
+}
+
+/// The engine `test`: every event goes to the log, for those who debug.
+fn show(master: &Arc<Master>) -> JoinHandle<()> {
+    let subscription = master.bus.subscribe("", 1000);
+    tokio::spawn(async move {
+        while let Some(item) = subscription.next().await {
+            if let Item::One(event) = item {
+                let data = Value::from(event.data.clone());
+                tracing::debug!("==== EVENT ==== {} {data}", event.tag);
+            }
+        }
+    })
 }
 
 fn text(config: &Dict, name: &str) -> Option<SmolStr> {
@@ -136,6 +156,7 @@ pub(crate) fn return_events(
         let mut since = Instant::now();
         loop {
             let next = tokio::time::timeout_at(since + age, subscription.next()).await;
+            let mut is_due = false;
             match next {
                 Ok(Some(Item::One(event))) => {
                     if wanted(&event.tag, &white, &black) {
@@ -150,9 +171,10 @@ pub(crate) fn return_events(
                     tracing::error!("{missed} events were not returned: the returner is too slow");
                 }
                 Ok(None) => return,
-                Err(_) => since = Instant::now(),
+                // Too long for the oldest of them.
+                Err(_) => is_due = true,
             }
-            let is_due = since.elapsed() >= age || waiting.len() > most;
+            is_due |= since.elapsed() >= age || waiting.len() > most;
             if !waiting.is_empty() && is_due {
                 let (owner, batch) = (master.clone(), std::mem::take(&mut waiting));
                 let returner = returner.clone();
@@ -160,6 +182,8 @@ pub(crate) fn return_events(
                 if let Ok(Err(error)) = sent {
                     tracing::error!("Could not store events: {error}");
                 }
+            }
+            if is_due {
                 since = Instant::now();
             }
         }

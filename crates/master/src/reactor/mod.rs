@@ -234,10 +234,11 @@ fn handle(master: &Arc<Master>, event: Arc<Fired>) -> impl Future<Output = ()> +
     async move {
         let reactor = &master.reactor;
         let entries = reactor.table.read().entries_of(&event.tag);
+        let mut files = Vec::new();
         for entry in entries {
-            let names = names(&event);
-            render_and_perform(&master, &event, entry, names).await;
+            files.extend(render(&master, &event, entry, names(&event)).await);
         }
+        perform_files(&master, &event, files).await;
         if !reactor.rules.matches(&event.tag) {
             return;
         }
@@ -245,47 +246,55 @@ fn handle(master: &Arc<Master>, event: Arc<Fired>) -> impl Future<Output = ()> +
         let about = event.clone();
         let fired = blocking(move || owner.reactor.rules.see(&owner, &about)).await;
         for (what, names) in fired.unwrap_or_default() {
-            match what {
-                rules::React::File(entry) => {
-                    render_and_perform(&master, &event, entry, names).await;
-                }
-                rules::React::Inline(name, high) => {
-                    perform_high(&master, &event, &name, &high).await;
-                }
-            }
+            let files = match what {
+                rules::React::File(entry) => render(&master, &event, entry, names).await,
+                rules::React::Inline(name, high) => vec![(name, high)],
+            };
+            perform_files(&master, &event, files).await;
         }
     }
 }
 
-/// Renders one entry, and performs what it says.
-async fn render_and_perform(master: &Arc<Master>, event: &Arc<Fired>, entry: String, names: Dict) {
+/// Renders one entry. What fails is counted, and kept for people.
+async fn render(
+    master: &Arc<Master>,
+    event: &Arc<Fired>,
+    entry: String,
+    names: Dict,
+) -> Vec<(String, Value)> {
     let reactor = &master.reactor;
-    let Some(rendering) = reactor.rendering.clone() else {
-        return failed(reactor, event, &entry, "this master cannot render files");
+    let why = match try_render(master, &entry, names).await {
+        Ok(files) => return files,
+        Err(why) => why,
     };
-    let (owner, path) = (master.clone(), entry.clone());
-    let rendered = blocking(move || rendering.files(&owner, &path, &names)).await;
-    match rendered {
-        Ok(Ok(files)) => {
-            for (name, high) in files {
-                perform_high(master, event, &name, &high).await;
-            }
-        }
-        Ok(Err(error)) => {
-            tracing::error!("Can not render SLS {entry} for tag {}. {error}", event.tag);
-            failed(reactor, event, &entry, &error.to_string());
-        }
-        Err(error) => failed(reactor, event, &entry, &error.to_string()),
-    }
+    tracing::error!("Can not render SLS {entry} for tag {}. {why}", event.tag);
+    failed(reactor, event, &entry, &why);
+    Vec::new()
 }
 
-async fn perform_high(master: &Arc<Master>, event: &Arc<Fired>, sls: &str, high: &Value) {
-    match reaction::compile(high) {
-        Ok(reactions) => perform::all(master, event, sls, reactions).await,
-        Err(problem) => {
-            tracing::error!("The reactor file {sls} for tag {} is unusable: {problem}", event.tag);
-            failed(&master.reactor, event, sls, &problem.to_string());
-        }
+async fn try_render(
+    master: &Arc<Master>,
+    entry: &str,
+    names: Dict,
+) -> Result<Vec<(String, Value)>, String> {
+    let rendering = master.reactor.rendering.clone().ok_or("this master cannot render files")?;
+    let (owner, path) = (master.clone(), entry.to_owned());
+    let rendered = blocking(move || rendering.files(&owner, &path, &names)).await;
+    rendered.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+async fn perform_files(master: &Arc<Master>, event: &Arc<Fired>, files: Vec<(String, Value)>) {
+    let problem = match reaction::compile(&files) {
+        Ok(reactions) => return perform::all(master, event, reactions).await,
+        Err(problem) => problem,
+    };
+    // One that is unusable does not keep the others from being done.
+    if let [(sls, _)] = files.as_slice() {
+        tracing::error!("The reactor file {sls} for tag {} is unusable: {problem}", event.tag);
+        return failed(&master.reactor, event, sls, &problem.to_string());
+    }
+    for file in files {
+        Box::pin(perform_files(master, event, vec![file])).await;
     }
 }
 
@@ -362,40 +371,39 @@ fn retry_dead(master: &Arc<Master>) -> u64 {
 async fn rehearse(master: &Arc<Master>, tag: &str, data: Dict) -> Value {
     let reactor = &master.reactor;
     let names = entries! { "tag" => tag, "data" => &data };
-    let mut shown = Vec::new();
     let found = reactor.table.read().entries_of(tag);
+    let mut rendered = Vec::new();
     for entry in found {
-        let answer = entries! { "sls" => entry.as_str() };
-        match &reactor.rendering {
-            None => {
-                answer.insert("error", "this master cannot render files");
-            }
-            Some(rendering) => {
-                let (owner, path, names, rendering) =
-                    (master.clone(), entry.clone(), names.clone(), rendering.clone());
-                match blocking(move || rendering.files(&owner, &path, &names)).await {
-                    Ok(Ok(files)) => {
-                        let all = files.iter().map(|(name, high)| match reaction::compile(high) {
-                            Ok(list) => dict! {
-                                "file" => name.as_str(),
-                                "reactions" => Value::list(list.iter().map(Reaction::show)),
-                            },
-                            Err(error) => {
-                                dict! { "file" => name.as_str(), "error" => error.to_string() }
-                            }
-                        });
-                        answer.insert("files", Value::list(all));
-                    }
-                    Ok(Err(error)) => {
-                        answer.insert("error", error.to_string());
-                    }
-                    Err(error) => {
-                        answer.insert("error", error.to_string());
-                    }
-                }
-            }
-        }
-        shown.push(Value::from(answer));
+        let files = try_render(master, &entry, names.clone()).await;
+        rendered.push((entry, files));
     }
+    let all: Vec<_> =
+        rendered.iter().filter_map(|(_, files)| files.as_ref().ok()).flatten().cloned().collect();
+    let merged = reaction::compile(&all);
+    let shown = rendered.iter().map(|(entry, files)| match files {
+        Ok(files) => {
+            let files = files.iter().map(|file| show(file, merged.as_deref().ok()));
+            dict! { "sls" => entry.as_str(), "files" => Value::list(files) }
+        }
+        Err(error) => dict! { "sls" => entry.as_str(), "error" => error.as_str() },
+    });
+    let shown = Value::list(shown);
     dict! { "tag" => tag, "matches" => shown, "rules" => reactor.rules.names_matching(tag) }
+}
+
+/// Shows the reactions of one file: its part of all, if all go together.
+fn show(file: &(String, Value), merged: Option<&[Reaction]>) -> Value {
+    let own = match merged {
+        Some(_) => Ok(Vec::new()),
+        None => reaction::compile(std::slice::from_ref(file)),
+    };
+    match own {
+        Ok(own) => {
+            let all = merged.unwrap_or(&own);
+            let of_file = all.iter().filter(|reaction| reaction.sls == file.0);
+            let reactions = Value::list(of_file.map(|reaction| reaction.show(all)));
+            dict! { "file" => file.0.as_str(), "reactions" => reactions }
+        }
+        Err(error) => dict! { "file" => file.0.as_str(), "error" => error.to_string() },
+    }
 }

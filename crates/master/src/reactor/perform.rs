@@ -1,6 +1,6 @@
 //! What a reaction does.
 //!
-//! The reactions of a file begin in its order. A `local` one is done when its job is published,
+//! The reactions to an event begin in the order of its files. A `local` one is done when its job is published,
 //! unless another reaction needs it: then, when every minion has returned, and well. Runner, wheel
 //! and caller reactions run on threads, as many at a time as there are workers; who needs one waits
 //! for its end.
@@ -33,8 +33,8 @@ enum Ended {
 
 type Watched = watch::Receiver<Option<Ended>>;
 
-/// Performs the reactions of a file. Returns when all have begun that need nobody.
-pub(super) async fn all(master: &Arc<Master>, event: &Arc<Fired>, sls: &str, list: Vec<Reaction>) {
+/// Performs the reactions to an event. Returns when all have begun that need nobody.
+pub(super) async fn all(master: &Arc<Master>, event: &Arc<Fired>, list: Vec<Reaction>) {
     let reactor = &master.reactor;
     let needed: Vec<bool> =
         (0..list.len()).map(|at| list.iter().any(|other| other.needs.contains(&at))).collect();
@@ -46,7 +46,7 @@ pub(super) async fn all(master: &Arc<Master>, event: &Arc<Fired>, sls: &str, lis
         let (tell, told) = watch::channel(None);
         watched.push(told);
         count(&reactor.counters.reactions);
-        let (master, event, sls) = (master.clone(), event.clone(), sls.to_owned());
+        let (master, event) = (master.clone(), event.clone());
         // Jobs are published in the order of the file.
         let waits = !needs.is_empty() || reaction.kind != Kind::Local || needed;
         let work = async move {
@@ -64,8 +64,9 @@ pub(super) async fn all(master: &Arc<Master>, event: &Arc<Fired>, sls: &str, lis
                         reaction.kind.word(),
                         reaction.fun
                     );
+                    let sls = &reaction.sls;
                     tracing::error!("The reaction {what} (file {sls}, tag {}) failed", event.tag);
-                    failed(reactor, &event, &sls, &what);
+                    failed(reactor, &event, sls, &what);
                 }
             }
             let _ = tell.send(Some(ended));
@@ -193,7 +194,7 @@ async fn outcome(queue: &Arc<Queue<Progress>>) -> Ended {
 }
 
 async fn on_thread(master: &Arc<Master>, kind: Kind, reaction: &Reaction) -> Ended {
-    let Ok(_permit) = master.reactor.threads.acquire().await else {
+    let Ok(turn) = master.reactor.threads.clone().acquire_owned().await else {
         return Ended::Badly("the master is going down".into());
     };
     let call = Call {
@@ -204,11 +205,15 @@ async fn on_thread(master: &Arc<Master>, kind: Kind, reaction: &Reaction) -> End
         jid: master.jobs.next_jid(),
     };
     let data = match kind {
-        Kind::Runner => runners::run(master, call).await,
-        Kind::Wheel => runners::wheel(master, call).await,
+        Kind::Runner => runners::run_in_turn(master, call, Some(turn)).await,
+        Kind::Wheel => runners::wheel_in_turn(master, call, Some(turn)).await,
         Kind::Caller | Kind::Local => {
             let owner = master.clone();
-            let ran = blocking(move || owner.runners.clone().execution(&owner, &call)).await;
+            let ran = blocking(move || {
+                let _turn = turn;
+                owner.runners.clone().execution(&owner, &call)
+            })
+            .await;
             return match ran {
                 Ok(Some(done)) if done.success => Ended::Well(Vec::new()),
                 Ok(Some(done)) => Ended::Badly(done.value.to_string()),

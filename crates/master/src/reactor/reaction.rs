@@ -1,6 +1,7 @@
-//! From a rendered reactor file to reactions in their order.
+//! From rendered reactor files to reactions in their order.
 //!
-//! A file is high data: id → `local.state.apply` → list of arguments. Arguments come in Salt's two
+//! A file is high data: id → `local.state.apply` → list of arguments. The files of one event are one:
+//! of an id in several the last counts, and a requisite may name a reaction of another file. Arguments come in Salt's two
 //! forms: `args` (a list of names with values, or a map) is the new one, `arg` and `kwarg` the old
 //! one; a runner or wheel reaction may also have them bare. Reactions run in the order of the file
 //! unless `order` or a requisite says otherwise; one with a requisite waits for the other to
@@ -48,7 +49,7 @@ pub enum Unusable {
     NoDict,
     #[error("`{id}` is no reaction: {why}")]
     NoReaction { id: String, why: String },
-    #[error("`{id}` requires `{of}`, which is not in this file")]
+    #[error("`{id}` requires `{of}`, which is not there")]
     MissingRequisite { id: String, of: String },
     #[error("the requisites of {0} go in a circle")]
     Circle(String),
@@ -57,6 +58,8 @@ pub enum Unusable {
 /// One thing to do.
 #[derive(Clone, Debug)]
 pub struct Reaction {
+    /// The file it stands in.
+    pub sls: String,
     pub id: String,
     pub kind: Kind,
     pub fun: String,
@@ -101,8 +104,8 @@ impl Reaction {
         self.low.get(name).filter(|value| !value.is_null()).map(|value| value.to_string())
     }
 
-    /// As people are shown what would happen.
-    pub fn show(&self) -> Value {
+    /// As people are shown what would happen; `all` are the reactions of its event.
+    pub fn show(&self, all: &[Self]) -> Value {
         let shown = Dict::new();
         shown.insert("id", self.id.as_str());
         shown.insert("reaction", format!("{}.{}", self.kind.word(), self.fun));
@@ -114,7 +117,8 @@ impl Reaction {
         shown.insert("args", self.args.clone());
         shown.insert("kwargs", &self.kwargs);
         if !self.needs.is_empty() {
-            shown.insert("after", Value::list(self.needs.iter().map(|at| *at as i64)));
+            let ids = self.needs.iter().filter_map(|at| all.get(*at)).map(|one| one.id.as_str());
+            shown.insert("after", Value::list(ids));
         }
         shown.into()
     }
@@ -159,7 +163,7 @@ fn arguments(kind: Kind, low: &Dict) -> (Vec<Value>, Dict) {
 }
 
 /// Reads one reaction.
-fn read(id: &str, key: &str, body: &Value) -> Result<(Reaction, i64), Unusable> {
+fn read(sls: &str, id: &str, key: &str, body: &Value) -> Result<(Reaction, i64), Unusable> {
     let wrong = |why: String| Unusable::NoReaction { id: id.to_owned(), why };
     let (word, rest) = key.split_once('.').unwrap_or((key, ""));
     let Some(kind) = Kind::of(word) else {
@@ -202,12 +206,34 @@ fn read(id: &str, key: &str, body: &Value) -> Result<(Reaction, i64), Unusable> 
         None => 10_000,
     };
     let (args, kwargs) = arguments(kind, &low);
-    let id = id.to_owned();
-    Ok((Reaction { id, kind, fun, low, args, kwargs, needs: Vec::new() }, order))
+    let (sls, id) = (sls.to_owned(), id.to_owned());
+    Ok((Reaction { sls, id, kind, fun, low, args, kwargs, needs: Vec::new() }, order))
 }
 
-/// Returns the reactions of a file, each after those it needs.
-pub(super) fn compile(high: &Value) -> Result<Vec<Reaction>, Unusable> {
+/// Returns the reactions of an event's files, each after those it needs.
+pub(super) fn compile(files: &[(String, Value)]) -> Result<Vec<Reaction>, Unusable> {
+    // As in Salt, where the files are merged: an id stays where it was first.
+    let mut ids = ById::new();
+    for (sls, high) in files {
+        for (id, found) in in_file(sls, high)? {
+            match ids.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, before)) => *before = found,
+                None => ids.push((id, found)),
+            }
+        }
+    }
+    let mut found: Vec<(Reaction, i64)> = ids.into_iter().flat_map(|(_, found)| found).collect();
+    found.sort_by_key(|(_, order)| *order);
+    let mut all: Vec<Reaction> = found.into_iter().map(|(reaction, _)| reaction).collect();
+    resolve(&mut all)?;
+    sort(all)
+}
+
+/// Under each id its reactions, each with the order it asks for.
+type ById = Vec<(String, Vec<(Reaction, i64)>)>;
+
+/// Reads what one file says, by id.
+fn in_file(sls: &str, high: &Value) -> Result<ById, Unusable> {
     let high = match high {
         Value::Dict(high) => high,
         // A file whose condition was not met renders to nothing.
@@ -215,27 +241,25 @@ pub(super) fn compile(high: &Value) -> Result<Vec<Reaction>, Unusable> {
         Value::Str(text) if text.trim().is_empty() => return Ok(Vec::new()),
         _ => return Err(Unusable::NoDict),
     };
-    let mut found: Vec<(Reaction, i64)> = Vec::new();
+    let is_own = |key: &str| key.starts_with("__");
+    let mut found = Vec::new();
     for (id, body) in high {
         let id = id.to_string();
-        if id.starts_with("__") {
+        if is_own(&id) {
             continue;
         }
         let Value::Dict(body) = &body else {
             let why = "it is no map of one function with its arguments".to_owned();
             return Err(Unusable::NoReaction { id, why });
         };
-        for (key, arguments) in body {
-            let key = key.to_string();
-            if !key.starts_with("__") {
-                found.push(read(&id, &key, &arguments)?);
-            }
-        }
+        let functions = body.into_iter().map(|(key, arguments)| (key.to_string(), arguments));
+        let reactions = functions
+            .filter(|(key, _)| !is_own(key))
+            .map(|(key, arguments)| read(sls, &id, &key, &arguments))
+            .collect::<Result<_, _>>()?;
+        found.push((id, reactions));
     }
-    found.sort_by_key(|(_, order)| *order);
-    let mut all: Vec<Reaction> = found.into_iter().map(|(reaction, _)| reaction).collect();
-    resolve(&mut all)?;
-    sort(all)
+    Ok(found)
 }
 
 /// Finds who needs whom.
@@ -331,12 +355,16 @@ mod tests {
 
     use super::*;
 
+    fn compile_one(high: Value) -> Result<Vec<Reaction>, Unusable> {
+        compile(&[("x.sls".to_owned(), high)])
+    }
+
     fn ids(high: Value) -> Result<Vec<String>, Unusable> {
-        compile(&high).map(|all| all.into_iter().map(|one| one.id).collect())
+        compile_one(high).map(|all| all.into_iter().map(|one| one.id).collect())
     }
 
     fn one(key: &str, body: Value) -> Reaction {
-        compile(&dict! { "x" => dict! { key => body } }).unwrap().remove(0)
+        compile_one(dict! { "x" => dict! { key => body } }).unwrap().remove(0)
     }
 
     #[test]
@@ -378,14 +406,14 @@ mod tests {
             "c" => run(dict! { "x" => 1 }),
         };
         assert_eq!(ids(high.clone().into()).unwrap(), ["b", "c", "a"]);
-        let all = compile(&high.into()).unwrap();
+        let all = compile_one(high.into()).unwrap();
         assert_eq!(all[2].needs, [1]);
         assert!(all[2].kwargs.is_empty(), "requisites are not for the function");
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error = |high: Value| compile(&high).unwrap_err().to_string();
+        let error = |high: Value| compile_one(high).unwrap_err().to_string();
         assert_eq!(
             error(dict! { "x" => dict! { "local.a.b" => list![] } }),
             "`x` is no reaction: `tgt` is missing"
@@ -400,8 +428,35 @@ mod tests {
         let me = dict! { "runner.a.b" => list![dict! { "require" => list![dict! { "runner" => "x" }] }] };
         assert!(error(dict! { "x" => me }).starts_with("the requisites of x"));
         let other = dict! { "runner.a.b" => list![dict! { "require" => list!["y"] }] };
-        assert!(error(dict! { "x" => other }).contains("`y`, which is not in this file"));
-        assert!(compile(&Value::Null).unwrap().is_empty());
-        assert_eq!(compile(&1.into()).unwrap_err(), Unusable::NoDict);
+        assert!(error(dict! { "x" => other }).contains("`y`, which is not there"));
+        assert!(compile_one(Value::Null).unwrap().is_empty());
+        assert_eq!(compile_one(1.into()).unwrap_err(), Unusable::NoDict);
+    }
+
+    #[test]
+    fn files_of_an_event_are_one() {
+        let run =
+            |n: i64, more: Value| dict! { "runner.test.arg" => list![dict! { "n" => n }, more] };
+        let none = || dict! { "order" => 10_000 };
+        let first = dict! {
+            "twice" => run(1, none()),
+            "last" => run(2, dict! { "require" => list![dict! { "runner" => "other" }] }),
+        };
+        let second = dict! { "other" => run(3, none()), "twice" => run(4, none()) };
+        let all = compile(&[("a.sls".into(), first.clone()), ("b.sls".into(), second)]).unwrap();
+        let told: Vec<_> = all
+            .iter()
+            .map(|one| (one.sls.as_str(), one.id.as_str(), one.kwargs.get("n").unwrap()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("b.sls", "twice", 4.into()),
+                ("b.sls", "other", 3.into()),
+                ("a.sls", "last", 2.into())
+            ]
+        );
+        assert_eq!(all[2].show(&all).get("after"), Some(list!["other"]));
+        assert!(compile(&[("a.sls".into(), first)]).is_err(), "alone it lacks what it requires");
     }
 }

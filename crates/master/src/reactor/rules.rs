@@ -51,6 +51,22 @@ pub(super) enum React {
     Inline(String, Value),
 }
 
+/// What a rule says to do.
+enum Given {
+    File(String),
+    InPlace(Dict),
+}
+
+impl Given {
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Str(file) => Some(Self::File(file.to_string())),
+            Value::Dict(high) => Some(Self::InPlace(high.clone())),
+            _ => None,
+        }
+    }
+}
+
 struct Rule {
     name: String,
     tags: Vec<String>,
@@ -59,7 +75,7 @@ struct Rule {
     count: usize,
     within: Duration,
     quiet: Duration,
-    react: Value,
+    react: Vec<Given>,
     memory: Mutex<HashMap<SmolStr, Memory>>,
     /// Numbers the entries in the store.
     next: AtomicU64,
@@ -140,10 +156,14 @@ impl Rule {
         if count == 0 || count > MOST_COUNT {
             return Err(format!("{name}: `count` must be between 1 and {MOST_COUNT}"));
         }
-        let react = rule.get("react").unwrap_or_default();
-        if !react.truthy() {
-            return Err(format!("{name}: `react` is missing"));
-        }
+        let react = match rule.get("react").filter(Value::truthy) {
+            None => return Err(format!("{name}: `react` is missing")),
+            Some(one) => one.items_of_sequence().unwrap_or_else(|| vec![one]),
+        };
+        let react = react.iter().map(Given::read).collect::<Option<_>>();
+        let react = react.ok_or_else(|| {
+            format!("{name}: `react` must be a file, reactions in place, or a list of these")
+        })?;
         let text = |key: &str| rule.get(key).filter(Value::truthy).map(|value| value.to_string());
         Ok(Self {
             name: name.to_owned(),
@@ -378,18 +398,16 @@ impl Rules {
             names.insert("count", events.len());
             names.insert("key", key.as_str());
             names.insert("events", Value::list(events));
-            match &rule.react {
-                Value::Dict(high) => {
-                    let high = fill(master, &Value::from(high), &names);
-                    fired.push((React::Inline(rule.name.clone(), high), names));
-                }
-                Value::Str(file) => fired.push((React::File(file.to_string()), names)),
-                list => fired.extend(
-                    list.items_of_sequence()
-                        .unwrap_or_default()
-                        .iter()
-                        .map(|file| (React::File(file.to_string()), names.clone())),
-                ),
+            for (number, given) in rule.react.iter().enumerate() {
+                let react = match given {
+                    Given::File(file) => React::File(file.clone()),
+                    Given::InPlace(high) => {
+                        let high = fill(master, &Value::from(high), &names);
+                        let part = if number == 0 { String::new() } else { format!(" {number}") };
+                        React::Inline(format!("{}{part}", rule.name), high)
+                    }
+                };
+                fired.push((react, names.clone()));
             }
         }
         fired
@@ -432,6 +450,8 @@ fn fill(master: &Arc<Master>, value: &Value, names: &Dict) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use halite_value::list;
+
     use super::*;
 
     fn rule(value: Value) -> Rule {
@@ -521,6 +541,13 @@ mod tests {
     }
 
     #[test]
+    fn files_and_reactions_in_place_may_stand_together() {
+        let several = list!["/x", dict! { "a" => dict! { "runner.test.arg" => list![] } }];
+        let rule = rule(dict! { "tag" => "a", "react" => several });
+        assert!(matches!(&*rule.react, [Given::File(file), Given::InPlace(_)] if file == "/x"));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let error = |value: Value| Rule::read("r", &value).err().unwrap();
         assert_eq!(error(dict! { "react" => "/x" }), "r: `tag` is missing");
@@ -529,6 +556,9 @@ mod tests {
             error(dict! { "tag" => "a", "react" => "/x", "within" => "soon" }).contains("`soon`")
         );
         assert!(error(dict! { "tag" => "a", "react" => "/x", "conut" => 1 }).contains("`count`"));
+        assert!(
+            error(dict! { "tag" => "a", "react" => list!["/x", 1] }).contains("must be a file")
+        );
         assert_eq!(duration(&"5m".into()), Some(Duration::from_secs(300)));
         assert_eq!(duration(&30.into()), Some(Duration::from_secs(30)));
     }

@@ -12,7 +12,7 @@ use std::{
 use halite_value::{Dict, SmolStr, Value};
 use halite_wire::{MinionId, Tag};
 
-use crate::{Counters, Master, quota::Verdict};
+use crate::{Counters, Master, quota::Verdict, relays};
 
 /// Fires what a minion sent, if it does not send too much.
 pub(crate) async fn take_in_turn(master: &Arc<Master>, id: &MinionId, load: &Dict) {
@@ -45,7 +45,7 @@ pub(crate) async fn take_in_turn(master: &Arc<Master>, id: &MinionId, load: &Dic
 }
 
 /// Fires what a minion sent.
-fn take(master: &Master, id: &MinionId, load: &Dict) {
+fn take(master: &Arc<Master>, id: &MinionId, load: &Dict) {
     let Some(events) = load.get("events").and_then(|events| events.items_of_sequence()) else {
         return take_one(master, id, load);
     };
@@ -63,10 +63,13 @@ fn take(master: &Master, id: &MinionId, load: &Dict) {
                 refuse(master, id, pretag);
                 continue;
             }
-            master.bus.fire(format!("{pretag}/{tag}"), data.shallow_copy());
             if is_syndic {
-                expect_more(master, &tag, &data);
+                master.mark_syndic(id);
+                if relays::hear(master, id, &tag, &data) {
+                    continue;
+                }
             }
+            master.bus.fire(format!("{pretag}/{tag}"), data.shallow_copy());
         }
         if is_syndic && !is_masters(&tag) || may_use(&tag, id) {
             fire(master, id, tag, data);
@@ -105,14 +108,6 @@ fn fire(master: &Master, id: &MinionId, tag: SmolStr, data: Dict) {
 fn refuse(master: &Master, id: &MinionId, tag: &str) {
     Counters::count(&master.counters.refused_events);
     tracing::warn!("Filtering blacklisted event tag {tag} from {id}");
-}
-
-/// A syndic tells which minions will answer a job.
-fn expect_more(master: &Master, tag: &str, data: &Dict) {
-    let Some(minions) = data.get("minions").and_then(|ids| ids.items_of_sequence()) else { return };
-    let Tag::JobNew(jid) = Tag::from(tag) else { return };
-    let ids: Vec<SmolStr> = minions.iter().map(Value::to_str).collect();
-    master.jobs.expect(&jid, &ids);
 }
 
 /// Tags only the master itself fires.

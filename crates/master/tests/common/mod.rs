@@ -65,7 +65,7 @@ impl TestMaster {
     }
 
     pub(crate) async fn restart_with(&mut self, parts: Parts) {
-        self.stop();
+        self.stop().await;
         self.start_with(parts).await;
     }
 
@@ -93,8 +93,10 @@ impl TestMaster {
         self.running = Some(start(settings, parts).await.expect("a master"));
     }
 
-    pub(crate) fn stop(&mut self) {
-        self.running = None;
+    pub(crate) async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
     }
 
     pub(crate) fn master(&self) -> &Arc<Master> {

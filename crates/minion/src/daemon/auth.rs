@@ -52,6 +52,12 @@ impl Keys {
         self.session.is_some() && version.is_some_and(|version| version >= 2)
     }
 
+    /// Tells whether the master says that it has nothing of us.
+    pub fn is_unknown(&self) -> bool {
+        let known = self.halite.as_ref().and_then(|own| own.get("known"));
+        known.is_some_and(|known| !known.truthy())
+    }
+
     /// Returns the first serial under the shared key, as a Halite master counts.
     fn first(&self) -> i64 {
         let first = self.halite.as_ref().and_then(|own| own.get("first"));
@@ -134,6 +140,7 @@ pub struct Identity {
     pub enc_algo: EncAlgo,
     pub sig_algo: SigAlgo,
     pki: PkiDir,
+    pinned: &'static str,
     /// Kept for the life of the process; a master that returns it holds the pinned key.
     token: Secret,
     tok: Vec<u8>,
@@ -169,6 +176,7 @@ impl Identity {
             enc_algo: settings.enc_algo,
             sig_algo: settings.sig_algo,
             pki,
+            pinned: settings.pinned,
             token: SessionKey::generate().text().clone(),
             hash_type: settings.hash_type,
             open_mode: settings.open_mode,
@@ -187,7 +195,7 @@ impl Identity {
 
     /// Returns the master's pinned key.
     pub fn pinned(&self) -> Result<Option<PublicKey>, SignInError> {
-        Ok(self.pki.public(pki::MINION_MASTER_PUB)?)
+        Ok(self.pki.public(self.pinned)?)
     }
 
     /// Builds an `_auth` request.
@@ -336,9 +344,9 @@ impl Identity {
     }
 
     fn pin(&self, master: &PublicKey) -> Result<(), SignInError> {
-        match self.pki.pin(pki::MINION_MASTER_PUB, master) {
+        match self.pki.pin(self.pinned, master) {
             Err(CryptError::PinDiffers { .. }) if self.verify_sign || self.open_mode => {
-                Ok(self.pki.replace_pin(pki::MINION_MASTER_PUB, master)?)
+                Ok(self.pki.replace_pin(self.pinned, master)?)
             }
             done => Ok(done?),
         }

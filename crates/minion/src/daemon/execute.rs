@@ -10,19 +10,25 @@ use halite_value::{Dict, SmolStr, Value, entries};
 use halite_wire::{Args, Publication};
 
 use super::jobs::Ticket;
-use crate::{failure, registry};
+use crate::{
+    executors::{self, Outcome, Work},
+    failure, registry,
+};
 
 /// What one function gave.
 pub(crate) struct Done {
     ret: Value,
     retcode: i64,
     success: bool,
+    /// It gave nothing, not even a code.
+    raised: bool,
     out: Option<SmolStr>,
 }
 
 impl Done {
     fn failed(text: impl Into<Value>) -> Self {
-        Self { ret: text.into(), retcode: 1, success: false, out: Some("nested".into()) }
+        let out = Some("nested".into());
+        Self { ret: text.into(), retcode: 1, success: false, raised: true, out }
     }
 }
 
@@ -93,7 +99,10 @@ fn several(cx: &Cx, publication: &Publication, ticket: &Ticket) -> Dict {
             flags.push(Value::from(done.success));
         } else {
             returns.insert(fun.clone(), done.ret);
-            retcodes.insert(fun.clone(), done.retcode);
+            // Salt counts only the functions that gave something; `success` tells of the others.
+            if !done.raised {
+                retcodes.insert(fun.clone(), done.retcode);
+            }
             successes.insert(fun, done.success);
         }
     }
@@ -118,7 +127,7 @@ fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &T
                 retcode = 1;
             }
             let out = outputter(fun).map(SmolStr::from).or_else(|| users_outputter(cx, fun));
-            Done { ret, retcode, success: retcode == 0, out }
+            Done { ret, retcode, success: retcode == 0, raised: false, out }
         }
         Ok(Err(Refused::Told(text))) => Done::failed(text),
         Ok(Err(Refused::Error(error))) if error.is_missing() && !cx.runtime.has(cx, fun) => {
@@ -168,40 +177,62 @@ impl From<Error> for Refused {
 
 fn call(cx: &Cx, fun: &str, args: Args, publication: &Publication) -> Result<Value, Refused> {
     blackout(cx, fun)?;
-    executors(cx, publication)?;
-    let call = failure::with_keywords(Call { args: args.args, kwargs: args.kwargs });
-    let users = match cx.runtime.function(cx, fun) {
-        Some(_) => None,
-        None => cx.runtime.described("modules", &[fun.to_owned()]).get(fun),
-    };
-    if let Some(about) = &users {
-        let unknown = failure::unknown_to_users(about, &call);
-        if !unknown.is_empty() {
-            return Err(failure::refused_keywords(&unknown).into());
+    let data = published(publication);
+    let names = executors::published(cx, &data)?;
+    let is_plain = names.first().is_some_and(|name| name == "direct_call");
+    if !is_plain && !cx.runtime.has(cx, fun) {
+        if !executors::take_unknown(cx, &names, fun) {
+            return Err(Error::NotLoaded(failure::missing(fun)).into());
         }
-        if about.get("spec").is_some_and(|spec| spec.get("kwargs").is_some_and(|kw| kw.truthy())) {
-            add_publication(&call.kwargs, publication);
-        }
+        // Nobody knows what such a function takes: all that was published.
+        let call = Call { args: args.write(), kwargs: data.shallow_copy() };
+        return match (Work { data: &data, fun, call: &call }).execute(cx, &names)? {
+            Outcome::Done(ret) => Ok(ret),
+            Outcome::Direct => Err(Error::NotLoaded(failure::missing(fun)).into()),
+        };
     }
-    if let Some(function) = cx.runtime.function(cx, fun) {
-        let unknown = failure::unknown_keywords(function, &call);
-        if !unknown.is_empty() {
-            return Err(failure::refused_keywords(&unknown).into());
-        }
-        if let Some(why) = failure::misfit(function, &call) {
-            let help = function.help("salt '*'", fun);
-            let text = format!("Passed invalid arguments to {fun}: {why}\n{help}");
-            return Err(Refused::Told(text));
-        }
-        if function.params.iter().any(|param| param.rest) {
-            add_publication(&call.kwargs, publication);
-        }
+    let call = fitting(cx, fun, args, &data)?;
+    if !is_plain
+        && let Outcome::Done(ret) = (Work { data: &data, fun, call: &call }).execute(cx, &names)?
+    {
+        return Ok(ret);
     }
     Ok(cx.call(fun, call)?)
 }
 
-/// Functions that take anything are told what was published, as in Salt.
-fn add_publication(kwargs: &Dict, publication: &Publication) {
+/// Returns the call of a function that takes these arguments, or says why it does not.
+fn fitting(cx: &Cx, fun: &str, args: Args, data: &Dict) -> Result<Call, Refused> {
+    let call = failure::with_keywords(Call { args: args.args, kwargs: args.kwargs });
+    let Some(function) = cx.runtime.function(cx, fun) else {
+        let Some(about) = cx.runtime.described("modules", &[fun.to_owned()]).get(fun) else {
+            return Ok(call);
+        };
+        let unknown = failure::unknown_to_users(&about, &call);
+        if !unknown.is_empty() {
+            return Err(failure::refused_keywords(&unknown).into());
+        }
+        if about.get("spec").is_some_and(|spec| spec.get("kwargs").is_some_and(|kw| kw.truthy())) {
+            add_publication(&call.kwargs, data);
+        }
+        return Ok(call);
+    };
+    let unknown = failure::unknown_keywords(function, &call);
+    if !unknown.is_empty() {
+        return Err(failure::refused_keywords(&unknown).into());
+    }
+    if let Some(why) = failure::misfit(function, &call) {
+        let help = function.help("salt '*'", fun);
+        let text = format!("Passed invalid arguments to {fun}: {why}\n{help}");
+        return Err(Refused::Told(text));
+    }
+    if function.params.iter().any(|param| param.rest) {
+        add_publication(&call.kwargs, data);
+    }
+    Ok(call)
+}
+
+/// Returns a job as functions that take anything, and executors, are told of it.
+fn published(publication: &Publication) -> Dict {
     let load = publication.write();
     if load.contains("schedule") {
         // Nobody published it.
@@ -214,7 +245,12 @@ fn add_publication(kwargs: &Dict, publication: &Publication) {
         load.insert("pure_resource_target", false);
         load.insert("minion_is_target", true);
     }
-    for (key, value) in &load {
+    load
+}
+
+/// Functions that take anything are told what was published, as in Salt.
+fn add_publication(kwargs: &Dict, data: &Dict) {
+    for (key, value) in data {
         kwargs.insert(format!("__pub_{key}"), value);
     }
 }
@@ -235,18 +271,6 @@ fn blackout(cx: &Cx, fun: &str) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Only the plain executor exists; any other is refused by name.
-fn executors(cx: &Cx, publication: &Publication) -> Result<()> {
-    let wanted = publication.extra.get("module_executors").filter(Value::truthy);
-    let wanted = wanted.or_else(|| cx.opt("module_executors").filter(Value::truthy));
-    let Some(wanted) = wanted else { return Ok(()) };
-    let names = wanted.items_of_sequence().unwrap_or_else(|| vec![wanted]);
-    match names.iter().find(|name| **name != *"direct_call") {
-        Some(other) => Err(Error::invalid(format!("Executor '{other}' is not available"))),
-        None => Ok(()),
-    }
 }
 
 /// Returns the outputter a user's module asks for (`__outputter__`).

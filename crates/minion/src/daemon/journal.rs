@@ -16,6 +16,7 @@ use std::{
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use halite_value::{
@@ -29,6 +30,8 @@ const REWRITE: u64 = 1 << 20;
 /// No return is longer: the wire would not take it.
 const MAX_RECORD: u32 = 256 << 20;
 const HEADER: usize = 8;
+/// How long the file is believed to be in its place without another look.
+const IN_PLACE: Duration = Duration::from_secs(1);
 
 /// What an earlier life of this minion left behind.
 #[derive(Debug, Default)]
@@ -51,8 +54,8 @@ pub struct Spooled {
 /// The journal.
 pub struct Journal {
     inner: Mutex<Inner>,
-    /// Up to where the file is known to be on disk.
-    synced: Mutex<u64>,
+    /// Which life of the file is known to be on disk, and up to where.
+    synced: Mutex<(u64, u64)>,
 }
 
 struct Inner {
@@ -66,6 +69,8 @@ struct Inner {
     returns: HashMap<SmolStr, Span>,
     /// Changes with every rewriting, so that a sync knows which file it meant.
     life: u64,
+    /// When the file was last seen in its place.
+    seen: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +123,7 @@ impl Journal {
             started: HashMap::new(),
             returns: HashMap::new(),
             life: 0,
+            seen: None,
         };
         let mut order = Vec::new();
         inner.replay(&mut order)?;
@@ -132,7 +138,7 @@ impl Journal {
                 leftovers.returns.push(key);
             }
         }
-        let journal = Self { inner: Mutex::new(inner), synced: Mutex::new(0) };
+        let journal = Self { inner: Mutex::new(inner), synced: Mutex::new((0, 0)) };
         journal.rewrite_if_long(0)?;
         Ok((journal, leftovers))
     }
@@ -148,6 +154,7 @@ impl Journal {
             entries! { "kind" => "start", "key" => jid, "master" => master, "load" => load };
         let mut inner = self.inner.lock();
         inner.known.add(jid);
+        inner.look_again(durable);
         let span = inner.append(&record)?;
         inner.started.insert(jid.into(), span);
         inner.live += span.len;
@@ -161,6 +168,7 @@ impl Journal {
         let record =
             entries! { "kind" => "return", "key" => key, "master" => master, "load" => load };
         let mut inner = self.inner.lock();
+        inner.look_again(durable);
         let span = inner.append(&record)?;
         inner.returns.insert(key.into(), span);
         inner.live += span.len;
@@ -198,7 +206,11 @@ impl Journal {
     /// Brings everything written so far to the disk.
     pub fn flush(&self) -> io::Result<()> {
         let (end, life) = {
-            let inner = self.inner.lock();
+            let mut inner = self.inner.lock();
+            inner.look_again(true);
+            if !inner.is_in_place() {
+                inner.rewrite()?;
+            }
             (inner.end, inner.life)
         };
         self.sync(end, life)
@@ -206,19 +218,16 @@ impl Journal {
 
     fn sync(&self, end: u64, life: u64) -> io::Result<()> {
         let mut synced = self.synced.lock();
-        if *synced >= end && self.inner.lock().life == life {
+        // Rewriting syncs: a later life holds all that counted in this one.
+        if *synced >= (life, end) {
             return Ok(());
         }
-        let (file, to, now) = {
+        let (file, now) = {
             let inner = self.inner.lock();
-            (inner.file.try_clone()?, inner.end, inner.life)
+            (inner.file.try_clone()?, (inner.life, inner.end))
         };
-        if now != life {
-            // Rewriting syncs.
-            return Ok(());
-        }
         file.sync_data()?;
-        *synced = to;
+        *synced = now;
         Ok(())
     }
 
@@ -228,7 +237,8 @@ impl Journal {
         if inner.end <= limit.max(inner.live * 2) {
             return Ok(());
         }
-        *synced = inner.rewrite()?;
+        let end = inner.rewrite()?;
+        *synced = (inner.life, end);
         Ok(())
     }
 }
@@ -310,12 +320,24 @@ impl Inner {
         self.file.set_len(self.end)
     }
 
-    fn is_in_place(&self) -> bool {
+    /// What shall outlive a power cut is not written where it was a second ago.
+    fn look_again(&mut self, durable: bool) {
+        if durable {
+            self.seen = None;
+        }
+    }
+
+    fn is_in_place(&mut self) -> bool {
+        if self.seen.is_some_and(|seen| seen.elapsed() < IN_PLACE) {
+            return true;
+        }
         let place = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
-        match (std::fs::metadata(&self.path), self.file.metadata()) {
+        let is_there = match (std::fs::metadata(&self.path), self.file.metadata()) {
             (Ok(named), Ok(held)) => place(named) == place(held),
             _ => false,
-        }
+        };
+        self.seen = is_there.then(Instant::now);
+        is_there
     }
 
     /// Writes the file anew with what still counts; returns its length.
@@ -483,6 +505,27 @@ mod tests {
         drop(journal);
         let (_, left) = open(&folder);
         assert_eq!(left.returns, ["1"]);
+        assert_eq!(left.interrupted.len(), 1);
+    }
+
+    #[test]
+    fn a_job_that_must_not_run_again_is_never_written_beside_the_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, _) = open(&folder);
+        // Long enough that the new file is shorter than what was synced of the old one.
+        for jid in ["1", "2", "3"] {
+            journal.start(jid, "salt", &load(&"x".repeat(1000)), true).unwrap();
+            journal.done(jid).unwrap();
+        }
+        std::fs::remove_dir_all(folder.path().join("cache")).unwrap();
+        journal.start("4", "salt", &load("c.d"), false).unwrap();
+        journal.flush().unwrap();
+        let synced = *journal.synced.lock();
+        let inner = journal.inner.lock();
+        assert_eq!(synced, (inner.life, inner.end));
+        drop(inner);
+        drop(journal);
+        let (_, left) = open(&folder);
         assert_eq!(left.interrupted.len(), 1);
     }
 

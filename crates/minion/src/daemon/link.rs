@@ -96,6 +96,16 @@ impl Link for MasterLink {
             return Ok(self.fire_here(&event.tag, &data));
         }
         let load = event_load(&event.tag, event.data, event.pretag.as_deref());
+        let jid = cx.job.jid.as_str();
+        let own = |begin: &str| {
+            let rest = event.tag.strip_prefix(begin).and_then(|rest| rest.strip_prefix(jid));
+            !jid.is_empty() && rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        if own("salt/state_result/") || own("salt/job/") {
+            // What a state run tells of itself names its job in the message, too.
+            load.insert("jid", jid);
+            load.remove("pretag");
+        }
         if let Side::Daemon { follow, .. } = &self.side {
             // All masters hear of it, as in Salt; whether the others are there is no matter here.
             for other in follow.upgrade().iter().flat_map(|follow| follow.other_masters()) {
@@ -190,7 +200,7 @@ pub(crate) const SIGNAL: &str = "halite/signal_job";
 pub(crate) fn refresh_tag(what: Refresh) -> &'static str {
     match what {
         Refresh::Grains => "grains_refresh",
-        Refresh::Pillar => "pillar_refresh",
+        Refresh::Pillar { .. } => "pillar_refresh",
         Refresh::Modules => "module_refresh",
         Refresh::Beacons => "beacons_refresh",
         Refresh::Schedule => "manage_schedule",

@@ -3,9 +3,12 @@
 //! Signing in waits as long as it must: a key that is not accepted yet, a master that is not there,
 //! are conditions, not errors. Only a rejected key and a wrong fingerprint end the minion.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use halite_transport::{Event, Kind, Linked, Subscription};
+use halite_transport::{Event, Kind, LinkError, Linked, Subscription};
 use halite_value::{Dict, entries};
 use halite_wire::Notice;
 use tokio::time::{Instant, sleep};
@@ -213,7 +216,7 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     announce(tie);
     tie.run_startup_states();
     super::schedule::update_mine(tie);
-    let mut state = Serving { tie, up: None, identified: false, was_up: false };
+    let mut state = Serving { tie, up: None, was_up: false };
     let settings = &tie.node.settings;
     let ping = tokio::spawn(super::events::ping(Arc::clone(tie)));
     let alive = tokio::spawn(super::events::tell_running(Arc::clone(tie)));
@@ -245,6 +248,7 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
                 }
             },
             () = until(lost_at), if several.is_some() => break Ended::Lost,
+            () = tie.master.forgotten.notified() => tell_again(Arc::clone(tie)),
             () = tokio::time::sleep_until(look_home), if home.is_some() && looking.is_none() => {
                 let node = Arc::clone(&tie.node);
                 looking = home.clone().map(|home| tokio::spawn(is_back(node, home)));
@@ -264,6 +268,16 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
         looking.abort();
     }
     ended
+}
+
+/// Tells a master about us that has forgotten everything: our key was deleted there and accepted anew.
+fn tell_again(tie: Arc<Tie>) {
+    tie.node.handle.clone().spawn(async move {
+        if let Err(error) = tie.load_pillar().await {
+            tracing::error!("no pillar from {}: {error}", tie.master.address.name);
+        }
+        super::schedule::update_mine(&tie);
+    });
 }
 
 async fn until(time: Option<Instant>) {
@@ -349,16 +363,56 @@ fn sign_in_later(tie: Arc<Tie>) {
     let known = tie.master.keys();
     tie.node.handle.clone().spawn(async move {
         sleep(tie.node.settings.reauth_delay.mul_f64(random_part())).await;
-        if let Err(error) = tie.master.sign_in_unless_done(known.as_ref()).await {
-            told(&tie, &error).await;
+        if let Err(error) = tie.master.sign_in_unless_done(known.as_ref()).await
+            && !told(&tie, &error).await
+        {
+            ask_again(&tie);
         }
     });
+}
+
+/// Goes on asking to be let in, beside what is served: somebody has deleted our key, and may accept
+/// it again.
+fn ask_again(tie: &Arc<Tie>) {
+    if tie.asking.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let tie = Arc::clone(tie);
+    tie.node.handle.clone().spawn(async move {
+        let settings = &tie.node.settings;
+        let known = tie.master.keys();
+        let mut wait = settings.acceptance_wait;
+        let is_in = loop {
+            sleep(wait.max(Duration::from_millis(100))).await;
+            match tie.master.sign_in_unless_done(known.as_ref()).await {
+                Ok(()) => break true,
+                Err(SignInError::Link(LinkError::Closed)) => break false,
+                Err(error) if told(&tie, &error).await => break false,
+                Err(_) if wait < settings.acceptance_wait_max => wait += settings.acceptance_wait,
+                Err(_) => {}
+            }
+        };
+        tie.asking.store(false, Ordering::Release);
+        if is_in {
+            identify(&tie);
+            tie.node.reachable.notify_waiters();
+            announce(&tie);
+        }
+    });
+}
+
+/// Says on a tcp connection who we are; others know by the session.
+fn identify(tie: &Tie) {
+    if tie.node.settings.kind == Kind::Tcp
+        && let Some(frame) = tie.master.identification()
+    {
+        tie.master.transport.identify(frame);
+    }
 }
 
 struct Serving<'a> {
     tie: &'a Arc<Tie>,
     up: Option<Linked>,
-    identified: bool,
     was_up: bool,
 }
 
@@ -370,7 +424,9 @@ impl Serving<'_> {
                 Ok(Some(load)) => tie.receive(&load),
                 Ok(None) => {}
                 Err(AskError::SignIn(error)) => {
-                    told(tie, &error).await;
+                    if !told(tie, &error).await {
+                        ask_again(tie);
+                    }
                 }
                 Err(error) => tracing::warn!("a publication cannot be read: {error}"),
             },
@@ -378,7 +434,6 @@ impl Serving<'_> {
             Event::Disconnected(why) => {
                 tracing::warn!("the connection to {} was lost: {why}", tie.master.address.name);
                 self.up = None;
-                self.identified = false;
                 let data = entries! { "master" => &tie.master.address.name };
                 tie.node.bus.fire("__master_disconnected", &data);
             }
@@ -406,14 +461,11 @@ impl Serving<'_> {
         if needs_sign_in
             && !resumed
             && let Err(error) = tie.master.sign_in().await
+            && !told(tie, &error).await
         {
-            told(tie, &error).await;
+            ask_again(tie);
         }
-        if settings.kind == Kind::Tcp
-            && let Some(frame) = tie.master.identification()
-        {
-            self.identified = tie.master.transport.identify(frame);
-        }
+        identify(tie);
         tie.node.reachable.notify_waiters();
         let data = entries! { "master" => &tie.master.address.name };
         tie.node.bus.fire("__master_connected", &data);

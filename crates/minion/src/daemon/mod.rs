@@ -27,6 +27,7 @@ pub mod pillar;
 mod schedule;
 pub mod session;
 pub mod swarm;
+pub mod syndic;
 mod tie;
 
 use std::{sync::Arc, time::Duration};

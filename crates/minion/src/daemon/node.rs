@@ -242,7 +242,7 @@ impl Node {
 
     /// Tells whether some master gives us jobs.
     pub(crate) fn is_served(&self) -> bool {
-        self.ties().iter().any(|tie| tie.is_ready())
+        self.ties.read().iter().filter_map(Weak::upgrade).any(|tie| tie.is_ready())
     }
 
     /// Returns the master a return goes to.

@@ -139,6 +139,8 @@ pub struct Settings {
     pub cache_jobs: bool,
     pub kind: Kind,
     pub zmq_filtering: bool,
+    /// The file with the master's key: a syndic has one of its own.
+    pub pinned: &'static str,
     publish_port: Option<u16>,
     client: ClientOptions,
     ipc: Ipc,
@@ -202,6 +204,7 @@ impl Settings {
             .then(|| reader.seconds("master_failback_interval", 30.0))
             .map(|every| if every.is_zero() { Duration::from_secs(30) } else { every });
         let ping = reader.number("ping_interval", 0.0);
+        let is_syndic = reader.text("__role").as_deref() == Some("syndic");
         Ok(Self {
             id: reader.text("id").ok_or(Problem::NoId)?,
             masters,
@@ -260,9 +263,14 @@ impl Settings {
             cache_jobs: reader.flag("cache_jobs", false),
             kind,
             zmq_filtering: reader.flag("zmq_filtering", false),
+            pinned: match is_syndic {
+                true => halite_crypt::pki::SYNDIC_MASTER_PUB,
+                false => halite_crypt::pki::MINION_MASTER_PUB,
+            },
             // 4506 is what a configuration without the option ends up with; it means "as announced".
+            // differs: a syndic of Salt needs the port in its minion's configuration.
             publish_port: Some(reader.port("publish_port", 0))
-                .filter(|port| *port != 0 && *port != 4506),
+                .filter(|port| !(matches!(port, 0 | 4506) || is_syndic && *port == 4505)),
             client: client(&reader, kind),
             ipc: Ipc {
                 tcp: (reader.text("ipc_mode").as_deref() == Some("tcp")).then(|| {

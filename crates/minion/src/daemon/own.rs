@@ -124,7 +124,7 @@ impl Follow for Hermit {
         let Some(node) = self.node.upgrade() else { return };
         match what {
             Refresh::Grains => super::tie::replace(&node.grains, &cx.grains),
-            Refresh::Pillar => {
+            Refresh::Pillar { .. } => {
                 *self.pillar.write() = cx.pillar.deep_copy();
                 node.pillar_is(&cx.pillar);
             }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use halite_spec::{Cx, Error, Host, Result, host::Write};
+use halite_transport::LinkError;
 use halite_value::{
     Dict, SmolStr, Value, dict, entries, lookup, merge,
     msgpack::{self, Dialect, Text},
@@ -135,7 +136,7 @@ impl Sources for FromMaster {
     fn pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
         let load = question(cx, overrides, None);
         load.insert("ext", ext);
-        self.master.wait(self.fetch(&load), &|| cx.host.cancelled()).map_err(of_ask)
+        self.master.wait(self.fetch(&load), &|| cx.host.cancelled()).map_err(no_pillar)
     }
 }
 
@@ -154,8 +155,18 @@ impl FromMaster {
                 tracing::warn!("the master gives no pillar ({error}): using the stored one");
                 stored(cx, &file).ok_or_else(|| Error::failed(error.to_string()))
             }
-            (Err(error), _) => Err(of_ask(error)),
+            (Err(error), _) => Err(no_pillar(error)),
         }
+    }
+}
+
+/// Says why there is no pillar: of a master that takes too long, in Salt's words.
+fn no_pillar(error: AskError) -> Error {
+    match error {
+        AskError::Link(LinkError::Timeout { waited, .. }) => {
+            Error::failed(format!("Pillar timed out after {} seconds", waited.as_secs()))
+        }
+        other => of_ask(other),
     }
 }
 
@@ -186,6 +197,14 @@ mod tests {
     use halite_value::list;
 
     use super::*;
+
+    #[test]
+    fn a_master_that_takes_too_long() {
+        let waited = std::time::Duration::from_secs(5);
+        let slow = LinkError::Timeout { address: "a:1".into(), waited };
+        let told = no_pillar(AskError::Link(slow)).to_string();
+        assert_eq!(told, "Pillar timed out after 5 seconds");
+    }
 
     #[test]
     fn parts_of_the_configuration_for_external_pillars() {

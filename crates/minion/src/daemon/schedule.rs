@@ -223,7 +223,15 @@ fn start_on(node: &Arc<Node>, ground: Ground, fire: Fire) {
         ret.insert("schedule", fire.name.as_str());
         ret.insert("pid", nix::unistd::gettid().as_raw());
         ret.remove("user");
-        ret.remove("out");
+        // How states are shown is told, how errors are is not; and who asks for what is not there
+        // has a code of its own.
+        let says = |name: &str, text: &str| ret.get(name).is_some_and(|value| value == *text);
+        if says("out", "nested") {
+            ret.remove("out");
+        }
+        if says("return", &crate::failure::missing(&fire.function)) {
+            ret.insert("retcode", 254);
+        }
         finish(&node, &ground, &cx, &jid, &job, ret);
     });
 }

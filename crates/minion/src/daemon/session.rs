@@ -66,6 +66,8 @@ pub struct Master {
     signing_in: tokio::sync::Mutex<()>,
     /// We are going to take its jobs.
     listens: AtomicBool,
+    /// It let us in again, but has nothing of us any more.
+    pub forgotten: tokio::sync::Notify,
 }
 
 /// How a request may be repeated.
@@ -99,6 +101,7 @@ impl Master {
             serial: AtomicI64::new(0),
             signing_in: tokio::sync::Mutex::new(()),
             listens: AtomicBool::new(false),
+            forgotten: tokio::sync::Notify::new(),
         })
     }
 
@@ -176,7 +179,10 @@ impl Master {
             self.serial.store(0, Ordering::Release);
         }
         self.connection.store(connection, Ordering::Release);
-        *current = Some(Arc::clone(&keys));
+        // At the first time everything is told anyway.
+        if current.replace(Arc::clone(&keys)).is_some() && keys.is_unknown() {
+            self.forgotten.notify_one();
+        }
         Ok(keys)
     }
 

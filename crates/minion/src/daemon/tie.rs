@@ -36,6 +36,8 @@ pub(crate) struct Tie {
     runtime: OnceLock<Arc<dyn Runtime>>,
     /// The pillar has been loaded.
     ready: AtomicBool,
+    /// Somebody asks the master to let us in again.
+    pub(crate) asking: AtomicBool,
     own: Weak<Self>,
 }
 
@@ -63,6 +65,7 @@ impl Tie {
             pillar: RwLock::default(),
             runtime: OnceLock::new(),
             ready: AtomicBool::new(false),
+            asking: AtomicBool::new(false),
             own: own.clone(),
         })
     }
@@ -92,14 +95,24 @@ impl Tie {
     /// Returns what a job works with. Templates may change what they are given, so grains and
     /// pillar are copies: a job must not change the minion.
     pub(crate) fn cx(&self, job: Job, cancel: Cancel) -> Cx {
-        let host = self.node.job_host(cancel);
         let grains = self.node.grains.deep_copy();
         let pillar = self.pillar.read().deep_copy();
         let opts = self.opts.shallow_copy();
         opts.insert("grains", &grains);
         opts.insert("pillar", &pillar);
+        self.cx_of(job, cancel, opts, grains, pillar)
+    }
+
+    /// As [`Tie::cx`], for a function that changes nothing and does not show the options: the copies
+    /// would be most of its work.
+    fn cx_to_look(&self, job: Job, cancel: Cancel) -> Cx {
+        let (grains, pillar) = (self.node.grains.clone(), self.pillar.read().clone());
+        self.cx_of(job, cancel, self.opts.clone(), grains, pillar)
+    }
+
+    fn cx_of(&self, job: Job, cancel: Cancel, opts: Dict, grains: Dict, pillar: Dict) -> Cx {
         Cx {
-            host,
+            host: self.node.job_host(cancel),
             opts,
             grains,
             pillar,
@@ -209,13 +222,13 @@ impl Tie {
             publication.fun,
             publication.jid
         );
-        // In the journal before anybody is told that we have it; the job's thread waits for the disk.
-        let master = &self.master.address.name;
-        if let Err(error) = self.node.journal.start(&publication.jid, master, &shown, false) {
-            tracing::error!("job {} runs without a record of it: {error}", publication.jid);
-        }
-        // What is begun and done at once says that it has begun, and no more.
+        // What is over at once is recorded and told of by its return, and not before.
         if !is_instant(&publication.fun) {
+            // In the journal before anybody is told that we have it; the job's thread waits for the disk.
+            let master = &self.master.address.name;
+            if let Err(error) = self.node.journal.start(&publication.jid, master, &shown, false) {
+                tracing::error!("job {} runs without a record of it: {error}", publication.jid);
+            }
             self.notice(&Notice::Received(publication.jid.clone()));
         }
         match self.node.conduct {
@@ -247,15 +260,23 @@ impl Tie {
         if durable && let Err(error) = node.journal.flush() {
             tracing::error!("the journal cannot be brought to the disk: {error}");
         }
-        self.notice(&Notice::Started(publication.jid.clone()));
-        let record = (!is_instant(&publication.fun)).then(|| Record::write(self, jid, load));
+        let record = (!is_instant(&publication.fun)).then(|| {
+            self.notice(&Notice::Started(publication.jid.clone()));
+            Record::write(self, jid, load)
+        });
         if node.settings.fresh_grains
             && let Ok(grains) = self.sources.grains(&self.idle_cx())
         {
             replace(&node.grains, &grains);
         }
         let job = Job::new(jid, publication.fun.to_str(), publication.user.clone());
-        let cx = self.cx(job, ticket.cancel.clone());
+        let only_looks = is_instant(&publication.fun)
+            && publication.fun.as_str() != Some("config.get")
+            && publication.ret.is_empty();
+        let cx = match only_looks {
+            true => self.cx_to_look(job, ticket.cancel.clone()),
+            false => self.cx(job, ticket.cancel.clone()),
+        };
         if publication.extra.get("start_event").is_some_and(|wanted| wanted.truthy()) {
             self.tell_start(publication);
         }
@@ -365,7 +386,7 @@ impl Follow for Tie {
     fn refreshed(&self, cx: &Cx, what: Refresh) {
         match what {
             Refresh::Grains => replace(&self.node.grains, &cx.grains),
-            Refresh::Pillar => {
+            Refresh::Pillar { .. } => {
                 *self.pillar.write() = cx.pillar.deep_copy();
                 self.tell_pillar();
                 let tag = "/salt/minion/minion_pillar_refresh_complete";

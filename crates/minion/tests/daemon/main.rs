@@ -138,6 +138,8 @@ fn a_job_from_publication_to_return() {
     );
     let success = dict! { "test.ping" => true, "test.echo" => true, "no.such" => false };
     assert_eq!(got.get("success"), Some(success));
+    // One that gave nothing has no code, as in Salt.
+    assert_eq!(got.get("retcode"), Some(dict! { "test.ping" => 0, "test.echo" => 0 }));
     assert_eq!(minion.end(), 0);
 }
 

@@ -135,7 +135,10 @@ impl Block {
         if !cx.host.exists(Path::new(path))? {
             return Err(Error::invalid(format!("File not found: {path}")));
         }
-        let content = cx.host.read(Path::new(path))?;
+        let content = cx.host.read(Path::new(path)).map_err(|error| {
+            let words = Error::from(error).python_words();
+            Error::failed(format!("Failed to read from {path}: {words}"))
+        })?;
         if is_binary(&content[..content.len().min(2048)]) {
             return Err(binary_refused(path));
         }

@@ -268,10 +268,19 @@ impl Content {
             Self::Bytes(bytes) => Ok(bytes.clone()),
             other => {
                 let mut bytes = Vec::new();
-                other.open(cx)?.read_to_end(&mut bytes).map_err(read_error)?;
+                let unread = |error| other.unreadable(error);
+                other.open(cx)?.read_to_end(&mut bytes).map_err(unread)?;
                 Ok(bytes)
             }
         }
+    }
+
+    pub(crate) fn unreadable(&self, error: io::Error) -> Error {
+        let path = match self {
+            Self::File(path) => path.as_path(),
+            _ => Path::new("the content"),
+        };
+        host::Error::io("read", path, error).into()
     }
 
     fn size(&self, cx: &Cx) -> Result<u64> {
@@ -292,14 +301,11 @@ impl Content {
                 if known.size(cx)? != cx.host.stat(path, true)?.size {
                     return Ok(false);
                 }
-                same(&mut *known.open(cx)?, &mut *cx.host.open(path)?).map_err(read_error)
+                let both = same(&mut *known.open(cx)?, &mut *cx.host.open(path)?);
+                both.map_err(|error| known.unreadable(error))
             }
         }
     }
-}
-
-fn read_error(error: io::Error) -> Error {
-    host::Error::io("read", "the content", error).into()
 }
 
 /// Compares two streams piece by piece.
@@ -404,7 +410,8 @@ pub fn difference(
 ) -> Result<Difference> {
     let old = old.map_or(Content::Bytes(Vec::new()), |path| Content::File(path.to_owned()));
     let binary = |content: &Content| -> Result<bool> {
-        Ok(is_binary(&head(&mut *content.open(cx)?).map_err(read_error)?))
+        let head = head(&mut *content.open(cx)?).map_err(|error| content.unreadable(error))?;
+        Ok(is_binary(&head))
     };
     let fixed = |text: &str| Difference { text: text.to_owned(), counts: true };
     match (binary(&old)?, binary(new)?) {

@@ -431,10 +431,10 @@ pub fn get_managed(
     source_hash: Option<Value>,
     /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `saltenv`, `context`, `defaults`,
     /// `skip_verify` …
-    rest: Rest,
+    more: Rest,
 ) -> Result<Value> {
     let given = named(
-        &rest,
+        &more,
         &[
             "source_hash_name",
             "user",
@@ -528,24 +528,24 @@ pub fn manage_file(
     #[default(false)]
     keep_mode: bool,
     /// Further arguments of `file.managed`.
-    rest: Rest,
+    more: Rest,
 ) -> Result<Dict> {
-    let _ = (template, &rest);
+    let _ = (template, &more);
     let name = expand_user(cx, &name);
     let mut request = Request::new(&name, &saltenv);
     let sfn = sfn.filter(|path| !path.is_empty());
     request.origin.source = sfn.clone().or_else(|| text_of(source.as_ref()));
     request.origin.skip_verify = true;
     request.origin.trust.verify_ssl =
-        rest.kwargs.get("verify_ssl").is_none_or(|flag| flag.truthy());
+        more.kwargs.get("verify_ssl").is_none_or(|flag| flag.truthy());
     request.contents = contents.filter(|value| !value.is_null()).map(|value| {
         value.as_bytes().map_or_else(|| value.to_str().as_bytes().to_vec(), <[u8]>::to_vec)
     });
-    request.wanted = Wanted { user, group, mode, attrs, label: Label::from_dict(&rest.kwargs) };
+    request.wanted = Wanted { user, group, mode, attrs, label: Label::from_dict(&more.kwargs) };
     request.keep_mode = keep_mode;
     request.follow_symlinks = follow_symlinks;
     request.show_changes = show_changes;
-    request.new_file_diff = rest.kwargs.get("new_file_diff").is_some_and(|flag| flag.truthy());
+    request.new_file_diff = more.kwargs.get("new_file_diff").is_some_and(|flag| flag.truthy());
     request.backup = backup;
     request.makedirs = makedirs;
     request.dir_mode = dir_mode;
@@ -643,9 +643,9 @@ pub fn check_managed(
     source_hash: Option<Value>,
     /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `template`, `context`, `defaults`,
     /// `saltenv`, `contents`, `skip_verify` …
-    rest: Rest,
+    more: Rest,
 ) -> Result<Value> {
-    let changes = match checked(cx, &name, &source, source_hash, &rest)? {
+    let changes = match checked(cx, &name, &source, source_hash, &more)? {
         Ok(changes) => changes,
         Err(comment) => return Ok(Value::tuple([Value::Bool(false), comment.into()])),
     };
@@ -680,9 +680,9 @@ pub fn check_managed_changes(
     source_hash: Option<Value>,
     /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `template`, `context`, `defaults`,
     /// `saltenv`, `contents`, `skip_verify`, `keep_mode` …
-    rest: Rest,
+    more: Rest,
 ) -> Result<Value> {
-    Ok(match checked(cx, &name, &source, source_hash, &rest)? {
+    Ok(match checked(cx, &name, &source, source_hash, &more)? {
         Ok(changes) => changes.into(),
         Err(comment) => Value::tuple([Value::Bool(false), comment.into()]),
     })
@@ -705,17 +705,18 @@ pub fn check_file_meta(
     /// The digest the content has.
     source_sum: Option<Dict>,
     /// `user`, `group`, `mode`, `attrs`, `saltenv`, `contents` …
-    rest: Rest,
+    more: Rest,
 ) -> Result<Dict> {
-    let _ = source_sum;
     let names = ["user", "group", "mode", "attrs", "saltenv", "contents"];
-    let given = named(&rest, &[names.as_slice(), LAST_NAMES.as_slice()].concat());
+    let given = named(&more, &[names.as_slice(), LAST_NAMES.as_slice()].concat());
     given.get_or_insert_with("follow_symlinks", || false.into());
     given.insert("skip_verify", true);
     let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
-    let source = match sfn.filter(|path| !path.is_empty()) {
-        Some(path) => path.into(),
-        None => source.unwrap_or_default(),
+    // Without a digest Salt does not look at the content, whatever the source is.
+    let source = match (source_sum.is_some_and(|sum| sum.contains("hsum")), sfn) {
+        (false, _) => Value::Null,
+        (true, Some(path)) if !path.is_empty() => path.into(),
+        (true, _) => source.unwrap_or_default(),
     };
     let request = request_from(cx, &name, &source, &Value::Null, &given, &saltenv)?;
     Ok(request.look(cx)?.expected(&request))

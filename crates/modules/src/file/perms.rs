@@ -751,9 +751,12 @@ pub fn chgrp(
     /// The path.
     path: String,
     /// The group.
-    group: Owner,
+    #[arg(required)]
+    group: Option<Owner>,
 ) -> Result<Value> {
-    change_owner(cx, &path, None, Some(&group), true)
+    // Salt asks for the owner first, so here a missing file is an error.
+    stat_of(cx, Path::new(&expand_user(cx, &path)), true)?;
+    change_owner(cx, &path, None, group.as_ref(), true)
 }
 
 /// Return the attributes of a file, or of the files of a folder, as `lsattr` tells them.
@@ -854,7 +857,9 @@ pub fn check_perms(
     let stat = stat_of(cx, path, follow_symlinks)?;
     let fresh = ret.as_ref().is_none_or(Dict::is_empty);
     let ret = ret.filter(|ret| !ret.is_empty()).unwrap_or_else(|| {
-        entries! { "name" => &name, "changes" => Value::dict(), "result" => true }
+        entries! {
+            "name" => &name, "changes" => Value::dict(), "comment" => "", "result" => true,
+        }
     });
     let perms = entries! {
         "luser" => match user { Some(Owner::Id(_)) => stat.uid.into(), _ => user_name(cx, stat.uid) },
@@ -912,6 +917,7 @@ pub fn get_selinux_context(
 ) -> Result<String> {
     let query = Command::new("stat").args(["-c", "%C"]).arg("--").arg(&path).query();
     let output = cx.host.run(&query)?;
+    cx.job.set_retcode(output.code.into());
     Ok(if output.ok() {
         output.stdout_text().trim_end().to_owned()
     } else {

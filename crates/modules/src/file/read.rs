@@ -220,6 +220,9 @@ pub fn is_hardlink(
     path: String,
 ) -> Result<Value> {
     let path = expand_user(cx, &path);
+    if !path.starts_with('/') {
+        return Err(Error::invalid("Path to file must be absolute."));
+    }
     Ok(match cx.host.stat(Path::new(&path), false) {
         Ok(stat) => (stat.links > 1).into(),
         Err(_) => Value::dict(),

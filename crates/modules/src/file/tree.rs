@@ -341,9 +341,17 @@ pub fn link(
     if !is_abs(&src) {
         return Err(Error::invalid("File path must be absolute."));
     }
-    cx.host
-        .hard_link(Path::new(&src), Path::new(&path))
-        .map_err(|error| Error::failed(format!("Could not create '{path}': {error}")))?;
+    cx.host.hard_link(Path::new(&src), Path::new(&path)).map_err(|error| {
+        let reason = match Error::from(error).python_words() {
+            // Python names both paths.
+            words if words.ends_with('\'') => {
+                let words = words.rsplit_once(": ").map_or(words.as_str(), |(words, _)| words);
+                format!("{words}: '{src}' -> '{path}'")
+            }
+            words => words,
+        };
+        Error::failed(format!("Could not create '{path}': {reason}"))
+    })?;
     Ok(true)
 }
 
@@ -477,8 +485,10 @@ pub fn move_(
     if !is_abs(&dst) {
         return Err(Error::invalid("Destination path must be absolute."));
     }
-    move_any(cx, &src, &dst)
-        .map_err(|error| Error::failed(format!("Unable to move '{src}' to '{dst}': {error}")))?;
+    move_any(cx, &src, &dst).map_err(|error| {
+        let words = error.python_words();
+        Error::failed(format!("Unable to move '{src}' to '{dst}': {words}"))
+    })?;
     Ok(Value::Dict(entries! {
         "result" => true, "comment" => format!("'{src}' moved to '{dst}'"),
     }))
@@ -575,6 +585,12 @@ pub fn copy(
         );
         owner.enforce(cx, to, false)?;
     } else {
+        let there = cx.host.stat_if_there(to, true)?;
+        if there.is_some_and(|there| {
+            there.inode != 0 && (there.device, there.inode) == (stat.device, stat.inode)
+        }) {
+            return Err(failed(Error::failed("the same file")));
+        }
         copy_whole(cx, from, to, &stat).map_err(failed)?;
     }
     Ok(true)

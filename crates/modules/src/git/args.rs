@@ -81,6 +81,28 @@ pub struct Local {
     pub output: Output,
 }
 
+/// What commands take that may need keys all the same: for submodules, or files kept elsewhere.
+#[derive(Args, Clone, Debug)]
+#[arg(defaults)]
+pub struct Keyed {
+    #[group]
+    pub options: Options,
+    /// Private keys for ssh.
+    #[default(Vec::new())]
+    #[shown(Value::Null)]
+    pub identity: Vec<String>,
+    #[group]
+    pub output: Output,
+}
+
+impl Keyed {
+    /// Git in a working copy, and the options for its command.
+    pub fn at(self, cx: &Cx, cwd: &str) -> Result<(Git, Vec<String>)> {
+        let (git, opts) = self.options.at(cx, Some(cwd))?;
+        Ok((Git { identity: self.identity, ..git }, opts))
+    }
+}
+
 /// What commands take that talk to another machine.
 #[derive(Args, Clone, Debug)]
 #[arg(defaults)]

@@ -127,6 +127,7 @@ pub fn config_get(
     /// `global`, `all`.
     kwargs: Rest,
 ) -> Result<Value> {
+    kwargs.only(&["global", "all"])?;
     let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     Ok(match config.get(cx, &key)? {
         None => Value::Null,
@@ -151,6 +152,7 @@ pub fn config_get_regexp(
     /// `global`.
     kwargs: Rest,
 ) -> Result<Dict> {
+    kwargs.only(&["global"])?;
     let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     let found = config.matching(cx, &key, value_regex.as_deref())?;
     Ok(found.into_iter().map(|(key, values)| (key, Value::list(values))).collect())
@@ -174,6 +176,7 @@ pub fn config_set(
     /// `global`, `add`.
     kwargs: Rest,
 ) -> Result<Value> {
+    kwargs.only(&["global", "add"])?;
     let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     let (values, add) = match (value, multivar) {
         (Some(_), Some(_)) => {
@@ -202,6 +205,7 @@ pub fn config_unset(
     /// `global`, `all`.
     kwargs: Rest,
 ) -> Result<bool> {
+    kwargs.only(&["global", "all"])?;
     let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     config.unset(cx, &key, value_regex.as_deref(), flag(&kwargs, "all"))?;
     Ok(true)

@@ -57,7 +57,7 @@ fn here(cx: &Cx, cwd: &str, user: Option<&String>) -> Result<PathBuf> {
 }
 
 pub use self::{
-    args::{Abroad, Https, Local, Login, Options, Output, Plain, Who},
+    args::{Abroad, Https, Keyed, Local, Login, Options, Output, Plain, Who},
     config::{Config, config_get, config_get_regex, config_get_regexp, config_set, config_unset},
     remote::{
         ls_remote, refs_of, remote_get, remote_refs, remote_set, remotes, remotes_of, set_remote,
@@ -285,9 +285,9 @@ pub fn merge(
     cwd: String,
     /// The revision.
     rev: Option<String>,
-    #[group] with: Local,
+    #[group] with: Keyed,
 ) -> Result<String> {
-    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let (git, opts) = with.at(cx, &cwd)?;
     let mut line = words(&["merge"]);
     line.extend(opts);
     line.extend(rev.filter(|rev| !rev.is_empty()));
@@ -366,9 +366,9 @@ pub fn reset(
     cx: &Cx,
     /// The working copy.
     cwd: String,
-    #[group] with: Local,
+    #[group] with: Keyed,
 ) -> Result<String> {
-    let (git, opts) = with.options.at(cx, Some(&cwd))?;
+    let (git, opts) = with.at(cx, &cwd)?;
     git.run(cx, words(&["reset"]).into_iter().chain(opts))
 }
 
@@ -638,6 +638,7 @@ pub fn archive(
     /// `format`.
     kwargs: Rest,
 ) -> Result<bool> {
+    kwargs.only(&["format"])?;
     let git = Git { before: options(&git_opts)?, ..with.who.at(cx, &cwd)? };
     let folder = git
         .cwd

@@ -149,6 +149,7 @@ pub fn remote_refs(
     /// `filter`.
     kwargs: Rest,
 ) -> Result<Dict> {
+    kwargs.only(&["filter"])?;
     let _ = output;
     let url = login.https.url(&url)?;
     let mut line = words(&["ls-remote"]);

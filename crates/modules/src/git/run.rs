@@ -143,6 +143,7 @@ impl Git {
         if ran.code == 0 {
             return Ok(ran.stdout);
         }
+        let words: Vec<&str> = self.before.iter().chain(words).map(String::as_str).collect();
         let mut text = format!("Command 'git {}' failed", redacted(&words.join(" ")));
         let said = if merged { &ran.stdout } else { &ran.stderr };
         if !said.is_empty() {

@@ -99,8 +99,6 @@ pub fn worktree_add(
     worktree_path: String,
     /// What to check out.
     r#ref: Option<String>,
-    /// Its branch; by default named after the folder.
-    branch: Option<String>,
     /// Set the branch back if it exists.
     #[default(false)]
     reset_branch: bool,
@@ -111,6 +109,8 @@ pub fn worktree_add(
     #[default(false)]
     detach: bool,
     #[group] with: Local,
+    /// Its branch; by default named after the folder.
+    branch: Option<String>,
 ) -> Result<String> {
     let (git, opts) = with.options.at(cx, Some(&cwd))?;
     let mut line = words(&["worktree", "add"]);

@@ -19,7 +19,7 @@ use halite_value::{Dict, Value, dict};
 
 pub use self::peers::{
     active_tcp, connect, fqdns, get_bufsize, ip_neighs, ip_neighs6, ip_networks, ip_networks6,
-    ipneighs, ipneighs6, mod_bufsize, netstat,
+    ipneighs, ipneighs6, mod_bufsize, netstat, wol,
 };
 
 module! {
@@ -29,7 +29,7 @@ module! {
     is_loopback, reverse_ip, iphexval, ifacestartswith, routes, default_route, get_route,
     get_hostname, get_fqdn, mod_hostname, ping, dig, traceroute, arp, connect, fqdns, ip_networks,
     ip_networks6, ip_neighs, ipneighs, ip_neighs6, ipneighs6, netstat, active_tcp, get_bufsize,
-    mod_bufsize,
+    mod_bufsize, wol,
 }
 
 alias! { hwaddr = hw_addr, ipaddrs = ip_addrs, ipaddrs6 = ip_addrs6 }
@@ -538,9 +538,14 @@ pub fn iphexval(
     /// The address.
     ip: String,
 ) -> Result<String> {
-    let ip: Ipv4Addr =
-        ip.parse().map_err(|_| value_error(format!("invalid IPv4 address: {ip}")))?;
-    Ok(format!("{:08X}", ip.to_bits()))
+    // Each part by itself, as in Salt: they need not be those of an address.
+    let part = |part: &str| {
+        let number = part.trim().parse::<i64>();
+        number
+            .map(|number| format!("{number:02X}"))
+            .map_err(|_| value_error(format!("invalid literal for int() with base 10: '{part}'")))
+    };
+    ip.split('.').map(part).collect()
 }
 
 /// Return the interfaces with an address that begins with a text.
@@ -694,7 +699,9 @@ pub fn get_route(
             .map(|word| (*word).to_owned())
     };
     let found = Dict::new();
-    found.insert("destination", words.first().copied());
+    // `local 127.0.0.1 dev lo …`: the kind of a route may stand before it.
+    let kinds = ["local", "broadcast", "multicast", "unreachable", "prohibit", "blackhole"];
+    found.insert("destination", words.iter().find(|word| !kinds.contains(*word)).copied());
     found.insert("gateway", after("via"));
     found.insert("interface", after("dev"));
     found.insert("source", after("src"));
@@ -821,6 +828,9 @@ pub fn dig(
     /// The name.
     host: String,
 ) -> Result<String> {
+    if cx.host.which("dig").is_none() {
+        return Err(Error::no_program(&["dig"]));
+    }
     Ok(looked(cx, vec!["dig".into(), named(&host)?])?.1)
 }
 
@@ -835,6 +845,9 @@ pub fn traceroute(
     /// The host.
     host: String,
 ) -> Result<String> {
+    if cx.host.which("traceroute").is_none() {
+        return Err(Error::no_program(&["traceroute"]));
+    }
     Ok(looked(cx, vec!["traceroute".into(), named(&host)?])?.1)
 }
 

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, path::Path, time::Duration};
 
-use halite_spec::{Command, Cx, Rest, Result, function};
+use halite_spec::{Command, Cx, Error, Rest, Result, function};
 use halite_value::{Dict, List, Value, dict, entries};
 
 use super::nets;
@@ -55,6 +55,57 @@ pub fn connect(
         Ok(()) => said(true, format!("Successfully connected to {what}")),
         Err(_) => said(false, format!("Unable to connect to {what}")),
     }
+}
+
+/// Wake a sleeping machine by its network card (Wake-on-LAN).
+///
+/// ```console
+/// $ salt gateway1 network.wol 08:00:27:13:69:77
+/// $ salt gateway1 network.wol 080027136977 192.0.2.255 7
+/// ```
+#[function]
+pub fn wol(
+    cx: &Cx,
+    /// The hardware address: twelve digits, or six pairs with something between them.
+    mac: Value,
+    /// The address of the network it is in; everybody near, unless told.
+    #[default("255.255.255.255".to_owned())]
+    bcast: String,
+    /// The port.
+    #[default(9)]
+    destport: i64,
+) -> Result<bool> {
+    let Some(card) = hardware_address(&mac.to_str()) else {
+        return Err(Error::raised("ValueError", "Invalid MAC address"));
+    };
+    let Ok(port) = u16::try_from(destport) else {
+        return Err(Error::raised("OverflowError", "sendto(): port must be 0-65535."));
+    };
+    let body = [[0xff; 6].as_slice(), card.repeat(16).as_slice()].concat();
+    cx.host.send_datagram(&bcast, port, &body)?;
+    Ok(true)
+}
+
+fn hardware_address(text: &str) -> Option<[u8; 6]> {
+    let digits: Vec<char> = text.chars().collect();
+    let digits: Vec<char> = match digits.len() {
+        12 => digits,
+        17 => {
+            // One character is between the pairs, the same everywhere.
+            let between = *digits.get(2)?;
+            digits.into_iter().filter(|char| *char != between).collect()
+        }
+        _ => return None,
+    };
+    let mut ret = [0; 6];
+    if digits.len() != 12 {
+        return None;
+    }
+    for (byte, pair) in ret.iter_mut().zip(digits.chunks_exact(2)) {
+        let [high, low] = [pair[0].to_digit(16)?, pair[1].to_digit(16)?];
+        *byte = u8::try_from(high * 16 + low).ok()?;
+    }
+    Some(ret)
 }
 
 /// Return the full names of the machine's addresses, as the resolver knows them.
@@ -338,6 +389,30 @@ pub fn mod_bufsize(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hardware_addresses() {
+        let card = Some([8, 0, 0x27, 0x13, 0x69, 0x77]);
+        assert_eq!(hardware_address("08:00:27:13:69:77"), card);
+        assert_eq!(hardware_address("08-00-27-13-69-77"), card);
+        assert_eq!(hardware_address("080027136977"), card);
+        for wrong in ["", "08:00:27:13:69:7", "08:00:27:13:69-77", "0800271369zz"] {
+            assert_eq!(hardware_address(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_machine_is_woken() {
+        let kit = halite_testkit::Kit::new();
+        let woken = wol(&kit.cx, "0800271369ff".into(), "127.0.0.255".into(), 7);
+        assert!(matches!(woken, Ok(true)));
+        let sent = kit.fake.datagrams();
+        let [(host, 7, body)] = sent.as_slice() else { panic!("{sent:?}") };
+        assert_eq!(host, "127.0.0.255");
+        assert_eq!(body.len(), 6 + 16 * 6);
+        assert_eq!(&body[..8], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 8, 0]);
+        assert_eq!(body.last(), Some(&0xff));
+    }
 
     #[test]
     fn the_kernel_writes_addresses_backwards() {

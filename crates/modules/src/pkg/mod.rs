@@ -622,9 +622,9 @@ pub fn list_pkgs(
 pub fn version_cmp(
     cx: &Cx,
     /// The one.
-    pkg1: String,
+    pkg1: Value,
     /// The other.
-    pkg2: String,
+    pkg2: Value,
     /// Leave epochs out.
     #[default(false)]
     ignore_epoch: bool,
@@ -632,7 +632,7 @@ pub fn version_cmp(
     rest: Rest,
 ) -> Result<i64> {
     let _ = rest;
-    Ok(provider(cx)?.order(&pkg1, &pkg2, ignore_epoch) as i64)
+    Ok(provider(cx)?.order(&pkg1.to_str(), &pkg2.to_str(), ignore_epoch) as i64)
 }
 
 /// Return a package's name without the architecture, if that is this machine's.

@@ -4,8 +4,10 @@
 //! that values with any character come back whole. Without a host we are on the server's own
 //! machine and run as its user `postgres`, who may do everything there.
 //!
-//! `queries.rs` asks and changes; `roles.rs`, `databases.rs` and `rights.rs` hold the functions.
+//! `queries.rs` asks and changes; `roles.rs`, `databases.rs` and `rights.rs` hold the functions;
+//! `clusters.rs` those of Debian's clusters.
 
+mod clusters;
 mod databases;
 mod queries;
 mod rights;
@@ -14,6 +16,7 @@ mod roles;
 use halite_spec::{Cx, Need, Result, function, module};
 use halite_value::{Dict, Value};
 
+pub use clusters::*;
 pub use databases::*;
 pub use queries::{Account, Conn, Connection, Row, SchemaAccount, Server, identifier, literal};
 pub use rights::*;
@@ -23,7 +26,8 @@ module! {
     /// Manage databases, roles and rights of a PostgreSQL server.
     "postgres", needs = [
         Need::test(has_psql, "psql was not found"),
-    ]: available_extensions, create_extension, create_metadata, datadir_exists,
+    ]: available_extensions, cluster_create, cluster_exists, cluster_list, cluster_remove,
+    create_extension, create_metadata, datadir_exists,
     datadir_init, db_alter, db_create, db_exists, db_list, db_remove, drop_extension,
     get_available_extension, get_installed_extension, group_create, group_remove, group_update,
     has_privileges, installed_extensions, is_available_extension, is_installed_extension,

@@ -210,8 +210,8 @@ pub fn refresh_pillar(
     #[default(true)]
     clean_cache: bool,
 ) -> Result<bool> {
-    let _ = (wait, timeout, clean_cache);
-    cx.runtime.refresh(cx, Refresh::Pillar)
+    let _ = (wait, timeout);
+    cx.runtime.refresh(cx, Refresh::Pillar { fresh: clean_cache })
 }
 
 /// Collect the grains anew.
@@ -229,10 +229,10 @@ pub fn refresh_grains(
     #[default(false)]
     clean_pillar_cache: bool,
 ) -> Result<bool> {
-    let _ = clean_pillar_cache;
     forget_stored_grains(cx)?;
     cx.runtime.refresh(cx, Refresh::Grains)?;
-    if refresh_pillar { cx.runtime.refresh(cx, Refresh::Pillar) } else { Ok(true) }
+    let pillar = Refresh::Pillar { fresh: clean_pillar_cache };
+    if refresh_pillar { cx.runtime.refresh(cx, pillar) } else { Ok(true) }
 }
 
 /// Stored grains would be taken for new ones.
@@ -353,6 +353,9 @@ pub fn clear_job_cache(
 pub fn list_extmods(cx: &Cx) -> Result<Value> {
     let folder = cachedir(cx)?.join("extmods");
     let listed = entries! {};
+    if !cx.host.is_dir(&folder)? {
+        return Ok(listed.into());
+    }
     for kind in cx.host.read_dir(&folder)? {
         let mut names: Vec<String> = walk(cx, &folder.join(&kind), &|_| true)?
             .into_iter()
@@ -497,10 +500,10 @@ pub fn wheel(
     /// The wheel function.
     name: String,
     /// Its arguments.
-    rest: Rest,
+    args: Rest,
 ) -> Result<Value> {
     let load =
-        entries! { "fun" => name, "arg" => rest.args.clone(), "kwarg" => named(None, &rest) };
+        entries! { "fun" => name, "arg" => args.args.clone(), "kwarg" => named(None, &args) };
     let data = ask_here(cx, "wheel", load)?;
     if let Some(data) = data.as_dict()
         && data.get("success").is_some_and(|success| !success.truthy())
@@ -600,8 +603,8 @@ pub fn mmodule(
     /// The function.
     fun: String,
     /// Its arguments.
-    rest: Rest,
+    args: Rest,
 ) -> Result<Value> {
     let _ = saltenv;
-    cx.call(&fun, halite_spec::Call { args: rest.args, kwargs: rest.kwargs })
+    cx.call(&fun, halite_spec::Call { args: args.args, kwargs: args.kwargs })
 }

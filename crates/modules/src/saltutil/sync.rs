@@ -40,6 +40,10 @@ pub struct Wanted {
 impl Wanted {
     /// Copies the modules of one form, and loads `what` anew if that is asked for.
     fn run(&self, cx: &Cx, form: &str, what: Refresh) -> Result<Vec<String>> {
+        self.run_all(cx, form, &[what])
+    }
+
+    fn run_all(&self, cx: &Cx, form: &str, what: &[Refresh]) -> Result<Vec<String>> {
         let copied = copy_modules(cx, form, self.saltenv.as_ref(), &self.chosen)?;
         refresh_if(cx, self.refresh, what)?;
         Ok(copied)
@@ -175,14 +179,9 @@ fn masterless_only(cx: &Cx, what: &str) -> Result<()> {
     Err(Error::failed(format!("{what} can only be synced to masterless minions")))
 }
 
-fn refresh_if(cx: &Cx, wanted: bool, what: Refresh) -> Result<()> {
-    if wanted {
-        if what == Refresh::Grains {
-            cx.runtime.refresh(cx, Refresh::Grains)?;
-            cx.runtime.refresh(cx, Refresh::Pillar)?;
-        } else {
-            cx.runtime.refresh(cx, what)?;
-        }
+fn refresh_if(cx: &Cx, wanted: bool, what: &[Refresh]) -> Result<()> {
+    for what in what.iter().filter(|_| wanted) {
+        cx.runtime.refresh(cx, *what)?;
     }
     Ok(())
 }
@@ -258,8 +257,8 @@ pub fn sync_grains(
     #[default(false)]
     clean_pillar_cache: bool,
 ) -> Result<Vec<String>> {
-    let _ = clean_pillar_cache;
-    wanted.run(cx, "grains", Refresh::Grains)
+    let pillar = Refresh::Pillar { fresh: clean_pillar_cache };
+    wanted.run_all(cx, "grains", &[Refresh::Grains, pillar])
 }
 
 /// Copy the users' own matchers from the file server to this machine.
@@ -294,10 +293,8 @@ pub fn sync_pillar(
     clean_pillar_cache: bool,
 ) -> Result<Vec<String>> {
     masterless_only(cx, "Pillar modules")?;
-    let _ = clean_pillar_cache;
-    let copied = wanted.run(cx, "pillar", Refresh::Modules)?;
-    refresh_if(cx, wanted.refresh, Refresh::Pillar)?;
-    Ok(copied)
+    let pillar = Refresh::Pillar { fresh: clean_pillar_cache };
+    wanted.run_all(cx, "pillar", &[Refresh::Modules, pillar])
 }
 
 /// Copy the users' own proxy modules from the file server to this machine.
@@ -391,7 +388,6 @@ pub fn sync_all(
     #[default(false)]
     clean_pillar_cache: bool,
 ) -> Result<Dict> {
-    let _ = clean_pillar_cache;
     let local = cx.opt_str("file_client").as_deref() == Some("local");
     // The top file is looked at once for all.
     let saltenv = Some(Value::list(envs_of(cx, saltenv.as_ref())));
@@ -427,8 +423,8 @@ pub fn sync_all(
         copied.insert("wrapper", copy("wrapper")?);
     }
     let grains = copied.get("grains").is_some_and(|list| list.truthy());
-    refresh_if(cx, refresh, if grains { Refresh::Grains } else { Refresh::Modules })?;
-    refresh_if(cx, refresh && !grains, Refresh::Pillar)?;
+    let first = if grains { Refresh::Grains } else { Refresh::Modules };
+    refresh_if(cx, refresh, &[first, Refresh::Pillar { fresh: clean_pillar_cache }])?;
     Ok(copied)
 }
 

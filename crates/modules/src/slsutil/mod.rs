@@ -49,8 +49,10 @@ fn merged(
     merge_lists: bool,
 ) -> Result<Value> {
     let strategy = Strategy::named(strategy, renderer).unwrap_or(Strategy::Recurse);
-    merge_dicts(first, second, strategy, merge_lists)
-        .map_err(|error| Error::failed(error.to_string()))
+    merge_dicts(first, second, strategy, merge_lists).map_err(|_| {
+        let message = "Cannot update using non-dict types in dictupdate.update()";
+        Error::raised("TypeError", message)
+    })
 }
 
 /// Bring one dict into another; the second wins.

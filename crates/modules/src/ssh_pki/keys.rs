@@ -344,7 +344,12 @@ ASK
     let mut command = Command::line(["sh", "-c", script]).query();
     command = command.env("HALITE_OLD", old.unwrap_or_default());
     command = command.env("HALITE_NEW", new.unwrap_or_default());
-    command.stdin = Some(key.to_vec());
+    let mut key = key.to_vec();
+    // The program does not take a key whose last line has no end, as pillars often hold them.
+    if !key.ends_with(b"\n") {
+        key.push(b'\n');
+    }
+    command.stdin = Some(key);
     let output = cx.host.run(&command)?;
     if output.ok() && !output.stdout.is_empty() {
         return Ok(output.stdout);

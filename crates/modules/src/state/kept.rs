@@ -136,7 +136,7 @@ pub fn run_request(
 /// ```
 #[function]
 pub fn list_disabled(cx: &Cx) -> Result<Value> {
-    Ok(cx.grain("state_runs_disabled").unwrap_or_else(|| Value::list(Vec::<Value>::new())))
+    Ok(cx.grain("state_runs_disabled").unwrap_or_else(|| "".into()))
 }
 
 /// Changes the list of disabled states, one state after the other, and says what came of each.
@@ -147,11 +147,15 @@ fn switch(
     change: impl Fn(&mut Vec<Value>, Value) -> bool,
 ) -> Result<Value> {
     let mut list = list_disabled(cx)?.items_of_sequence().unwrap_or_default();
+    let before = list.clone();
     let messages = states.0.iter().map(|state| {
         let already = if change(&mut list, state.into()) { "" } else { "already " };
         format!("Info: {state} state {already}{word}.")
     });
     let messages: Vec<String> = messages.collect();
+    if list == before {
+        return Ok(dict! { "res" => true, "msg" => messages.join("\n") });
+    }
     let list = Value::from(list);
     cx.call("grains.setval", Call::of([Value::from("state_runs_disabled"), list.clone()]))?;
     cx.grains.insert("state_runs_disabled", list);

@@ -377,6 +377,23 @@ pub fn single(
         cx.job.set_retcode(COMPILE_ERROR);
         return Ok(Value::list([format!("Specified state '{fun}' was not found")]));
     }
+    if let Some(known) = cx.runtime.state(cx, &fun) {
+        let given = &how.rest.kwargs;
+        let missing = (known.params)().iter().filter(|param| {
+            let has = |name: &str| name == "name" || given.contains(name);
+            param.default.is_none()
+                && !param.rest
+                && !has(param.name)
+                && !param.aliases.iter().any(|alias| has(alias))
+        });
+        let missing: Vec<String> = missing
+            .map(|param| format!("Missing parameter {} for state {fun}", param.name))
+            .collect();
+        if !missing.is_empty() {
+            cx.job.set_retcode(COMPILE_ERROR);
+            return Ok(Value::list(missing));
+        }
+    }
     let low = how.rest.kwargs.shallow_copy();
     for own in ["pillar", "pillarenv", "concurrent", "localconfig", "state_events"] {
         low.remove(own);
@@ -451,8 +468,12 @@ pub fn template(
         PathBuf::from(path)
     } else {
         let url = format!("salt://{path}");
-        let cached = cx.files.cache(&url, &cx.saltenv())?;
-        cached.ok_or_else(|| Error::failed(format!("the template {url} does not exist")))?
+        let Some(cached) = cx.files.cache(&url, &cx.saltenv())? else {
+            cx.job.set_retcode(COMPILE_ERROR);
+            let text = format!("Specified SLS {path} on local filesystem cannot be found.");
+            return Ok(Value::list([text]));
+        };
+        cached
     };
     let text = cx.host.read_text(&path)?;
     let how = later.tested()?;
@@ -484,8 +505,9 @@ pub fn template_str(
 pub fn test(
     cx: &Cx,
     /// As for `state.apply`.
-    rest: Rest,
+    args: Rest,
 ) -> Result<Value> {
+    let rest = args;
     let mods = rest.args.first().cloned().or_else(|| rest.kwargs.remove("mods"));
     rest.kwargs.insert("test", true);
     let rest = Rest { args: Vec::new(), kwargs: rest.kwargs };

@@ -152,7 +152,7 @@ pub fn sls_exists(
     #[group] how: How,
 ) -> Result<bool> {
     let ret = how.show(cx, What::Sls(names(&mods)), "high")?;
-    let exists = ret.as_dict().is_some();
+    let exists = ret.as_dict().is_some() && !names(&mods).is_empty();
     if !exists {
         cx.job.set_retcode(1);
     }

@@ -302,19 +302,20 @@ fn char_at(text: &str, at: usize) -> Option<Value> {
     text.chars().nth(at).map(|c| Value::str(c.encode_utf8(&mut [0; 4])))
 }
 
+/// Reads one bound of a slice.
+pub(crate) fn slice_bound(value: &Value) -> std::result::Result<Option<i64>, Error> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Int(int) => Ok(Some(*int)),
+        Value::Bool(flag) => Ok(Some(i64::from(*flag))),
+        Value::BigInt(int) => Ok(Some(if **int < 0.into() { i64::MIN + 1 } else { i64::MAX })),
+        _ => Err(type_error("slice indices must be integers or None or have an __index__ method")),
+    }
+}
+
 /// Returns the positions that a slice picks, in order.
 fn indices(length: usize, parts: &[Value; 3]) -> std::result::Result<Vec<usize>, Error> {
-    let int = |value: &Value| -> std::result::Result<Option<i64>, Error> {
-        match value {
-            Value::Null => Ok(None),
-            Value::Int(int) => Ok(Some(*int)),
-            Value::Bool(flag) => Ok(Some(i64::from(*flag))),
-            Value::BigInt(int) => Ok(Some(if **int < 0.into() { i64::MIN + 1 } else { i64::MAX })),
-            _ => Err(type_error(
-                "slice indices must be integers or None or have an __index__ method",
-            )),
-        }
-    };
+    let int = slice_bound;
     let step = int(&parts[2])?.unwrap_or(1);
     if step == 0 {
         return Err(value_error("slice step cannot be zero"));

@@ -24,8 +24,7 @@ impl Interp<'_> {
                 other => vec![other.clone()],
             },
             at: 0,
-            single: !matches!(value, Value::Tuple(_)),
-            mapping: matches!(value, Value::Dict(_)).then(|| value.clone()),
+            mapping: matches!(value, Value::Dict(_) | Value::List(_)).then(|| value.clone()),
         };
         let mut out = String::new();
         let mut rest = format.as_str();
@@ -36,10 +35,7 @@ impl Interp<'_> {
             self.room(out.len())?;
         }
         out.push_str(rest);
-        let used_up = args.at >= args.items.len() || (args.single && args.mapping.is_some());
-        // A list or other indexable may stay unused; so Python tells mappings by `__getitem__`.
-        let indexable = args.single && matches!(value, Value::List(_) | Value::Dict(_));
-        if !(used_up || (indexable && args.at == 0)) {
+        if args.at < args.items.len() && args.mapping.is_none() {
             return Err(type_error("not all arguments converted during string formatting"));
         }
         Ok(if safe { markup(out) } else { Value::from(out) })
@@ -53,6 +49,11 @@ impl Interp<'_> {
         safe: bool,
         out: &mut String,
     ) -> Result<&'t str> {
+        let whole = rest;
+        if let Some(after) = rest.strip_prefix('%') {
+            out.push('%');
+            return Ok(after);
+        }
         let incomplete = || value_error("incomplete format");
         let mut named = None;
         if let Some(after) = rest.strip_prefix('(') {
@@ -66,8 +67,13 @@ impl Interp<'_> {
             });
             let Some((end, _)) = end else { return Err(value_error("incomplete format key")) };
             let key = Value::str(&after[..end]);
+            if matches!(mapping, Value::List(_)) {
+                return Err(type_error("list indices must be integers or slices, not str"));
+            }
             let found = self.own_item(&mapping, &key)?;
             named = Some(found.ok_or_else(|| Error::key(&key))?);
+            // From here on the mapping itself is no argument.
+            args.at = args.items.len();
             rest = &after[end + 1..];
         }
         let mut spec = Spec { align: Some('>'), ..Spec::default() };
@@ -110,11 +116,8 @@ impl Interp<'_> {
         }
         rest = rest.trim_start_matches(['h', 'l', 'L']);
         let kind = rest.chars().next().ok_or_else(incomplete)?;
+        let kind_at = position + 1 + char_count(whole) - char_count(rest);
         rest = &rest[kind.len_utf8()..];
-        if kind == '%' {
-            out.push('%');
-            return Ok(rest);
-        }
         self.room(spec.width.max(spec.precision.unwrap_or(0)))?;
         if left {
             spec.align = Some('<');
@@ -178,9 +181,8 @@ impl Interp<'_> {
             }
             other => {
                 let code = u32::from(other);
-                let at = position + char_count(&out[..0]) + 1;
                 return Err(value_error(format!(
-                    "unsupported format character '{other}' (0x{code:x}) at index {at}"
+                    "unsupported format character '{other}' (0x{code:x}) at index {kind_at}"
                 )));
             }
         };
@@ -429,6 +431,7 @@ impl Interp<'_> {
     pub(crate) fn format_spec(&mut self, value: &Value, spec: &str) -> Result<String> {
         if let Some(undefined) = undefined(value)
             && undefined.strict
+            && spec.is_empty()
         {
             return Err(self.undefined_error(undefined));
         }
@@ -440,26 +443,31 @@ impl Interp<'_> {
         }
         let number =
             matches!(value, Value::Int(_) | Value::BigInt(_) | Value::Bool(_) | Value::Float(_));
-        let parsed = Spec::parse(spec, &value.type_name(), number)?;
+        if !number && text_of(value).is_none() {
+            return Err(type_error(format!(
+                "unsupported format string passed to {}.__format__",
+                value.type_name()
+            )));
+        }
+        let parsed = Spec::parse(spec, value)?;
         self.room(parsed.width.max(parsed.precision.unwrap_or(0)))?;
         let unknown = |kind: char| {
             value_error(format!(
-                "Unknown format code '{kind}' for object of type '{}'",
+                "Unknown format code '{}' for object of type '{}'",
+                code_name(kind),
                 value.type_name()
             ))
         };
         match value {
             Value::Int(_) | Value::BigInt(_) | Value::Bool(_) => match parsed.kind {
                 None | Some('d' | 'b' | 'o' | 'x' | 'X' | 'n') => {
-                    if parsed.precision.is_some() {
-                        return Err(value_error(
-                            "Precision not allowed in integer format specifier",
-                        ));
-                    }
+                    parsed.check_int()?;
                     let int = self.percent_int(value, 'd')?;
                     Ok(format_int(&int, parsed.kind.unwrap_or('d'), &parsed, 0))
                 }
                 Some('c') => {
+                    parsed.check_int()?;
+                    parsed.check_char()?;
                     let c = value
                         .to_int()
                         .and_then(|int| u32::try_from(int).ok())
@@ -483,30 +491,18 @@ impl Interp<'_> {
                 }
                 Some(kind) => Err(unknown(kind)),
             },
-            other => match text_of(other) {
-                Some(text) => {
-                    if let Some(kind) = parsed.kind.filter(|kind| *kind != 's') {
-                        return Err(unknown(kind));
-                    }
-                    if parsed.sign != '-' {
-                        return Err(value_error("Sign not allowed in string format specifier"));
-                    }
-                    if parsed.align == Some('=') {
-                        return Err(value_error(
-                            "'=' alignment not allowed in string format specifier",
-                        ));
-                    }
-                    let text: String = match parsed.precision {
-                        Some(precision) => text.chars().take(precision).collect(),
-                        None => text.to_string(),
-                    };
-                    Ok(pad(&text, parsed.fill, parsed.align, parsed.width, '<'))
+            other => {
+                if let Some(kind) = parsed.kind.filter(|kind| *kind != 's') {
+                    return Err(unknown(kind));
                 }
-                None => Err(type_error(format!(
-                    "unsupported format string passed to {}.__format__",
-                    other.type_name()
-                ))),
-            },
+                parsed.check_text()?;
+                let text = self.str_of(other)?;
+                let text: String = match parsed.precision {
+                    Some(precision) => text.chars().take(precision).collect(),
+                    None => text.to_string(),
+                };
+                Ok(pad(&text, parsed.fill, parsed.align, parsed.width, '<'))
+            }
         }
     }
 }
@@ -514,7 +510,7 @@ impl Interp<'_> {
 struct PercentArgs {
     items: Vec<Value>,
     at: usize,
-    single: bool,
+    /// What `%(key)s` looks in: as in Python, anything with `[]` that is no tuple.
     mapping: Option<Value>,
 }
 
@@ -537,7 +533,10 @@ struct Format<'a> {
 struct Spec {
     fill: char,
     align: Option<char>,
+    /// `'\0'` if none is given.
     sign: char,
+    /// `z`: a zero that comes of rounding has no sign.
+    no_negative_zero: bool,
     alternate: bool,
     width: usize,
     grouping: Option<char>,
@@ -550,7 +549,8 @@ impl Default for Spec {
         Self {
             fill: ' ',
             align: None,
-            sign: '-',
+            sign: '\0',
+            no_negative_zero: false,
             alternate: false,
             width: 0,
             grouping: None,
@@ -561,7 +561,8 @@ impl Default for Spec {
 }
 
 impl Spec {
-    fn parse(text: &str, type_name: &str, number: bool) -> Result<Self> {
+    fn parse(text: &str, value: &Value) -> Result<Self> {
+        let is_text = text_of(value).is_some();
         let mut spec = Self::default();
         let chars: Vec<char> = text.chars().collect();
         let mut at = 0;
@@ -578,6 +579,7 @@ impl Spec {
             at += 1;
         }
         if chars.get(at) == Some(&'z') {
+            spec.no_negative_zero = true;
             at += 1;
         }
         if chars.get(at) == Some(&'#') {
@@ -585,10 +587,11 @@ impl Spec {
             at += 1;
         }
         if chars.get(at) == Some(&'0') {
-            if spec.align.is_none() {
+            // A fill of its own would have come before an alignment.
+            if !is_align(chars.get(1)) {
                 spec.fill = '0';
-                spec.align = Some(if number { '=' } else { '<' });
             }
+            spec.align = spec.align.or(Some(if is_text { '<' } else { '=' }));
             at += 1;
         }
         let number_at = |at: &mut usize| -> Result<Option<usize>> {
@@ -609,6 +612,10 @@ impl Spec {
         if let Some(grouping @ (',' | '_')) = chars.get(at) {
             spec.grouping = Some(*grouping);
             at += 1;
+            let second = chars.get(at).filter(|c| matches!(c, ',' | '_'));
+            if second.is_some_and(|second| *second == '_' || *grouping == '_' && *second == ',') {
+                return Err(value_error("Cannot specify both ',' and '_'."));
+            }
         }
         if chars.get(at) == Some(&'.') {
             at += 1;
@@ -621,13 +628,77 @@ impl Spec {
             [] => {}
             [kind] => spec.kind = Some(kind),
             _ => {
+                let type_name = value.type_name();
                 return Err(value_error(format!(
                     "Invalid format specifier '{text}' for object of type '{type_name}'"
                 )));
             }
         }
+        if let Some(grouping) = spec.grouping {
+            match (spec.kind, grouping) {
+                (None, _) if !is_text => {}
+                (Some('d' | 'e' | 'f' | 'g' | 'E' | 'F' | 'G' | '%'), _) => {}
+                (Some('b' | 'o' | 'x' | 'X'), '_') => {}
+                (kind, _) => {
+                    let kind = code_name(kind.unwrap_or('s'));
+                    return Err(value_error(format!("Cannot specify '{grouping}' with '{kind}'.")));
+                }
+            }
+        }
         Ok(spec)
     }
+
+    fn check_int(&self) -> Result<()> {
+        if self.precision.is_some() {
+            return Err(value_error("Precision not allowed in integer format specifier"));
+        }
+        self.check_zero("integer")
+    }
+
+    fn check_zero(&self, of: &str) -> Result<()> {
+        if self.no_negative_zero {
+            return Err(value_error(format!(
+                "Negative zero coercion (z) not allowed in {of} format specifier"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_char(&self) -> Result<()> {
+        if self.sign != '\0' {
+            return Err(value_error("Sign not allowed with integer format specifier 'c'"));
+        }
+        if self.alternate {
+            return Err(value_error(
+                "Alternate form (#) not allowed with integer format specifier 'c'",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_text(&self) -> Result<()> {
+        let what = match self.sign {
+            '\0' => None,
+            ' ' => Some("Space"),
+            _ => Some("Sign"),
+        };
+        if let Some(what) = what {
+            return Err(value_error(format!("{what} not allowed in string format specifier")));
+        }
+        self.check_zero("string")?;
+        if self.alternate {
+            return Err(value_error("Alternate form (#) not allowed in string format specifier"));
+        }
+        if self.align == Some('=') {
+            return Err(value_error("'=' alignment not allowed in string format specifier"));
+        }
+        Ok(())
+    }
+}
+
+/// A format code as Python's messages show it.
+fn code_name(code: char) -> String {
+    if code.is_ascii_graphic() { code.to_string() } else { format!("\\x{:x}", u32::from(code)) }
 }
 
 fn pad(text: &str, fill: char, align: Option<char>, width: usize, default: char) -> String {
@@ -742,6 +813,8 @@ fn format_float(float: f64, kind: char, spec: &Spec) -> String {
             },
         }
     };
+    let is_zero = float.is_finite() && !digits.contains(|c: char| matches!(c, '1'..='9'));
+    let negative = negative && !(is_zero && spec.no_negative_zero);
     if kind == '%' {
         digits.push('%');
     }

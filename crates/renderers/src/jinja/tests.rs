@@ -87,11 +87,13 @@ const TESTS: &[(&str, &str, TestFn)] = &[
     }),
     ("filter", "test_filter(!env, value)", |interp, args| {
         let name = args.take(0);
+        interp.key(name.clone())?;
         Ok(text_of(&name)
             .is_some_and(|name| super::resolve::Names::filter(interp.env, name).is_some()))
     }),
     ("test", "test_test(!env, value)", |interp, args| {
         let name = args.take(0);
+        interp.key(name.clone())?;
         Ok(text_of(&name)
             .is_some_and(|name| super::resolve::Names::test(interp.env, name).is_some()))
     }),

@@ -312,8 +312,8 @@ pub fn gen_signature(
 ) -> Result<Value> {
     let given = |text: &str| (!text.is_empty()).then(|| Path::new(text).to_owned());
     let (private, public, folder) = (given(&r#priv), given(&r#pub), given(&signature_path));
-    let id = cx.id();
-    let file_name = format!("{}_pubkey_signature", id.strip_suffix("_master").unwrap_or(&id));
+    let configured = cx.opt_str("master_pubkey_signature");
+    let file_name = halite_keys::signature_file(configured.as_deref(), &cx.id());
     let sign_name = cx.opt_str("master_sign_key_name").unwrap_or_else(|| "master_sign".into());
     let passphrase = cx.opt_str("signing_key_pass").filter(|pass| !pass.is_empty());
     let algo = cx.opt_str("signing_algorithm").and_then(|algo| algo.parse().ok());

@@ -202,7 +202,10 @@ impl Link {
         if let Err(error) = made {
             return Ok(Applied::failed(
                 Dict::new(),
-                format!("Unable to create new symlink {name} -> {target}: {error}"),
+                format!(
+                    "Unable to create new symlink {name} -> {target}: {}",
+                    error.python_words()
+                ),
             ));
         }
         let changes = entries! { "new" => name };

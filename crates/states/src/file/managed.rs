@@ -488,7 +488,7 @@ impl State for Managed {
         let only_perms = work.request.contents.is_none() && source.is_none();
         let was_there = !work.view.is_new();
         let done =
-            work.request.perform(cx, work.view).map_err(|error| unable(&error.to_string()))?;
+            work.request.perform(cx, work.view).map_err(|error| unable(&error.python_words()))?;
         if !self.keep_source
             && let Some(source) = source
             && let Some(cached) = halite_modules::cp::cached_path(cx, &source, &saltenv)?
@@ -537,7 +537,7 @@ impl Managed {
 
 /// The source cannot be had: a test says so in other words than the work.
 fn impossible(error: &Error) -> Plan {
-    let mut plan = Plan::unknown().pending(error.to_string());
+    let mut plan = Plan::unknown().pending(error.python_words());
     plan.test_result = Some(false);
     plan
 }

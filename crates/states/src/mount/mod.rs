@@ -153,13 +153,13 @@ fn size_in_kilobytes(option: &str) -> Option<String> {
     let size = option.strip_prefix("size=")?;
     let (number, unit) = size.split_at_checked(size.len().checked_sub(1)?)?;
     let number: u64 = number.parse().ok()?;
-    let factor = match unit {
-        "k" => 1,
-        "m" => 1024,
-        "g" => 1024 * 1024,
+    let factor: u64 = match unit {
+        "k" | "K" => 1,
+        "m" | "M" => 1024,
+        "g" | "G" => 1024 * 1024,
         _ => return None,
     };
-    Some(format!("size={}k", number * factor))
+    Some(format!("size={}k", number.checked_mul(factor)?))
 }
 
 impl Mount {
@@ -193,6 +193,10 @@ impl Mount {
         }
         let shown = match (key, value) {
             ("size", _) => size_in_kilobytes(&option),
+            // The kernel shows no zeros before the mode.
+            ("mode", Some(mode)) => {
+                u32::from_str_radix(mode, 8).ok().map(|mode| format!("mode={mode:o}"))
+            }
             ("user", Some(name)) if self.fstype == "cifs" => Some(format!("username={name}")),
             ("uid" | "gid", Some(name)) if name.parse::<u32>().is_err() => {
                 let id = match key {
@@ -407,7 +411,9 @@ impl State for Mount {
                     opts.dedup();
                     break;
                 }
-                if !path.pop() {
+                // Of other file systems than those on disks Salt only knows the mounted folders.
+                let on_disk = current.as_ref().is_some_and(|own| own.device.starts_with('/'));
+                if !on_disk || !path.pop() {
                     break;
                 }
             }
@@ -505,32 +511,37 @@ impl State for Mount {
         let mut pending = pending;
         let mut done =
             if seen.current.is_some() { pending.clone() } else { format!("{name} not mounted") };
-        match seen.table {
-            Some(Status::New) => {
-                changes.insert("persist", "new");
-                let text = if self.mount {
-                    format!(
-                        "{name} is mounted, but needs to be written to the fstab in order to be made \
-                         persistent."
-                    )
-                } else {
-                    format!(
-                        "{name} needs to be written to the fstab in order to be made persistent."
-                    )
-                };
-                pending = format!("{pending}. {text}");
+        let (key, told) = match (&seen.table, self.mount) {
+            (Some(Status::New), true) => (
+                Some("new"),
+                format!(
+                    "{name} is mounted, but needs to be written to the fstab in order to be made \
+                     persistent."
+                ),
+            ),
+            (Some(Status::New), false) => (
+                Some("new"),
+                format!("{name} needs to be written to the fstab in order to be made persistent."),
+            ),
+            (Some(Status::Change), true) => {
+                (Some("update"), format!("{name} is mounted, but its fstab entry must be updated."))
             }
-            Some(Status::Change) => {
-                changes.insert("persist", "update");
-                let text = if self.mount {
-                    format!("{name} is mounted, but its fstab entry must be updated.")
-                } else {
-                    format!("The {name} fstab entry must be updated.")
-                };
-                pending = format!("{pending}. {text}");
+            (Some(Status::Change), false) => {
+                (Some("update"), format!("The {name} fstab entry must be updated."))
             }
-            Some(Status::Present) => done += ". Entry already exists in the fstab.",
-            None => {}
+            (Some(Status::Present), _) => {
+                done += ". Entry already exists in the fstab.";
+                (None, "Entry already exists in the fstab.".to_owned())
+            }
+            (None, _) => (None, String::new()),
+        };
+        if let Some(key) = key {
+            changes.insert("persist", key);
+        }
+        // Salt speaks of the table only where nothing is to be mounted.
+        let mounts = seen.current.is_none() && self.mount;
+        if !mounts && !told.is_empty() && seen.remount.is_empty() && seen.wrong.is_none() {
+            pending = format!("{pending}. {told}");
         }
         let creates = !seen.exists && self.mkmnt && !self.mount;
         let plan = Plan { unknown: creates, ..Plan::changes(changes) };

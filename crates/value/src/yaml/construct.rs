@@ -213,8 +213,10 @@ impl<'a> Constructor<'a, '_> {
     fn fill_dict(&mut self, id: Id, dict: &Dict) -> Result<(), Error> {
         let run = self.flatten(id, 0)?;
         let mark = self.tree.node(id).mark;
-        let mut map = Map::with_capacity_and_hasher(run.len as usize / 2, Default::default());
-        let mut places = Vec::new();
+        let pairs = run.len as usize / 2;
+        let mut map = Map::with_capacity_and_hasher(pairs, Default::default());
+        // Most dicts are small and there are many: room for four would be most of their memory.
+        let mut places = Vec::with_capacity(if self.places.wanted { pairs } else { 0 });
         for index in (run.start..run.start + run.len).step_by(2) {
             let (key_id, value_id) =
                 (self.tree.links[index as usize], self.tree.links[index as usize + 1]);

@@ -8,6 +8,7 @@ mod command_line;
 mod masters;
 mod minions;
 mod probes;
+mod syndics;
 mod wires;
 
 use halite_e2e::site::{Make, Site};

@@ -102,7 +102,7 @@ def deeper(n):
     return __salt__["slsutil.renderer"](string="#!jinja|yaml\n{{ salt['faulty.deep'](%d) }}" % (n - 1))
 "##;
 
-const LIMITS: &str = "halite: {python_timeout: 2, python_memory_mb: 250}\n";
+const LIMITS: &str = "halite: {python_timeout: 2, python_memory_mb: 120}\n";
 
 #[test]
 fn one_call_each() {
@@ -114,14 +114,14 @@ fn one_call_each() {
     let call = |function: &str| machine.call(&[&format!("faulty.{function}")]);
     call("raises").code(1).complains("ValueError: on purpose");
     call("unsendable").code(1).complains("the return['a'][1] is a object, which cannot be sent");
-    call("circular").code(1).complains("nested too deeply, or contains itself");
+    call("circular").code(1).complains("(the limit is 480 levels), or contains itself");
     call("leaves")
         .code(1)
         .complains("the Python process ended (exit code 3) while it ran faulty.leaves");
     call("crashes").code(1).complains("signal 11, SIGSEGV");
     call("loops").code(1).complains("faulty.loops took longer than 2 s and was ended");
     call("stubborn").code(1).complains("faulty.stubborn took longer than 2 s and was ended");
-    call("eats").code(1).complains("more than 250 MB of memory");
+    call("eats").code(1).complains("more than 120 MB of memory");
     assert_eq!(returned(&machine, &["faulty.garbage"]), r#""fine""#);
     assert_eq!(returned(&machine, &["faulty.forks"]), r#""parent""#);
     assert_eq!(returned(&machine, &["faulty.threads"]), "[1, 1, 1, 1]");
@@ -159,7 +159,7 @@ fn a_minion_serves_on() {
         ("unsendable", "cannot be sent"),
         ("loops", "took longer than 2 s"),
         ("sleeps", "took longer than 2 s"),
-        ("eats", "250 MB of memory"),
+        ("eats", "120 MB of memory"),
         ("garbage", "fine"),
         ("forks", "parent"),
     ] {

@@ -50,6 +50,32 @@ fn the_canary_runner_of_the_examples() {
     site.run("salt-run", &["-d", "canary_deploy"]).code(0).says("Deploy to canary hosts first");
 }
 
+/// An executor decides what becomes of a published job, also of a function that nobody has.
+#[test]
+fn executors_of_users_get_the_published_job() {
+    let mut site = Site::new(Make::Ours, "auto_accept: True");
+    site.write(
+        "srv/salt/_executors/far.py",
+        "def allow_missing_func(fun):\n    return fun.startswith('far.')\n\n\n\
+         def execute(opts, data, func, args, kwargs):\n    if isinstance(func, str):\n        \
+         return [func, args, kwargs['tgt']]\n    return [func.__name__, func(*args, **kwargs), data['tgt']]\n",
+    );
+    site.start_master();
+    site.minion("m1", Make::Ours, "");
+    site.answer(&["m1"]);
+    site.salt(&["m1", "saltutil.sync_executors"]).code(0).says("executors.far");
+    let far = "--module-executors=far";
+    let out = "--out=json";
+    let squeezed = |args: &[&str], code: i32| {
+        let ran = site.salt(args).code(code);
+        ran.out.split_whitespace().collect::<String>()
+    };
+    assert_eq!(squeezed(&[out, far, "m1", "test.echo", "hi"], 0), r#"{"m1":["echo","hi","m1"]}"#);
+    assert_eq!(squeezed(&[out, far, "m1", "far.off", "a"], 0), r#"{"m1":["far.off",["a"],"m1"]}"#);
+    let unknown = squeezed(&[out, far, "m1", "near.by"], 1);
+    assert_eq!(unknown, r#"{"m1":"'near.by'isnotavailable."}"#);
+}
+
 /// Runs a script with our package.
 fn script(site: &Site, text: &str) -> halite_e2e::Ran {
     site.write("script.py", text);

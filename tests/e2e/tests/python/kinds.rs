@@ -222,6 +222,7 @@ external_auth:
     let list = LIST.replace("FLAG", &site.path("only_m1").display().to_string());
     site.write("srv/salt/_matchers/list_match.py", list);
     site.write("srv/salt/_engines/ticker.py", ENGINE);
+    site.write("srv/salt/_executors/around.py", EXECUTOR);
     site.start_master();
     let engines = format!(
         "color: red\ngrains: {{shade: dark}}\nengines: [{{ticker: {{folder: {folder}, tag: own/minion}}}}]\n"
@@ -282,6 +283,10 @@ fn what_a_master_and_its_minions_call() {
     assert_eq!(answered.get("m1"), Some(&json!(true)), "{answered:?}");
     assert_ne!(answered.get("m2"), Some(&json!(true)), "{answered:?}");
 
+    // Executors of the minion.
+    let around = site.ask(&["m1", "--module-executors=[around]", "test.echo", "x"]);
+    assert_eq!(around["m1"], json!(["around test.echo on m1", "x"]), "{around:?}");
+
     // Wheel functions, as a step of an orchestration.
     let step = "roll:\n  salt.wheel: [{name: rolls.turn}, {times: 3}, {way: right}]\n";
     site.write("srv/salt/roll.sls", step);
@@ -302,6 +307,36 @@ fn what_a_master_and_its_minions_call() {
     assert!(may(&ask("lists", "ann", "x", "test.echo")), "the module's own list");
     assert!(!may(&ask("lists", "bob", "x", "test.echo")), "an empty list");
     assert!(!may(&ask("nothing", "ann", "x", "test.echo")), "a system that is not there");
+}
+
+const EXECUTOR: &str = r#"
+def execute(opts, data, func, args, kwargs):
+    if data.get("executor_opts") == "leave it":
+        return None
+    return ["around " + data["fun"] + " on " + opts["id"], func(*args, **kwargs)]
+"#;
+
+#[test]
+fn executors_stand_before_functions() {
+    let machine = Machine::new();
+    machine.write("srv/salt/_executors/around.py", EXECUTOR);
+    machine.call(&["saltutil.sync_executors"]).code(0).says("executors.around");
+    let call = |args: &[&str]| returned(&machine, args);
+    let around = r#"["around test.echo on e2e", "x"]"#;
+    assert_eq!(call(&["--module-executors=[around]", "test.echo", "x"]), around);
+    let left =
+        ["--module-executors=[around, direct_call]", "--executor-opts=leave it", "test.ping"];
+    assert_eq!(call(&left), "true");
+    let nobody = ["--module-executors=around", "--executor-opts=leave it", "test.ping"];
+    assert_eq!(call(&nobody), "null");
+    machine
+        .call(&["--module-executors=[nobody]", "test.ping"])
+        .code(1)
+        .complains("Executor 'nobody' is not available");
+    machine
+        .call(&["--module-executors=[around]", "no.such"])
+        .code(255)
+        .complains("'no.such' is not available.");
 }
 
 const AGGREGATE: &str = r#"

@@ -8,6 +8,7 @@ mod masterless;
 mod package;
 mod packages;
 mod seeds;
+mod values;
 
 use std::process::Command;
 

@@ -6,6 +6,7 @@ use crate::{returned, sync};
 
 const DEPLOY: &str = r#"
 """A module under another name."""
+import functools
 import logging
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,23 @@ def shown():
     return "plain"
 
 
+def twice(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs):
+        return [function(*args, **kwargs), function(*args, **kwargs)]
+
+    return inner
+
+
+@twice
+def decorated(a, b=2):
+    return a + b
+
+
+def letters():
+    return {"b", "a"}
+
+
 def failing():
     return __salt__["cmd.run"]("exit 3", raise_err=True)
 
@@ -96,6 +114,10 @@ fn functions_are_called_and_call_back() {
         r#"["e2e", "e2e", "from pillar", 1, false]"#
     );
     machine.call(&["deploy.shown"]).code(0).says("local: plain");
+    assert_eq!(returned(&machine, &["deploy.decorated", "1", "b=3"]), "[4, 4]");
+    let template = "string={{ salt['deploy.letters']().union(['c']) | sort | join }}";
+    let given = ["slsutil.renderer", template, "default_renderer=jinja"];
+    assert_eq!(returned(&machine, &given), "\"abc\"");
     machine.call(&["--retcode-passthrough", "deploy.code"]).code(4);
     machine.call(&["deploy._private"]).code(255);
     machine.call(&["deployment.both"]).code(255);
@@ -118,12 +140,15 @@ fn functions_are_called_and_call_back() {
 #[test]
 fn documentation_and_arguments() {
     let machine = machine();
-    // As it stands there; `-d` shows its markup too.
+    // As it stands there, or without its indentation, which Python takes away since 3.13; `-d` shows
+    // its markup too.
     let doc = returned(&machine, &["sys.doc", "deploy.both"]);
-    let words = r"\n    Say it natively.\n\n        salt '*' deploy.both\n    ";
-    assert_eq!(doc, format!(r#"{{"deploy.both": "{words}"}}"#));
-    let shown = "deploy.both:\n\n    Say it natively.\n\n    .. code-block:: bash\n";
-    machine.call(&["-d", "deploy.both"]).code(0).says(shown);
+    let indented = r"\n    Say it natively.\n\n        salt '*' deploy.both\n    ";
+    let flush = r"\nSay it natively.\n\n    salt '*' deploy.both\n";
+    let expected = [indented, flush].map(|words| format!(r#"{{"deploy.both": "{words}"}}"#));
+    assert!(expected.contains(&doc), "{doc}");
+    let manual = machine.call(&["-d", "deploy.both"]).code(0);
+    manual.says("deploy.both:\n\n").says("Say it natively.\n\n").says(".. code-block:: bash\n");
     assert_eq!(
         returned(&machine, &["sys.argspec", "deploy.both"]),
         r#"{"deploy.both": {"args": ["text"], "defaults": ["x"], "varargs": null, "kwargs": null}}"#
@@ -147,9 +172,58 @@ fn a_users_module_takes_the_place_of_the_native_one() {
     std::fs::remove_file(machine.path("srv/salt/_modules/test.py")).expect("it is there");
     sync(&machine);
     machine.call(&["test.ping"]).code(0);
+    // Salt has `log` in a file of another name: a user's adds to it.
+    machine.write("srv/salt/_modules/log.py", "def info(text):\n    return 'mine'\n");
+    sync(&machine);
+    assert_eq!(returned(&machine, &["log.info", "x"]), r#""mine""#);
+    assert_eq!(returned(&machine, &["log.warning", "x"]), "true");
+}
+
+#[test]
+fn a_module_offers_what_it_defines() {
+    let machine = Machine::new();
+    machine.write(
+        "srv/salt/_utils/tools.py",
+        "import functools\n\n\ndef bare(f):\n    return lambda: f()\n\n\ndef good(f):\n    @functools.wraps(f)\n    \
+         def inner():\n        return f()\n    return inner\n\n\ndef grain():\n    return {'imported': 1}\n",
+    );
+    machine.write(
+        "srv/salt/_modules/own.py",
+        "import functools\nimport tools\nfrom json import loads\nfrom salt.utils.functools import \
+         alias_function, namespaced_function\n\n\ndef one():\n    return sorted(n for n in __utils__ if \
+         n.startswith('tools.'))\n\n\n@tools.good\ndef good():\n    return 1\n\n\n@tools.bare\ndef \
+         bare():\n    return 1\n\n\ntwo = alias_function(one, 'two')\nthree = namespaced_function(loads, \
+         globals())\npart = functools.partial(one)\n",
+    );
+    machine.write("srv/salt/_grains/own.py", "from tools import grain\n");
+    machine.write(
+        "srv/salt/_returners/own.py",
+        "from json import loads\n\n\ndef returner(ret):\n    'Keep it.'\n",
+    );
+    sync(&machine);
+    let own = r#"["own.good", "own.one", "own.three", "own.two"]"#;
+    assert_eq!(returned(&machine, &["sys.list_functions", "own"]), own);
+    machine.call(&["own.loads", "1"]).code(255).complains("'own.loads' is not available.");
+    let utils = r#"["tools.bare", "tools.good", "tools.grain"]"#;
+    assert_eq!(returned(&machine, &["own.one"]), utils);
+    assert_eq!(returned(&machine, &["grains.get", "imported"]), r#""""#);
+    let returners = r#"["own.returner"]"#;
+    assert_eq!(returned(&machine, &["sys.list_returner_functions", "own"]), returners);
+    let doc = r#"{"own.returner": "Keep it."}"#;
+    assert_eq!(returned(&machine, &["sys.returner_doc", "own"]), doc);
 }
 
 const STATES: &str = r#"
+def mod_init(low):
+    """Done the second time only."""
+    __context__["inits"] = __context__.get("inits", []) + [low["fun"]]
+    return len(__context__["inits"]) > 1
+
+
+def inits(name):
+    return {"name": name, "changes": {}, "result": True, "comment": " ".join(__context__["inits"])}
+
+
 def present(name, value="v", path=None):
     ret = {"name": name, "changes": {}, "result": True, "comment": ""}
     if __salt__["file.file_exists"](path):
@@ -192,7 +266,8 @@ fn states_run_with_requisites_and_tests() {
         &format!(
             "second:\n  own.present:\n    - path: {file}\n    - require: [own: first]\n\
              third:\n  own.present:\n    - path: {file}\n    - watch: [own: second]\n\
-             first:\n  own.inner: []\n",
+             first:\n  own.inner: []\n\
+             last:\n  own.inits:\n    - order: last\n",
             file = file.display()
         ),
     );
@@ -204,7 +279,8 @@ fn states_run_with_requisites_and_tests() {
     machine.call(&["state.apply", "web", "test=True"]).says("would write").says("unchanged=");
     assert!(!file.exists());
     let ran = machine.call(&["state.apply", "web"]).code(0);
-    let ran = ran.says("written by second in base").says("watched").says("Succeeded: 3");
+    let ran = ran.says("written by second in base").says("watched").says("Succeeded: 4");
+    let ran = ran.says("Comment: inner present\n");
     let place = |text: &str| ran.out.find(text).unwrap_or_else(|| panic!("{}", ran.out));
     assert!(place("ID: first") < place("ID: second"), "{}", ran.out);
     machine.call(&["state.apply", "web"]).says("there");
@@ -312,6 +388,7 @@ fn pillar_returners_and_outputters() {
         "srv/salt/_pillar/own.py",
         "def ext_pillar(minion_id, pillar, key='x'):\n    return {key: minion_id + str(pillar.get('p'))}\n",
     );
+    machine.write("srv/salt/_modules/seen.py", "def pillar():\n    return dict(__pillar__)\n");
     machine.write("srv/pillar/top.sls", "base: {'*': [p]}\n");
     machine.write("srv/pillar/p.sls", "p: 1\n");
     machine.write(
@@ -323,14 +400,60 @@ fn pillar_returners_and_outputters() {
     );
     machine.write(
         "srv/salt/_output/loud.py",
-        "def output(data, **kwargs):\n    return 'LOUD ' + str(data)\n",
+        "def output(data, **kwargs):\n    return 'LOUD ' + str(data) + str(kwargs)\n",
     );
+    machine
+        .write("srv/salt/_output/bare.py", "def output(data):\n    return 'BARE ' + str(data)\n");
     sync(&machine);
     let show = ["slsutil.renderer", "string={{ pillar['k'] }}", "default_renderer=jinja"];
     assert_eq!(returned(&machine, &show), r#""e2e1""#);
+    assert_eq!(returned(&machine, &["seen.pillar"]), r#"{"p": 1, "k": "e2e1"}"#);
     machine.call(&["--return", "own", "test.ping"]).code(0);
     assert_eq!(machine.read("returned").as_deref(), Some("test.ping True"));
-    machine.call(&["--out", "loud", "test.ping"]).says("LOUD {'local': True}");
+    let loud = machine.call(&["--out", "loud", "test.ping"]).code(0);
+    assert_eq!(loud.out, "LOUD {'local': True}{'_retcode': 0}\n");
+    assert_eq!(loud.err, "");
+    machine.call(&["--out", "loud", "cmd.run", "exit 3"]).says("{'_retcode': 3}");
+    machine.call(&["--out", "bare", "test.ping"]).says("BARE {'local': True}");
+    machine
+        .call(&["--out", "no_such", "test.ping"])
+        .complains("Invalid outputter no_such specified");
+}
+
+#[test]
+fn executors_stand_before_functions() {
+    let machine = Machine::new();
+    machine.write(
+        "srv/salt/_executors/loud.py",
+        r#"
+def execute(opts, data, func, args, kwargs):
+    if data["fun"] == "test.version":
+        return None
+    given = data.get("executor_opts", {}).get("mark", "!")
+    return [opts["id"], func.__name__, func(*args, **kwargs), __salt__["test.echo"](given)]
+"#,
+    );
+    machine.write(
+        "srv/salt/_executors/shy.py",
+        "def __virtual__():\n    return False, 'not today'\n\ndef execute(*args):\n    return 1\n",
+    );
+    machine.call(&["saltutil.sync_executors"]).code(0).says("executors.loud");
+    let both = "--module-executors=[loud, direct_call]";
+    assert_eq!(returned(&machine, &[both, "test.echo", "hi"]), r#"["e2e", "echo", "hi", "!"]"#);
+    let marked = "--executor-opts={mark: '?'}";
+    let expected = r#"["e2e", "ping", true, "?"]"#;
+    assert_eq!(returned(&machine, &["--module-executors=loud", marked, "test.ping"]), expected);
+    // What has no result leaves it to the next, if there is one.
+    machine.call(&[both, "test.version"]).code(0).says("3008");
+    assert_eq!(returned(&machine, &["--module-executors=loud", "test.version"]), "null");
+    for missing in ["shy", "nobody"] {
+        let option = format!("--module-executors={missing}");
+        let told = format!("Executor '{missing}' is not available.");
+        machine.call(&[&option, "test.ping"]).code(1).complains(&told);
+    }
+    let config = machine.read("etc/salt/minion").expect("a configuration");
+    machine.write("etc/salt/minion", &format!("{config}module_executors: [loud]\n"));
+    assert_eq!(returned(&machine, &["test.echo", "hi"]), r#"["e2e", "echo", "hi", "!"]"#);
 }
 
 #[test]
@@ -382,6 +505,69 @@ def wrong():
     assert_eq!(returned(&machine, &["old.used"]), expected);
     machine.call(&["old.hidden"]).code(255);
     machine.call(&["old.wrong"]).code(1).complains("not like this");
+}
+
+#[test]
+fn names_that_newer_modules_import() {
+    let machine = Machine::new();
+    machine.write(
+        "srv/salt/_modules/newer.py",
+        r#"
+import salt.cache, salt.crypt, salt.grains.core, salt.loader, salt.pillar, salt.template, salt.utils.beacons
+import salt.utils.extmods
+import salt.utils.timed_subprocess, salt.utils.lazy
+from salt._compat import ipaddress
+from salt.output import nested
+from salt.utils.atomicfile import atomic_open
+from salt.utils.cloud import is_public_ip
+from salt.utils.context import NamespacedDictWrapper, func_globals_inject
+from salt.utils.dictdiffer import recursive_diff
+from salt.utils.minions import parse_target
+from salt.utils.network import remote_port_tcp
+
+NAME = "own"
+
+
+def name():
+    return NAME
+
+
+def ran(command, **kwargs):
+    made = salt.utils.timed_subprocess.TimedProc(command, stdout=-1, stderr=-1, **kwargs)
+    try:
+        return [made.run(), made.stdout.decode()]
+    except salt.exceptions.TimedProcTimeoutError as error:
+        return str(error)
+
+
+def used(path):
+    cache = salt.cache.factory(__opts__)
+    cache.store("own/bank", "key", {"a": [1]})
+    with atomic_open(path) as handle:
+        handle.write("written")
+    with func_globals_inject(name, NAME="other"):
+        other = name()
+    context = {}
+    NamespacedDictWrapper(context, ("a", "b"))["c"] = 1
+    difference = recursive_diff({"a": 1, "b": {"c": 1}}, {"a": 1, "b": {"c": 2}, "n": 3})
+    return [
+        ran(["cat"], stdin="text"), ran(["sleep", "9"], timeout=0.1),
+        cache.fetch("own/bank", "key"), cache.list("own"), cache.flush("own"), cache.fetch("own/bank", "key"),
+        [name(), other], context, difference.diffs, difference.changes_str, parse_target("G@os:x"),
+        salt.utils.beacons.list_to_dict([{"a": 1}, {"b": 2}]), is_public_ip("10.0.0.1"),
+        "id" in salt.grains.core.id_(), isinstance(remote_port_tcp(1), set),
+        salt.template.compile_template(
+            ":string:", salt.loader.render(__opts__, __salt__), "jinja|yaml", [], [], input_data="a: {{ 1 + 1 }}"
+        ),
+        salt.utils.extmods.sync(__opts__, "modules"), salt.pillar.get_pillar(__opts__, {}, "e2e").compile_pillar(),
+    ]
+"#,
+    );
+    sync(&machine);
+    let path = machine.path("written").display().to_string();
+    let expected = r#"[[0, "text"], "['sleep', '9'] : Timed out after 0.1 seconds", {"a": [1]}, ["bank"], true, {}, ["own", "other"], {"a": {"b": {"c": 1}}}, {"b": {"c": {"new": 2, "old": 1}}, "n": {"new": 3, "old": "<_null_>"}}, "b:\n  c from 1 to 2\nn from nothing to 3", {"engine": "G", "delimiter": null, "pattern": "os:x"}, {"a": 1, "b": 2}, false, true, true, {"a": 2}, [[], false], {}]"#;
+    assert_eq!(returned(&machine, &["newer.used", &path]), expected);
+    assert_eq!(machine.read("written").as_deref(), Some("written"));
 }
 
 #[test]

@@ -164,14 +164,14 @@ impl Board {
             Value::Dict(options) => {
                 options.insert("enabled", enable);
             }
-            Value::List(list) => {
-                let has = |item: &Value| item.get("enabled").is_some();
-                match list_of(&value).into_iter().find(has) {
-                    Some(Value::Dict(item)) => {
-                        item.insert("enabled", enable);
-                    }
-                    _ => list.push(entries! { "enabled" => enable }),
+            // As in genuine Salt: one that is enabled says nothing of it.
+            Value::List(_) => {
+                let mut items = list_of(&value);
+                items.retain(|item| item.get("enabled").is_none());
+                if !enable {
+                    items.push(entries! { "enabled" => false }.into());
                 }
+                self.config.insert(name, Value::list(items));
             }
             _ => {
                 self.config.insert(name, Value::list([entries! { "enabled" => enable }]));
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(board.active().len(), 0);
         let (_, data) = ask(&mut board, "{func: enable_beacon, name: ps}");
         let listed = data.get("beacons").unwrap().get("ps").unwrap().to_string();
-        assert_eq!(listed, "[{'processes': {'a': 'running'}}, {'enabled': True}]");
+        assert_eq!(listed, "[{'processes': {'a': 'running'}}]");
         ask(&mut board, "{func: disable}");
         assert_eq!(board.active().len(), 0);
         ask(&mut board, "{func: reset}");

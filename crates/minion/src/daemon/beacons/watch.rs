@@ -2,7 +2,9 @@
 //!
 //! It sleeps until one is due, or until the kernel wakes it: a beacon that watches files has a
 //! descriptor for that. Beacons without an `interval` are asked every `loop_interval` seconds, as
-//! Salt asks them. A beacon that fails is logged and asked again; it never stops the others.
+//! Salt asks them. A beacon that fails is logged and asked again; it never stops the others. Nor
+//! does one that takes its time (packages, web sites, certificates, a user's own): such beacons
+//! look on a thread of their own, and are not asked again before they are back.
 
 use std::{
     collections::HashMap,
@@ -10,6 +12,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender},
     },
     time::{Duration, Instant},
 };
@@ -33,6 +36,21 @@ const FRESH: Duration = Duration::from_secs(30);
 const GATHER: Duration = Duration::from_millis(50);
 /// However long nothing is due.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// Beacons that look at this machine alone, and at what never waits.
+const QUICK: [&str; 11] = [
+    "btmp",
+    "inotify",
+    "load",
+    "log",
+    "memusage",
+    "network_info",
+    "network_settings",
+    "ps",
+    "swapusage",
+    "watchdog",
+    "wtmp",
+];
 
 /// The beacons as the daemon holds them.
 pub(crate) struct Beacons {
@@ -134,12 +152,23 @@ fn validated_by_user(cx: &Cx, config: &Config) -> Option<Result<(), String>> {
 /// A beacon at work.
 struct Live {
     config: Config,
+    asked: Asked,
+    next: Instant,
+    /// It looks on a thread of its own, and is not back yet.
+    away: bool,
+}
+
+/// What is asked: it may be away on a thread of its own.
+#[derive(Default)]
+struct Asked {
     /// `None`: a user's own, in Python.
     running: Option<Box<dyn Running>>,
-    next: Instant,
     /// What was wrong at the last look, so that it is said once.
     wrong: Option<String>,
 }
+
+/// A beacon that comes back from its look: its name and kind.
+type Back = (String, String, Asked);
 
 struct Watcher<'a> {
     node: &'a Arc<Node>,
@@ -147,22 +176,38 @@ struct Watcher<'a> {
     version: Option<u64>,
     every: Duration,
     cx: Option<(Cx, Instant)>,
+    back: (Sender<Back>, Receiver<Back>),
 }
 
 impl<'a> Watcher<'a> {
     fn new(node: &'a Arc<Node>) -> Self {
         let every = Reader(node.opts.clone()).seconds("loop_interval", 1.0);
         let every = every.max(Duration::from_millis(100));
-        Self { node, live: HashMap::new(), version: None, every, cx: None }
+        let back = std::sync::mpsc::channel();
+        Self { node, live: HashMap::new(), version: None, every, cx: None, back }
     }
 
     fn run(&mut self) {
         while !self.node.beacons.over.load(Ordering::Acquire) {
+            self.welcome();
             if let Some(cx) = self.cx() {
                 self.follow(&cx);
                 self.look(&cx);
             }
             self.wait();
+        }
+    }
+
+    /// Takes back the beacons whose look is over.
+    fn welcome(&mut self) {
+        while let Ok((name, kind, asked)) = self.back.1.try_recv() {
+            if let Some(live) = self.live.get_mut(&name)
+                && live.away
+                && live.config.kind == kind
+            {
+                live.asked = asked;
+                live.away = false;
+            }
         }
     }
 
@@ -199,7 +244,7 @@ impl<'a> Watcher<'a> {
                 if old.config.value != config.value {
                     old.config = config;
                     old.next = Instant::now();
-                    old.wrong = None;
+                    old.asked.wrong = None;
                 }
                 self.live.insert(old.config.name.clone(), old);
             } else if let Some(live) = begin(cx, config) {
@@ -214,9 +259,9 @@ impl<'a> Watcher<'a> {
         let mut events = Vec::new();
         let mut in_states = None;
         for live in self.live.values_mut() {
-            let woken =
-                live.running.as_ref().and_then(|running| running.wakes()).is_some_and(is_ready);
-            if live.next > now && !woken {
+            let running = live.asked.running.as_ref();
+            let woken = running.and_then(|running| running.wakes()).is_some_and(is_ready);
+            if live.away || live.next > now && !woken {
                 continue;
             }
             live.next = now + live.config.interval().unwrap_or(self.every);
@@ -225,15 +270,19 @@ impl<'a> Watcher<'a> {
                 if running {
                     tracing::info!("Skipping beacon {}. State run in progress.", live.config.name);
                     // differs: genuine Salt tells what the state run changed once it is over.
-                    if let Some(running) = &mut live.running {
+                    if let Some(running) = &mut live.asked.running {
                         running.discard();
                     }
                     continue;
                 }
             }
-            let found = ask(cx, live);
-            let id = &self.node.settings.id;
-            events.extend(found.into_iter().map(|data| event(id, &live.config.name, data)));
+            if QUICK.contains(&live.config.kind.as_str()) {
+                let found = ask(cx, &live.config, &mut live.asked);
+                let id = &self.node.settings.id;
+                events.extend(found.into_iter().map(|data| event(id, &live.config.name, data)));
+            } else {
+                send_out(self.node, cx, live, &self.back.0);
+            }
         }
         if !events.is_empty() {
             tell(self.node, events);
@@ -243,10 +292,11 @@ impl<'a> Watcher<'a> {
     /// Sleeps until the next is due, or something happens.
     fn wait(&self) {
         let now = Instant::now();
-        let next = self.live.values().map(|live| live.next).min();
+        let here = self.live.values().filter(|live| !live.away);
+        let next = here.map(|live| live.next).min();
         let wait = next.map_or(LONGEST, |next| next.saturating_duration_since(now)).min(LONGEST);
         let wait = if self.cx.is_none() { Duration::from_secs(1) } else { wait };
-        let watched = self.live.values().filter_map(|live| live.running.as_ref()?.wakes());
+        let watched = self.live.values().filter_map(|live| live.asked.running.as_ref()?.wakes());
         let bell = self.node.beacons.bell.as_ref();
         let mut fds: Vec<PollFd<'_>> = bell
             .map(AsFd::as_fd)
@@ -292,23 +342,54 @@ fn begin(cx: &Cx, config: Config) -> Option<Live> {
                 return None;
             }
             // Whether there is one at all is seen when it is asked.
-            Some(Ok(())) | None => return Some(Live { config, running: None, next, wrong: None }),
+            Some(Ok(())) | None => {
+                return Some(Live { config, asked: Asked::default(), next, away: false });
+            }
         }
     };
     if let Err(problem) = (beacon.validate)(&config) {
         refuse(&config.name, &problem.to_string());
         return None;
     }
-    Some(Live { running: Some((beacon.start)()), config, next, wrong: None })
+    let asked = Asked { running: Some((beacon.start)()), wrong: None };
+    Some(Live { asked, config, next, away: false })
 }
 
 fn refuse(name: &str, why: &str) {
     tracing::error!("Beacon {name} configuration invalid, not running.\n{why}");
 }
 
+/// Lets a beacon look on a thread of its own.
+fn send_out(node: &Arc<Node>, cx: &Cx, live: &mut Live, back: &Sender<Back>) {
+    let (node, cx, back) = (Arc::clone(node), cx.clone(), back.clone());
+    let config = live.config.clone();
+    let mut asked = std::mem::take(&mut live.asked);
+    live.away = true;
+    let work = move || {
+        let found = ask(&cx, &config, &mut asked);
+        let id = &node.settings.id;
+        let events: Vec<Value> =
+            found.into_iter().map(|data| event(id, &config.name, data)).collect();
+        if !events.is_empty() {
+            tell(&node, events);
+        }
+        // Nobody waits for it when the minion ends.
+        let _ = back.send((config.name, config.kind, asked));
+        node.beacons.ring();
+    };
+    let name = format!("beacon {}", live.config.name);
+    if let Err(error) = std::thread::Builder::new().name(name).spawn(work) {
+        tracing::error!("no thread for the beacon {}: {error}", live.config.name);
+        live.away = false;
+        if let Some(beacon) = halite_beacons::beacon(&live.config.kind) {
+            live.asked.running = Some((beacon.start)());
+        }
+    }
+}
+
 /// Asks one beacon; what goes wrong is logged, once.
-fn ask(cx: &Cx, live: &mut Live) -> Vec<Dict> {
-    let Live { config, running, wrong, .. } = live;
+fn ask(cx: &Cx, config: &Config, asked: &mut Asked) -> Vec<Dict> {
+    let Asked { running, wrong } = asked;
     let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match running {
         Some(running) => running.look(cx, config).map_err(|error| error.to_string()),
         None => ask_user(cx, config),

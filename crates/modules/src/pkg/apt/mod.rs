@@ -66,6 +66,11 @@ pub fn delete_key(cx: &Cx, id: &str, aptkey: bool, folder: Option<&Path>) -> Res
     keys::delete(cx, id, aptkey, folder)
 }
 
+/// Tells whether a source line is there, for the architectures it names.
+pub fn has_repo(cx: &Cx, repo: &str, options: &Dict) -> Result<bool> {
+    repos::holds(cx, repo, options)
+}
+
 /// The options of a command that only looks.
 fn looking() -> Options {
     Options { query: true, ..options(&Dict::new()) }

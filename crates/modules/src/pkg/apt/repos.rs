@@ -101,6 +101,21 @@ pub(super) fn get(cx: &Cx, repo: &str, options: &Dict) -> Result<Dict> {
     found(&sources::load(cx)?, &Line::parse(&repo, MAIN)?)
 }
 
+/// Tells whether there is a source for the very architectures the line names: what `delete` removes.
+/// `get` does not look at them, and `pkgrepo.managed` relies on that.
+pub(super) fn holds(cx: &Cx, repo: &str, options: &Dict) -> Result<bool> {
+    let wanted = Line::parse(&line_of(cx, repo, options)?, MAIN)?;
+    let sources = sources::load(cx)?.into_iter();
+    let same = sources.filter(|source| same_names(&source.architectures(), &wanted.architectures));
+    Ok(!found(&same.collect::<Vec<_>>(), &wanted)?.is_empty())
+}
+
+/// Whether both hold the same names, in any order.
+fn same_names(one: &[String], other: &[String]) -> bool {
+    let all_in = |one: &[String], other: &[String]| one.iter().all(|name| other.contains(name));
+    all_in(one, other) && all_in(other, one)
+}
+
 fn found(sources: &[Source], wanted: &Line) -> Result<Dict> {
     for (_, list) in &listed(sources) {
         for found in list.items_of_sequence().unwrap_or_default() {
@@ -137,7 +152,7 @@ pub(super) fn delete(cx: &Cx, repo: &str, options: &Dict) -> Result<String> {
             && source.uris().iter().any(|uri| same_uri(uri, &wanted.uri))
             && source.suites().contains(&wanted.dist)
             && ((source.types().contains(&wanted.kind)
-                && source.architectures() == wanted.architectures)
+                && same_names(&source.architectures(), &wanted.architectures))
                 || (is_ppa && wanted.kind == "deb" && source.types() == ["deb-src"]));
         if !is_it {
             kept.push(source);

@@ -31,7 +31,7 @@ impl Interp<'_> {
             iter = self.loop_test(func, iter, frame);
             sized = Value::Null;
         }
-        let mut any = false;
+        let mut completed = false;
         let state = node.loop_var.map(|var| {
             let own = Arc::new(Loop {
                 state: Mutex::new(LoopState {
@@ -60,7 +60,6 @@ impl Interp<'_> {
                 None => self.next(&mut iter)?,
             };
             let Some(item) = item else { break };
-            any = true;
             match &node.target {
                 Target::Name(_, var) => frame.set(*var, Some(item)),
                 target => self.assign(target, item, frame)?,
@@ -69,11 +68,14 @@ impl Interp<'_> {
                 frame.set(*var, Some(Value::Object(own.clone())));
             }
             Self::enter_again(&node.scope, frame);
-            if self.deeper(|interp| interp.body(&node.body, frame))? == Flow::Break {
-                break;
+            match self.deeper(|interp| interp.body(&node.body, frame))? {
+                Flow::Normal => completed = true,
+                Flow::Continue => {}
+                Flow::Break => break,
             }
         }
-        if !any && !node.or_else.is_empty() {
+        // Jinja notes a round at its end, so one that was cut short does not count.
+        if !completed && !node.or_else.is_empty() {
             self.scoped(&node.or_else, &node.else_scope, frame)?;
         }
         Ok(())

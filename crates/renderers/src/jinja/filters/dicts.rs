@@ -39,22 +39,22 @@ pub(crate) const FILTERS: &[Row] = &[
     (
         "json_encode_dict",
         "encode_dict(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
-        encode,
+        encode_dict,
     ),
     (
         "json_decode_dict",
         "encode_dict(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
-        encode,
+        encode_dict,
     ),
     (
         "json_encode_list",
         "encode_list(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
-        encode,
+        encode_list,
     ),
     (
         "json_decode_list",
         "encode_list(data, encoding=, errors=, keep=, preserve_dict_class=, preserve_tuples=)",
-        encode,
+        encode_list,
     ),
 ];
 
@@ -259,33 +259,48 @@ fn mysql_to_dict(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
 }
 
 /// Turns every text in the data into bytes.
-fn encode(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
-    fn walk(interp: &mut Interp<'_>, value: &Value, depth: usize) -> Result<Value> {
-        if depth > 200 {
-            return Err(crate::jinja::ops::recursion("while encoding data"));
-        }
-        interp.step()?;
-        Ok(match value {
-            Value::Dict(dict) => {
-                let new = Dict::new();
-                for (key, value) in dict {
-                    let key = walk(interp, &key, depth + 1)?;
-                    let value = walk(interp, &value, depth + 1)?;
-                    new.insert(interp.key(key)?, value);
-                }
-                Value::Dict(new)
-            }
-            Value::List(_) | Value::Tuple(_) => {
-                let items = interp.collect(value)?;
-                let items: Result<Vec<Value>> =
-                    items.iter().map(|item| walk(interp, item, depth + 1)).collect();
-                Value::from(items?)
-            }
-            other => match text_of(other) {
-                Some(text) => Value::bytes(text.as_bytes()),
-                None => other.clone(),
-            },
-        })
+fn encode_dict(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
+    let data = args.take(0);
+    if !matches!(data, Value::Dict(_)) {
+        let name = data.type_name();
+        return Err(Error::new(
+            crate::jinja::error::Class::AttributeError,
+            format!("'{name}' object has no attribute 'items'"),
+        ));
     }
-    walk(interp, &args.take(0), 0)
+    encode(interp, &data, 0)
+}
+
+fn encode_list(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
+    let items = Value::from(interp.collect(&args.take(0))?);
+    encode(interp, &items, 0)
+}
+
+/// Texts become bytes, at every depth.
+fn encode(interp: &mut Interp<'_>, value: &Value, depth: usize) -> Result<Value> {
+    if depth > 200 {
+        return Err(crate::jinja::ops::recursion("while encoding data"));
+    }
+    interp.step()?;
+    Ok(match value {
+        Value::Dict(dict) => {
+            let new = Dict::new();
+            for (key, value) in dict {
+                let key = encode(interp, &key, depth + 1)?;
+                let value = encode(interp, &value, depth + 1)?;
+                new.insert(interp.key(key)?, value);
+            }
+            Value::Dict(new)
+        }
+        Value::List(_) | Value::Tuple(_) => {
+            let items = interp.collect(value)?;
+            let items: Result<Vec<Value>> =
+                items.iter().map(|item| encode(interp, item, depth + 1)).collect();
+            Value::from(items?)
+        }
+        other => match text_of(other) {
+            Some(text) => Value::bytes(text.as_bytes()),
+            None => other.clone(),
+        },
+    })
 }

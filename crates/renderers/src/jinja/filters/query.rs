@@ -426,7 +426,8 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Bool(_) => "boolean",
         Value::Int(_) | Value::BigInt(_) | Value::Float(_) => "number",
         Value::Str(_) => "string",
-        Value::List(_) | Value::Tuple(_) => "array",
+        Value::List(_) => "array",
+        Value::Tuple(_) => "unknown",
         Value::Dict(_) => "object",
         _ => "expref",
     }
@@ -502,13 +503,13 @@ impl Interp<'_> {
         let items = match (kind, &left) {
             (Kind::Values, Value::Dict(dict)) => dict.values(),
             (Kind::Values, _) => return Ok(Value::Null),
-            (_, Value::List(_) | Value::Tuple(_)) => left.items_of_sequence().unwrap_or_default(),
+            (_, Value::List(_)) => left.items_of_sequence().unwrap_or_default(),
             _ => return Ok(Value::Null),
         };
         let mut out = Vec::new();
         for item in items {
             match (kind, &item) {
-                (Kind::Flatten, Value::List(_) | Value::Tuple(_)) => {
+                (Kind::Flatten, Value::List(_)) => {
                     for inner in item.items_of_sequence().unwrap_or_default() {
                         let found = self.search(right, &inner)?;
                         if !found.is_null() {
@@ -663,7 +664,7 @@ impl Interp<'_> {
                 }
             },
             "to_array" => match first {
-                Value::List(_) | Value::Tuple(_) => first,
+                Value::List(_) => first,
                 other => Value::from(vec![other]),
             },
             "to_number" => match &first {

@@ -16,8 +16,8 @@ use crate::jinja::{
 pub(crate) const FILTERS: &[Row] = &[
     ("length", "len(obj)", |interp, args| interp.len(&args.take(0)).map(Value::from)),
     ("count", "len(obj)", |interp, args| interp.len(&args.take(0)).map(Value::from)),
-    ("list", "do_list(value)", |interp, args| interp.collect(&args.take(0)).map(Value::from)),
-    ("first", "do_first(!environment, seq)", |interp, args| {
+    ("list", "sync_do_list(value)", |interp, args| interp.collect(&args.take(0)).map(Value::from)),
+    ("first", "sync_do_first(!environment, seq)", |interp, args| {
         let mut iter = interp.iter(&args.take(0))?;
         Ok(match interp.next(&mut iter)? {
             Some(item) => item,
@@ -34,26 +34,30 @@ pub(crate) const FILTERS: &[Row] = &[
     ("reverse", "do_reverse(value)", reverse),
     ("default", "do_default(value, default_value=, boolean=)", default),
     ("d", "do_default(value, default_value=, boolean=)", default),
-    ("join", "do_join(!eval_ctx, value, d=, attribute=)", join),
+    ("join", "sync_do_join(!eval_ctx, value, d=, attribute=)", join),
     ("sort", "do_sort(!environment, value, reverse=, case_sensitive=, attribute=)", sort),
     ("dictsort", "do_dictsort(value, case_sensitive=, by=, reverse=)", dictsort),
-    ("groupby", "do_groupby(!environment, value, attribute, default=, case_sensitive=)", groupby),
-    ("sum", "do_sum(!environment, iterable, attribute=, start=)", sum),
+    (
+        "groupby",
+        "sync_do_groupby(!environment, value, attribute, default=, case_sensitive=)",
+        groupby,
+    ),
+    ("sum", "sync_do_sum(!environment, iterable, attribute=, start=)", sum),
     ("items", "do_items(value)", items),
     ("batch", "do_batch(value, linecount, fill_with=)", batch),
-    ("slice", "do_slice(value, slices, fill_with=)", slice),
+    ("slice", "sync_do_slice(value, slices, fill_with=)", slice),
     ("attr", "do_attr(!environment, obj, name)", attr),
-    ("map", "do_map(!context, value, *args, **kwargs)", map),
-    ("select", "do_select(!context, value, *args, **kwargs)", |interp, args| {
+    ("map", "sync_do_map(!context, value, *args, **kwargs)", map),
+    ("select", "sync_do_select(!context, value, *args, **kwargs)", |interp, args| {
         select(interp, args, true, false)
     }),
-    ("reject", "do_reject(!context, value, *args, **kwargs)", |interp, args| {
+    ("reject", "sync_do_reject(!context, value, *args, **kwargs)", |interp, args| {
         select(interp, args, false, false)
     }),
-    ("selectattr", "do_selectattr(!context, value, *args, **kwargs)", |interp, args| {
+    ("selectattr", "sync_do_selectattr(!context, value, *args, **kwargs)", |interp, args| {
         select(interp, args, true, true)
     }),
-    ("rejectattr", "do_rejectattr(!context, value, *args, **kwargs)", |interp, args| {
+    ("rejectattr", "sync_do_rejectattr(!context, value, *args, **kwargs)", |interp, args| {
         select(interp, args, false, true)
     }),
 ];

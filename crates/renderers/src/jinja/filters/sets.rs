@@ -355,7 +355,7 @@ impl Choose {
 
 impl Stream for Choose {
     fn next(&mut self, interp: &mut Interp<'_>) -> Result<Option<Value>> {
-        interp.burn(self.picked.len())?;
+        interp.burn(cost(self.picked.len()))?;
         if self.done || (self.started && !self.advance()) {
             self.done = true;
             return Ok(None);
@@ -407,7 +407,7 @@ struct Product {
 
 impl Stream for Product {
     fn next(&mut self, interp: &mut Interp<'_>) -> Result<Option<Value>> {
-        interp.burn(self.pools.len())?;
+        interp.burn(cost(self.pools.len()))?;
         if self.done || self.pools.iter().any(|pool| pool.is_empty()) {
             return Ok(None);
         }
@@ -551,4 +551,10 @@ fn compress(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let compress = Compress { data: interp.iter(&data)?, selectors: interp.iter(&selectors)? };
     let over = [interp.iter(&data)?, interp.iter(&selectors)?];
     interp.generator("itertools.compress", &[&over[0], &over[1]], compress)
+}
+
+/// The fuel for one choice of so many. More than for a round of a loop: there are as many as nobody
+/// expects, and whoever makes a list of them needs the memory, too.
+fn cost(picked: usize) -> usize {
+    8 * (picked + 1)
 }

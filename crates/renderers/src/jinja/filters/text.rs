@@ -258,13 +258,16 @@ fn xmlattr(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
         if value.is_null() || undefined(&value).is_some() {
             continue;
         }
-        let key = interp.str_of(&key)?;
+        let Some(key) = text_of(&key) else {
+            let name = key.type_name();
+            return Err(type_error(format!("expected string or bytes-like object, got '{name}'")));
+        };
         if key.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '>' | '=')) {
-            let key = halite_value::str_repr(&key);
+            let key = halite_value::str_repr(key);
             return Err(value_error(format!("Invalid character in attribute name: {key}")));
         }
         let value = escape(interp, &value)?;
-        items.push(format!("{}=\"{value}\"", escape_html(&key)));
+        items.push(format!("{}=\"{value}\"", escape_html(key)));
     }
     let text = items.join(" ");
     let escaping = interp.current.as_ref().is_some_and(|context| context.autoescape());
@@ -289,7 +292,14 @@ fn indent(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let indention = match text_of(&width) {
         Some(text) => text.to_string(),
         None => {
-            let width = usize::try_from(methods::index(&width)?).unwrap_or(0);
+            let width = methods::index(&width).map_err(|error| match &width {
+                Value::BigInt(_) => error,
+                other => type_error(format!(
+                    "can't multiply sequence by non-int of type '{}'",
+                    other.type_name()
+                )),
+            })?;
+            let width = usize::try_from(width).unwrap_or(0);
             interp.room(width)?;
             " ".repeat(width)
         }
@@ -312,33 +322,35 @@ fn indent(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
 
 fn truncate(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let value = args.take(0);
-    let length = args.opt(1).map(|length| methods::index(&length)).transpose()?.unwrap_or(255);
+    let length = args.opt(1).unwrap_or(Value::Int(255));
     let killwords = args.take(2).truthy();
     let end = match args.opt(3) {
         Some(end) => interp.str_of(&end)?,
         None => SmolStr::new("..."),
     };
     let leeway = match args.opt(4) {
-        None | Some(Value::Null) => 5,
-        Some(leeway) => methods::index(&leeway)?,
+        None | Some(Value::Null) => Value::Int(5),
+        Some(leeway) => leeway,
     };
     let end_length = char_count(&end) as i64;
-    if length < end_length {
+    let (number, slack) = (at_least(&length)?, at_least(&leeway)?);
+    if number < end_length as f64 {
         return Err(Error::new(
             crate::jinja::error::Class::Other("AssertionError".into()),
-            format!("expected length >= {end_length}, got {length}"),
+            format!("expected length >= {end_length}, got {}", length.to_str()),
         ));
     }
-    if leeway < 0 {
+    if slack < 0.0 {
         return Err(Error::new(
             crate::jinja::error::Class::Other("AssertionError".into()),
-            format!("expected leeway >= 0, got {leeway}"),
+            format!("expected leeway >= 0, got {}", leeway.to_str()),
         ));
     }
-    let count = interp.len(&value)? as i64;
-    if count <= length.saturating_add(leeway) {
+    let count = interp.len(&value)?;
+    if count as f64 <= number + slack {
         return Ok(value);
     }
+    let length = crate::jinja::attrs::slice_bound(&length)?.unwrap_or(i64::MAX);
     let text = interp.str_of(&value)?;
     let cut: String =
         text.chars().take(usize::try_from(length - end_length).unwrap_or(0)).collect();
@@ -348,6 +360,14 @@ fn truncate(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
         cut.rsplit_once(' ').map_or(&*cut, |(start, _)| start)
     };
     Ok(Value::from(format!("{cut}{end}")))
+}
+
+/// A number that Python only compares, so that it need not be whole.
+fn at_least(value: &Value) -> Result<f64> {
+    value.as_float().ok_or_else(|| {
+        let name = value.type_name();
+        type_error(format!("'>=' not supported between instances of '{name}' and 'int'"))
+    })
 }
 
 fn wordwrap(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
@@ -553,7 +573,7 @@ fn urlize(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     let text = interp.str_of(&args.take(0))?;
     let limit = match args.opt(1) {
         None | Some(Value::Null) => None,
-        Some(limit) => Some(methods::index(&limit)?),
+        Some(limit) => Some(limit),
     };
     let nofollow = args.take(2).truthy();
     let target = args.opt(3).filter(|target| !target.is_null());
@@ -572,12 +592,14 @@ fn urlize(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
         Some(target) => format!(" target=\"{}\"", escape(interp, &target)?),
         None => String::new(),
     };
-    let shorten = |url: &str| match limit {
-        Some(limit) if char_count(url) as i64 > limit => {
-            let limit = usize::try_from(limit).unwrap_or(0);
-            format!("{}...", url.chars().take(limit).collect::<String>())
+    let shorten = |url: &str| -> Result<String> {
+        let Some(limit) = &limit else { return Ok(url.to_owned()) };
+        if char_count(url) as f64 <= at_least(limit)? {
+            return Ok(url.to_owned());
         }
-        _ => url.to_owned(),
+        let limit = crate::jinja::attrs::slice_bound(limit)?.unwrap_or(i64::MAX);
+        let limit = usize::try_from(limit).unwrap_or(0);
+        Ok(format!("{}...", url.chars().take(limit).collect::<String>()))
     };
     let escaped = escape_html(&text);
     let mut out = String::new();
@@ -601,8 +623,8 @@ fn urlize(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
             trimmed
         };
         let after = &middle[trimmed.len()..];
-        let shown = shorten(trimmed);
         let link = if is_web(trimmed) {
+            let shown = shorten(trimmed)?;
             let scheme = if trimmed.contains("://") { "" } else { "https://" };
             Some(format!("<a href=\"{scheme}{trimmed}\"{rel}{target}>{shown}</a>"))
         } else if is_mail(trimmed) {

@@ -318,11 +318,18 @@ fn round(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     }
     let factor = 10f64.powi(i32::try_from(precision).unwrap_or(0));
     let Some(float) = value.as_float() else {
+        // Python multiplies by 10 to that power before it looks: an int, unless it is negative.
         let name = value.type_name();
-        if text_of(&value).is_some() {
-            return Err(type_error("can't multiply sequence by non-int of type 'float'"));
-        }
-        return Err(type_error(format!("must be real number, not {name}")));
+        let sequence = text_of(&value).is_some()
+            || matches!(value, Value::List(_) | Value::Tuple(_) | Value::Bytes(_));
+        return Err(type_error(match (sequence, precision < 0) {
+            (true, false) => format!("must be real number, not {name}"),
+            (true, true) => "can't multiply sequence by non-int of type 'float'".to_owned(),
+            (false, whole) => {
+                let by = if whole { "float" } else { "int" };
+                format!("unsupported operand type(s) for *: '{name}' and '{by}'")
+            }
+        }));
     };
     let scaled = float * factor;
     let whole = if method == "ceil" { scaled.ceil() } else { scaled.floor() };

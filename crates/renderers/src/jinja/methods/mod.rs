@@ -81,6 +81,16 @@ impl Pos {
         Ok(Self { name, of, values: args.positional.into_iter(), given })
     }
 
+    /// The arguments of `find` and its like: what, from where, up to where.
+    pub(crate) fn find(name: &'static str, args: Args) -> Result<Self> {
+        let given = args.positional.len();
+        if args.keyword.is_empty() && !(1..=3).contains(&given) {
+            let limit = if given == 0 { "least 1 argument" } else { "most 3 arguments" };
+            return Err(type_error(format!("{name}() takes at {limit} ({given} given)")));
+        }
+        Self::new("str", name, args, 1, 3)
+    }
+
     pub(crate) fn next(&mut self) -> Option<Value> {
         self.values.next()
     }
@@ -95,6 +105,11 @@ impl Pos {
             None | Some(Value::Null) => Ok(None),
             Some(value) => index(&value).map(Some),
         }
+    }
+
+    /// Takes the bound of a slice; `None` if it is absent or None.
+    pub(crate) fn bound(&mut self) -> Result<Option<i64>> {
+        super::attrs::slice_bound(&self.take())
     }
 
     pub(crate) fn text(

@@ -113,9 +113,10 @@ pub(crate) fn call(
         "startswith" | "endswith" => starts_or_ends(text, name == "startswith", args),
         "find" | "rfind" | "index" | "rindex" => find(text, name, args),
         "count" => {
-            let mut pos = Pos::new("str", "count", args, 1, 3)?;
-            let part = pos.text(|got| format!("must be str, not {got}"))?;
+            let mut pos = Pos::find("count", args)?;
+            let part = pos.take();
             let (range, _) = window(text, &mut pos)?;
+            let part = substring(&part)?;
             Ok(Value::from(range.map_or(0, |range| {
                 let piece = &text[range];
                 if part.is_empty() {
@@ -495,7 +496,7 @@ pub(crate) fn replace_text(
 /// round. Also returns the start in characters.
 fn window(text: &str, pos: &mut Pos) -> Result<(Option<std::ops::Range<usize>>, usize)> {
     let length = char_count(text) as i64;
-    let (start, end) = (pos.int()?.unwrap_or(0), pos.int()?.unwrap_or(i64::MAX));
+    let (start, end) = (pos.bound()?.unwrap_or(0), pos.bound()?.unwrap_or(i64::MAX));
     let from_end = |at: i64| if at < 0 { (at + length).max(0) } else { at };
     let (start, end) = (from_end(start), from_end(end).min(length));
     if start > end {
@@ -511,9 +512,13 @@ fn window(text: &str, pos: &mut Pos) -> Result<(Option<std::ops::Range<usize>>, 
     Ok((Some(byte(start)..byte(end)), start as usize))
 }
 
+fn substring(part: &Value) -> Result<&SmolStr> {
+    text_of(part).ok_or_else(|| type_error(format!("must be str, not {}", part.type_name())))
+}
+
 fn starts_or_ends(text: &SmolStr, starts: bool, args: Args) -> Result<Value> {
     let name = if starts { "startswith" } else { "endswith" };
-    let mut pos = Pos::new("str", name, args, 1, 3)?;
+    let mut pos = Pos::find(name, args)?;
     let what = pos.take();
     let (range, _) = window(text, &mut pos)?;
     let test = |part: &str| {
@@ -552,9 +557,10 @@ fn find(text: &SmolStr, name: &str, args: Args) -> Result<Value> {
         "index" => "index",
         _ => "rindex",
     };
-    let mut pos = Pos::new("str", own, args, 1, 3)?;
-    let part = pos.text(|got| format!("must be str, not {got}"))?;
+    let mut pos = Pos::find(own, args)?;
+    let part = pos.take();
     let (range, start) = window(text, &mut pos)?;
+    let part = substring(&part)?;
     let found = range.and_then(|range| {
         let piece = &text[range];
         let at = if own.starts_with('r') {

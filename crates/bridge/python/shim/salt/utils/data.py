@@ -135,13 +135,10 @@ def is_iter(thing, ignore=(str,)):
     return not isinstance(thing, ignore) and hasattr(thing, "__iter__")
 
 
-_YES = frozenset(("on", "true", "yes"))
-
-
 def is_true(value=None):
-    """Whether something means yes: a number above zero (cut to a whole one), a word for it, or,
+    """Whether something means yes: a number above zero (cut to a whole one), the word, or,
     for all else, what Python makes of it."""
-    if isinstance(value, str) and value.lower() in _YES:
+    if isinstance(value, str) and value.lower() == "true":
         return True
     try:
         return int(value) > 0

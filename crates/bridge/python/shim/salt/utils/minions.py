@@ -1,5 +1,8 @@
 """Which minions a target means."""
 
+import re
+
+TARGET = re.compile(r"(?:(?P<engine>[GPIJLNSER])(?P<delimiter>(?<=[GPIJ]).)?@)(?P<pattern>.+)$")
 
 
 class CkMinions:
@@ -26,3 +29,9 @@ def get_minion_data(minion, opts):
     return minion, data.get("grains"), data.get("pillar")
 
 
+def parse_target(target_expression):
+    """The parts of a word of a compound target: `G@os:Debian`."""
+    found = TARGET.match(target_expression)
+    if found is None:
+        return {"engine": None, "delimiter": None, "pattern": target_expression}
+    return found.groupdict()

@@ -83,3 +83,36 @@ def is_loopback(ip):
 
 def is_private(ip):
     return ipaddress.ip_address(ip).is_private
+
+
+def remote_port_tcp(port):
+    """The addresses this machine is connected to at that port of theirs."""
+    return {remote for _, (remote, theirs) in _connections() if theirs == int(port)}
+
+
+def local_port_tcp(port):
+    """The addresses that are connected to that port of this machine."""
+    return {remote for (_, ours), (remote, _) in _connections() if ours == int(port)}
+
+
+def _connections():
+    """Established TCP connections: own and other end."""
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(name) as handle:
+                lines = handle.read().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, local, remote, state = line.split()[:4]
+            if state == "01":
+                yield _end(local), _end(remote)
+
+
+def _end(text):
+    address, _, port = text.partition(":")
+    # Words of four bytes in the machine's order.
+    data = bytes.fromhex(address)
+    data = b"".join(data[at : at + 4][::-1] for at in range(0, len(data), 4))
+    made = ipaddress.ip_address(data)
+    return str(getattr(made, "ipv4_mapped", None) or made), int(port, 16)

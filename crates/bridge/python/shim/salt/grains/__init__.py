@@ -1,0 +1,1 @@
+"""Grains, as modules ask for them."""

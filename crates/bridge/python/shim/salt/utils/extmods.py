@@ -1,0 +1,17 @@
+"""Users' modules on their way from the file server."""
+
+from salt import _host
+
+
+def sync(opts, form, saltenv=None, extmod_whitelist=None, extmod_blacklist=None):
+    """Fetches the modules of a kind; returns their names, and whether any is new."""
+    kind = "runners" if opts.get("__role") == "master" else "modules"
+    function = (_host.functions(kind) or {}).get("saltutil.sync_" + form)
+    if function is None:
+        raise ValueError("there is nothing that syncs {!r} here".format(form))
+    if isinstance(saltenv, (list, tuple)):
+        saltenv = ",".join(saltenv)
+    names = function(
+        saltenv=saltenv or "base", extmod_whitelist=extmod_whitelist, extmod_blacklist=extmod_blacklist
+    )
+    return names, bool(names)
