@@ -22,6 +22,9 @@ use crate::{
     presence::Kind,
 };
 
+/// How long a syndic may take to hand a job to its own master, at least.
+const SYNDIC_SECONDS: i64 = 15;
+
 /// A wish to publish, from whomever.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
@@ -162,6 +165,11 @@ pub(crate) async fn publish(
 ) -> Result<(Done, Option<Arc<crate::bus::Queue<halite_client::Progress>>>), Refusal> {
     expand(master, &mut wish);
     return_elsewhere(master, &mut wish);
+    // What somebody may do here they may do below, and no more.
+    let limits = match &rights {
+        Rights::List(list) => Some(list.clone()),
+        Rights::All => None,
+    };
     let (owner, asked) = (master.clone(), wish.clone());
     let resolved = blocking(move || check(&owner, &asked, &rights))
         .await
@@ -173,23 +181,33 @@ pub(crate) async fn publish(
         return Ok((Done { published }, None));
     }
     let jid = allocate(master, &wish)?;
-    let sorted = sort(master, &minions);
+    let below = master.below();
+    let is_relay = |id: &SmolStr| master.settings.order_masters && master.relays.contains(id);
+    let own: Vec<SmolStr> = minions.iter().filter(|id| !is_relay(id)).cloned().collect();
+    let mut sorted = sort(master, &own);
+    // differs: Salt says nothing of a syndic that is away, nor of the minions below it.
+    sorted.absent.extend(below.absent.into_iter().filter(|id| minions.contains(id)));
+    sorted.connected.extend(below.connected);
     let load = job_load(&wish, &jid);
     let new = entries! {
         "jid" => &jid, "tgt_type" => &wish.tgt_type, "tgt" => &wish.tgt, "user" => &wish.user,
         "fun" => &wish.fun, "arg" => wish.arg.clone(), "minions" => Value::list(&minions),
         "missing" => Value::list(&missing),
     };
+    if !below.relays.is_empty() {
+        // For our own master above: these never answer, and tell of those below them.
+        new.insert("relays", Value::list(&below.relays));
+    }
     master.bus.fire(Tag::JobNew(jid.to_string()).to_string(), new);
     let all = with_earlier(master, &wish, &jid, &minions).await;
     store_job(master, &wish, &jid, &load, &all).await.map_err(|error| {
         tracing::error!("The job {jid} was not stored, and so not published: {error}");
         Refusal::internal(&error)
     })?;
-    let will_answer = minions.iter().filter(|id| !sorted.absent.contains(id)).cloned();
-    master.jobs.begin(&jid, load, will_answer);
+    let will_answer = own.iter().filter(|id| !sorted.absent.contains(id)).cloned();
+    master.jobs.begin_below(&jid, load, will_answer, &below.relays);
     let followed = if follow { master.jobs.follow(&jid) } else { None };
-    let publication = publication(master, &wish, &jid);
+    let publication = publication(master, &wish, &jid, limits);
     match master.time_to_live(&wish.kwargs).filter(|_| !sorted.absent.is_empty()) {
         Some(seconds) => {
             let waits = master.wait_for(&sorted.absent, &publication, seconds).await;
@@ -207,7 +225,14 @@ pub(crate) async fn publish(
     tracing::debug!("Published command details {jid} to {} minions", minions.len());
     let Sorted { connected, absent, unsure } = sorted;
     let jid = SmolStr::new(jid.as_str());
-    let published = Published { jid, minions, missing, connected, absent, unsure, error: None };
+    // Salt's clients expect the syndics here, and leave them out themselves.
+    let minions = match wish.on_disk {
+        true => minions,
+        false => minions.into_iter().filter(|id| !is_relay(id) || absent.contains(id)).collect(),
+    };
+    let relays = below.relays;
+    let published =
+        Published { jid, minions, missing, connected, absent, unsure, relays, error: None };
     Ok((Done { published }, followed))
 }
 
@@ -352,7 +377,7 @@ async fn store_job(
     }
 }
 
-fn publication(master: &Master, wish: &Wish, jid: &Jid) -> Publication {
+fn publication(master: &Master, wish: &Wish, jid: &Jid, limits: Option<Vec<Value>>) -> Publication {
     let extra = Dict::new();
     if let Some(id) = &wish.id {
         extra.insert("id", id);
@@ -375,9 +400,10 @@ fn publication(master: &Master, wish: &Wish, jid: &Jid) -> Publication {
         extra.insert("start_event", true);
     }
     if master.settings.order_masters {
-        extra.insert("to", wish.timeout.unwrap_or(5));
-        extra
-            .insert("auth_list", passed("auth_list").unwrap_or_else(|| Vec::<Value>::new().into()));
+        // A genuine syndic gives its own master one second less than this to take the job, and loses the
+        // job when that is not enough: the patience of who asked (`-t 1`) is no measure for it.
+        extra.insert("to", wish.timeout.unwrap_or(0).max(SYNDIC_SECONDS));
+        extra.insert("auth_list", limits.unwrap_or_default());
     }
     Publication {
         jid: jid.clone(),
