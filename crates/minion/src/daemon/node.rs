@@ -26,7 +26,7 @@ use super::{
     auth::Identity,
     beacons::Beacons,
     bus::Bus,
-    jobs::{Jobs, Pool},
+    jobs::{Jobs, Pool, Shelf},
     journal::Journal,
     options::{MasterType, Reader, Settings},
     own::{Ground, Hermit},
@@ -115,8 +115,14 @@ pub(crate) struct NodeParts {
 
 impl Node {
     pub(crate) fn new(parts: NodeParts) -> Arc<Self> {
+        let host = parts.machine.host(Cancel::new());
+        let (cachedir, master) = (&parts.settings.cachedir, parts.opts.get("master"));
+        let queue =
+            |name: &str| halite_modules::state::queue_folder(cachedir, master.as_ref(), name);
+        halite_modules::state::clear_queue(&*host, &queue("state_queue"));
+        let shelf = Shelf { host: Arc::clone(&host), folder: queue("job_queue") };
         Arc::new(Self {
-            jobs: Jobs::on(parts.settings.process_count_max, parts.pool),
+            jobs: Jobs::on(parts.settings.process_count_max, parts.pool, Some(shelf)),
             settings: parts.settings,
             grains: parts.grains,
             identity: parts.identity,
@@ -124,7 +130,7 @@ impl Node {
             journal: parts.journal,
             bus: parts.bus,
             handle: parts.handle,
-            host: parts.machine.host(Cancel::new()),
+            host,
             machine: parts.machine,
             conduct: parts.conduct,
             ties: RwLock::default(),
