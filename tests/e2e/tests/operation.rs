@@ -368,6 +368,24 @@ fn jobs_that_wait_are_seen_on_the_disk() {
 }
 
 #[test]
+fn a_second_daemon_is_refused() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    fleet.minion("m", "");
+    let folder = |name: &str| fleet.machine.path(name).display().to_string();
+    // Before it goes to the background, or nobody would see the code.
+    for how in [&[][..], &["-d"]] {
+        let (master, minion) = (folder("etc/salt"), folder("etc/salt-m"));
+        let args = [&["salt-master", "--config-dir", &master][..], how].concat();
+        let ran = fleet.machine.halite(&args).code(4);
+        ran.complains("The ports are not available to bind");
+        let args = [&["salt-minion", "--config-dir", &minion][..], how].concat();
+        let ran = fleet.machine.halite(&args).code(1);
+        ran.complains("An instance is already running");
+    }
+    fleet.salt(&["m", "test.ping"]).code(0);
+}
+
+#[test]
 fn a_function_tells_the_master() {
     let mut site = Site::new(Make::Ours, "auto_accept: True");
     site.start_master();

@@ -15,7 +15,7 @@ use std::{
 };
 
 use halite_host::Cancel;
-use halite_modules::state::{Queued, clear_queue};
+use halite_modules::state::Queued;
 use halite_spec::Host;
 use halite_value::{Dict, SmolStr, Value};
 use parking_lot::{Condvar, Mutex};
@@ -134,9 +134,6 @@ impl Jobs {
         pool: Option<Arc<Pool>>,
         shelf: Option<Shelf>,
     ) -> Arc<Self> {
-        if let Some(shelf) = &shelf {
-            clear_queue(&*shelf.host, &shelf.folder);
-        }
         Arc::new(Self {
             most: most.unwrap_or(MOST),
             pool,

@@ -14,6 +14,7 @@ use std::{
 };
 
 use halite_host::{Cancel, Fake, Os};
+use halite_modules::state;
 use halite_spec::Host;
 use halite_value::{
     Dict, SmolStr, Value,
@@ -117,10 +118,9 @@ impl Node {
     pub(crate) fn new(parts: NodeParts) -> Arc<Self> {
         let host = parts.machine.host(Cancel::new());
         let (cachedir, master) = (&parts.settings.cachedir, parts.opts.get("master"));
-        let queue =
-            |name: &str| halite_modules::state::queue_folder(cachedir, master.as_ref(), name);
-        halite_modules::state::clear_queue(&*host, &queue("state_queue"));
-        let shelf = Shelf { host: Arc::clone(&host), folder: queue("job_queue") };
+        state::clear_queues(&*host, cachedir, master.as_ref());
+        let folder = state::queue_folder(cachedir, master.as_ref(), "job_queue");
+        let shelf = Shelf { host: Arc::clone(&host), folder };
         Arc::new(Self {
             jobs: Jobs::on(parts.settings.process_count_max, parts.pool, Some(shelf)),
             settings: parts.settings,

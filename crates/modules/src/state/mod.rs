@@ -20,7 +20,7 @@ pub use self::{
         pause, request_, resume, run_request, soft_kill,
     },
     packed::pkg,
-    queued::{Queued, clear_queue, queue_folder},
+    queued::{Queued, clear_queues, queue_folder},
     show::{
         graph, graph_highstate, id_exists, show_highstate, show_low_sls, show_lowstate, show_sls,
         show_state_usage, show_states, show_top, sls_exists,

@@ -68,13 +68,18 @@ impl Drop for Queued {
     }
 }
 
-/// Removes what an earlier minion left in a queue: its journal knows what became of the jobs.
-pub fn clear_queue(host: &dyn Host, folder: &Path) {
-    for name in host.read_dir(folder).unwrap_or_default() {
-        if name.to_string_lossy().starts_with("queued_") {
-            let _ = host.remove_file(&folder.join(&name));
+/// Removes what an earlier minion left in the queues of its master, genuine Salt's lock included: the
+/// journal knows what became of the jobs.
+pub fn clear_queues(host: &dyn Host, cachedir: &Path, master: Option<&Value>) {
+    for queue in ["state_queue", "job_queue"] {
+        let folder = queue_folder(cachedir, master, queue);
+        for name in host.read_dir(&folder).unwrap_or_default() {
+            if name.to_string_lossy().starts_with("queued_") {
+                let _ = host.remove_file(&folder.join(&name));
+            }
         }
     }
+    let _ = host.remove_file(&queue_folder(cachedir, master, "queue.lock"));
 }
 
 #[cfg(test)]
