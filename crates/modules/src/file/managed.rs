@@ -737,7 +737,8 @@ pub fn check_file_meta(
         match look(&source) {
             Ok((_, changes)) => return Ok(changes),
             Err(error @ Error::Cancelled) => return Err(error),
-            // What cannot be had is no reason not to tell of the rest.
+            // A server that fails is an error; a file that is not there is told as any other.
+            Err(error) if is_on_a_server(&source) => return Err(error),
             Err(error) => tracing::error!("{error}"),
         }
     }
@@ -746,6 +747,11 @@ pub fn check_file_meta(
         changes.insert("sum", "Checksum differs");
     }
     Ok(changes)
+}
+
+fn is_on_a_server(source: &Value) -> bool {
+    let source = source.to_str();
+    ["http://", "https://", "ftp://"].iter().any(|scheme| source.starts_with(scheme))
 }
 
 /// An owner or mode given as empty text is nobody's: to Salt it always differs.
