@@ -1,12 +1,14 @@
 //! What daemons need of the system: the background, another user, a word to the service manager.
 //!
-//! The order in [`begin`] matters: first the background (a fork, so no thread may run yet), then the
-//! pid file while we may still write anywhere, then the other user. After that the daemon opens its
-//! own files, and they belong to that user.
+//! What can be known to fail is found out first ([`sole`], [`free_ports`], the user): whoever starts a
+//! daemon sees the exit code of its beginning only. Then the order in [`begin`] matters: the
+//! background (a fork, so no thread may run yet), the pid file while we may still write anywhere, the
+//! other user. After that the daemon opens its own files, and they belong to that user.
 
 use std::{
     ffi::CString,
     fs, io,
+    net::TcpListener,
     os::{
         linux::net::SocketAddrExt as _,
         unix::{
@@ -30,6 +32,8 @@ pub struct Refusal {
 
 /// The user does not exist (`EX_NOUSER`).
 const NO_USER: u8 = 67;
+/// The ports of a master are taken: Salt's code for it.
+const NO_PORTS: u8 = 4;
 
 impl From<String> for Refusal {
     fn from(text: String) -> Self {
@@ -40,11 +44,12 @@ impl From<String> for Refusal {
 /// Makes a daemon of this process: in the background if asked (`-d`), with its pid file, as the
 /// `user` of the configuration. `own` are the folders that user must be able to use.
 pub fn begin(cx: &Context, own: &[&str]) -> Result<(), Refusal> {
+    let user = other_user(&cx.opts.str("user"))?;
     if cx.parsed.bool("daemon") {
         nix::unistd::daemon(true, false)
             .map_err(|error| format!("cannot go to the background: {error}"))?;
     }
-    let Some(user) = other_user(&cx.opts.str("user"))? else { return Ok(()) };
+    let Some(user) = user else { return Ok(()) };
     let pid_file = cx.opts.str("pidfile");
     write_pid(Path::new(&*pid_file)).map_err(|error| format!("{pid_file}: {error}"))?;
     for option in own {
@@ -66,6 +71,55 @@ pub fn begin(cx: &Context, own: &[&str]) -> Result<(), Refusal> {
         }
     }
     Ok(become_user(&user).map_err(|error| format!("cannot become {}: {error}", user.name))?)
+}
+
+/// Refuses to be the second daemon with a pid file. `word` is what is in the name of its program.
+pub fn sole(cx: &Context, word: &str) -> Result<(), Refusal> {
+    let pid_file = cx.opts.str("pidfile");
+    let named = fs::read_to_string(&*pid_file).ok().and_then(|text| text.trim().parse().ok());
+    let Some(pid) = named else { return Ok(()) };
+    let us = [std::process::id(), std::os::unix::process::parent_id()];
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let at = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+    let folder = cx.parsed.str("config_dir").unwrap_or_default();
+    if us.contains(&pid) || !is_such(&line, word, &at, Path::new(&*folder)) {
+        return Ok(());
+    }
+    tracing::info!("An instance is already running. Exiting the Salt {word}");
+    Err(format!("An instance is already running: process {pid}, says {pid_file}").into())
+}
+
+/// Tells whether a command line is that of a daemon of ours or of genuine Salt. The number in a pid
+/// file outlives its process and may be anybody's, so the folder of the configuration counts too.
+fn is_such(line: &[u8], word: &str, at: &Path, folder: &Path) -> bool {
+    let line = String::from_utf8_lossy(line);
+    let parts: Vec<&str> = line.split('\0').collect();
+    // An interpreter, the script; or `halite`, the program.
+    let is_program = parts.iter().take(2).any(|part| part.contains(word));
+    let after = |part: &str| ["-c", "--config-dir"].contains(&part);
+    let given = parts.iter().zip(parts.iter().skip(1)).find_map(|(part, next)| {
+        part.strip_prefix("--config-dir=").or_else(|| after(part).then_some(*next))
+    });
+    is_program && at.join(given.unwrap_or("/etc/salt")) == folder
+}
+
+/// Refuses to be a master whose ports are taken.
+pub fn free_ports(cx: &Context) -> Result<(), Refusal> {
+    let interface = cx.opts.str("interface");
+    let host = interface.trim_matches(['[', ']']);
+    for name in ["publish_port", "ret_port"] {
+        let port = cx.opts.get(name).and_then(|port| port.as_int()).unwrap_or(0);
+        let port = u16::try_from(port).unwrap_or(0);
+        if let Err(error) = TcpListener::bind((host, port)) {
+            tracing::warn!(
+                "Unable to bind socket {interface}:{port}, error: {error}; Is there another \
+                 salt-master running?"
+            );
+            let text = "The salt master is shutdown. The ports are not available to bind";
+            return Err(Refusal { text: text.into(), code: NO_PORTS });
+        }
+    }
+    Ok(())
 }
 
 /// Returns the user to become; `None` if we are that user.
@@ -159,6 +213,22 @@ pub fn notify(state: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn daemons_are_known_by_their_command_line() {
+        let check = |line: &str, folder: &str, expected: bool| {
+            let (line, at) = (line.replace(' ', "\0"), Path::new("/root"));
+            let found = is_such(line.as_bytes(), "minion", at, Path::new(folder));
+            assert_eq!(found, expected, "{line}");
+        };
+        check("/usr/bin/halite salt-minion -c /etc/a", "/etc/a", true);
+        check("/usr/bin/halite salt-minion --config-dir=a -d", "/root/a", true);
+        check("/usr/bin/salt-minion -d", "/etc/salt", true);
+        check("/usr/bin/python3 /usr/bin/salt-minion -c /etc/a/", "/etc/a", true);
+        check("/usr/bin/halite salt-minion -c /etc/b", "/etc/a", false);
+        check("/usr/bin/vi -R /var/log/salt/minion", "/etc/salt", false);
+        check("", "/etc/salt", false);
+    }
 
     #[test]
     fn users() {

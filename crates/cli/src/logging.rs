@@ -4,7 +4,8 @@
 //! layouts of `log_fmt_console` and `log_fmt_logfile`: to standard error, and to `log_file` (a
 //! file or a syslog address). Salt has more levels than `tracing`: an event with a field `salt` set
 //! to `"critical"`, `"profile"` or `"garbage"` has that level. A field `jid`, on an event or on a
-//! span around it, is shown as `log_fmt_jid` says.
+//! span around it, is shown as `log_fmt_jid` says. What has the target `warnings` is for whoever
+//! sits at the console, as Python's warnings are: no level and no layout applies.
 
 use std::{
     fmt::{self, Write as _},
@@ -25,6 +26,9 @@ use tracing::{
     span,
 };
 use tracing_subscriber::{Layer, layer::Context, prelude::*, registry::LookupSpan};
+
+/// The target of what is said whatever the level.
+const WARNINGS: &str = "warnings";
 
 /// A level by Salt's name and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -306,7 +310,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SaltLog {
             tracing::Level::INFO => Level(20),
             ref level => Level::from(level),
         };
-        metadata.is_span() || highest_of >= self.lowest || self.lowest <= Level(5)
+        metadata.is_span()
+            || highest_of >= self.lowest
+            || self.lowest <= Level(5)
+            || metadata.target() == WARNINGS
     }
 
     fn on_new_span(&self, attrs: &span::Attributes<'_>, id: &span::Id, cx: Context<'_, S>) {
@@ -326,6 +333,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SaltLog {
             ..Record::default()
         };
         event.record(&mut record);
+        if metadata.target() == WARNINGS {
+            if self.settings.has_console {
+                let _ = writeln!(io::stderr().lock(), "{}", record.message);
+            }
+            return;
+        }
         if record.jid.is_none()
             && let Some(mut scope) = cx.event_scope(event)
         {

@@ -4,8 +4,9 @@
 //! by the first request that is sealed with the session. On a busy machine seconds pass between
 //! the two, and again until the connection asks for publications. A job that is published
 //! meanwhile must not pass the minion by: it is held for it here and sent when the minion is
-//! there, or given up when it does not come. It may get there twice, over an older connection
-//! nobody knew to be dead: a minion runs a job id once.
+//! there, or given up when it does not come: at once when the connection ends that it signed in
+//! on, else after a while. It may get there twice, over an older connection nobody knew to be
+//! dead: a minion runs a job id once.
 
 use std::{
     collections::HashMap,
@@ -16,8 +17,9 @@ use halite_value::SmolStr;
 use halite_wire::Publication;
 use parking_lot::Mutex;
 
-/// How long a minion may take from its sign-in to being there.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a minion may take from its sign-in to being there. Whoever waits for its answer waits
+/// as long, and Salt would give up after fifteen seconds.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Jobs held for one minion. Whoever knows an accepted key can have jobs held, not more.
 const MOST: usize = 100;
 
@@ -27,15 +29,23 @@ pub(crate) struct Arriving(Mutex<HashMap<SmolStr, Waiting>>);
 
 struct Waiting {
     until: Instant,
+    /// The connection it signed in on, by its number.
+    on: u64,
     jobs: Vec<Publication>,
 }
 
 impl Arriving {
     /// A minion has signed in on a connection that is not known to be its own yet.
-    pub(crate) fn expect(&self, id: &str) {
+    pub(crate) fn expect(&self, id: &str, on: u64) {
         let until = Instant::now() + PATIENCE;
         let mut all = self.0.lock();
-        all.entry(id.into()).or_insert_with(|| Waiting { until, jobs: Vec::new() }).until = until;
+        let waiting = all.entry(id.into()).or_insert(Waiting { until, on, jobs: Vec::new() });
+        (waiting.until, waiting.on) = (until, on);
+    }
+
+    /// A connection has ended: forgets who was to come on it; returns those for whom jobs were held.
+    pub(crate) fn ended(&self, connection: u64) -> Vec<SmolStr> {
+        self.forget(|waiting| waiting.on == connection)
     }
 
     pub(crate) fn is_coming(&self, id: &str) -> bool {
@@ -71,15 +81,13 @@ impl Arriving {
 
     /// Forgets those who did not come; returns those for whom jobs were held.
     pub(crate) fn expired(&self) -> Vec<SmolStr> {
-        let (now, mut gone) = (Instant::now(), Vec::new());
-        self.0.lock().retain(|id, waiting| {
-            let keep = waiting.until > now;
-            if !keep && !waiting.jobs.is_empty() {
-                gone.push(id.clone());
-            }
-            keep
-        });
-        gone
+        let now = Instant::now();
+        self.forget(|waiting| waiting.until <= now)
+    }
+
+    fn forget(&self, is_over: impl Fn(&Waiting) -> bool) -> Vec<SmolStr> {
+        let over = self.0.lock().extract_if(|_, waiting| is_over(waiting)).collect::<Vec<_>>();
+        over.into_iter().filter(|(_, waiting)| !waiting.jobs.is_empty()).map(|(id, _)| id).collect()
     }
 }
 
@@ -100,7 +108,7 @@ mod tests {
     #[test]
     fn only_for_who_is_on_the_way_in_order_and_once() {
         let arriving = Arriving::default();
-        arriving.expect("a");
+        arriving.expect("a", 1);
         let ids: Vec<SmolStr> = vec!["a".into(), "b".into()];
         arriving.hold(Some(&ids), &job("20240101000000000001"));
         arriving.hold(None, &job("20240101000000000002"));
@@ -115,9 +123,23 @@ mod tests {
     }
 
     #[test]
+    fn nobody_comes_on_a_connection_that_has_ended() {
+        let arriving = Arriving::default();
+        for (id, connection) in [("a", 1), ("b", 2), ("c", 1), ("d", 1)] {
+            arriving.expect(id, connection);
+        }
+        arriving.expect("d", 3);
+        arriving.hold(Some(&["a".into(), "b".into(), "d".into()]), &job("20240101000000000001"));
+        assert_eq!(arriving.ended(1), ["a"]);
+        let coming: Vec<&str> =
+            ["a", "b", "c", "d"].into_iter().filter(|id| arriving.is_coming(id)).collect();
+        assert_eq!(coming, ["b", "d"]);
+    }
+
+    #[test]
     fn what_is_held_is_limited() {
         let arriving = Arriving::default();
-        arriving.expect("a");
+        arriving.expect("a", 1);
         for _ in 0..MOST + 5 {
             arriving.hold(None, &job("20240101000000000001"));
         }

@@ -128,7 +128,7 @@ fn expect(master: &Master, peer: &Peer, request: &AuthRequest) {
     let listens = |own: &Dict| own.get("listens").is_some_and(|listens| listens.truthy());
     let is_known = peer.is_subscribed() && peer.id().as_deref() == Some(request.id.as_str());
     if peer.is_extended() && !is_known && request.halite.as_ref().is_some_and(listens) {
-        master.arriving.expect(&request.id);
+        master.arriving.expect(&request.id, peer.serial());
     }
 }
 

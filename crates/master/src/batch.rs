@@ -105,6 +105,9 @@ pub(crate) async fn start(
     let batch = Batch::new(plan);
     let written = master.store.write(first_ops(&batch));
     written.await.map_err(|error| Refusal::internal(&error.into()))?;
+    // Who hears of the batch may look for it.
+    let (owner, key, state) = (master.clone(), jid.clone(), state_of(&batch, None));
+    blocking(move || owner.show_batch(key.as_str(), &state)).await.map_err(internal)?;
     drive(master, batch, false);
     let jid = SmolStr::new(jid.as_str());
     Ok(Published { jid, minions: found.minions, missing: found.missing, ..Published::default() })
@@ -312,6 +315,9 @@ impl Watch for Watcher {
         if matters && let Err(error) = written.wait() {
             tracing::error!("The batch {} is not written down: {error}", batch.plan.job.jid);
         }
+        if matters || moment == Moment::New {
+            master.show_batch(&batch.plan.job.jid, &state_of(batch, reason));
+        }
         match moment {
             Moment::Filled if self.is_new => {
                 self.is_new = false;
@@ -332,6 +338,26 @@ impl Watch for Watcher {
 
     fn stop(&mut self, _: &mut Client) -> Option<SmolStr> {
         self.stop.lock().clone()
+    }
+}
+
+/// The batch as Salt writes it into its job cache.
+fn state_of(batch: &Batch, halted: Option<&str>) -> Dict {
+    let (plan, job) = (&batch.plan, &batch.plan.job);
+    let active: Dict = batch.active.iter().map(|(id, at)| (id.as_str(), *at)).collect();
+    let user = if job.user.is_empty() { "root" } else { job.user.as_str() };
+    entries! {
+        "jid" => &job.jid, "all_minions" => Value::list(&plan.all),
+        "pending" => Value::list(&batch.pending), "active" => active, "done" => &batch.done,
+        "failed" => &batch.failed, "wait" => Vec::<Value>::new(), "batch_size" => plan.size,
+        "fun" => &job.fun, "arg" => job.arg.clone(), "kwargs" => Dict::new(), "tgt" => &job.tgt,
+        "tgt_type" => &job.tgt_type, "failhard" => plan.failhard,
+        "batch_wait" => plan.wait.as_secs_f64(),
+        "timeout" => plan.patience.timeout.as_secs_f64(),
+        "gather_job_timeout" => plan.patience.gather_job_timeout.as_secs_f64(),
+        "last_progress" => batch.last_progress, "created" => batch.created,
+        "halted" => halted.is_some(), "halted_reason" => halted, "driver" => "master",
+        "ret" => &job.ret, "user" => user,
     }
 }
 
@@ -390,7 +416,15 @@ fn summary(plan: &Dict, record: &Dict) -> Option<Value> {
 }
 
 impl Master {
-    /// Writes down what a program tells of a batch it drives itself.
+    /// Lets others see a batch where Salt has it. Blocking.
+    fn show_batch(&self, jid: &str, state: &Dict) {
+        let saved = Jid::new(jid).map(|jid| self.local_cache.save_batch(&jid, state));
+        if let Ok(Err(error)) = saved {
+            tracing::warn!("The batch {jid} is not in the job cache: {error}");
+        }
+    }
+
+    /// Writes down what a program tells of a batch it drives itself. Blocking.
     pub(crate) fn hear_of_batch(&self, tag: &str, data: &Dict) {
         let rest = tag.strip_prefix("salt/batch/").and_then(|rest| rest.split_once('/'));
         let Some((jid, what)) = rest.filter(|_| is_told(data)) else { return };
@@ -423,6 +457,9 @@ impl Master {
             ops.push(Op::Put { bank: PLANS, key: jid.to_owned(), value: plan });
         }
         drop(self.store.write(ops));
+        if what != "progress" {
+            self.show_batch(jid, &told);
+        }
     }
 
     /// Whoever drove a batch is gone: nobody else gets its job. Blocking.

@@ -269,7 +269,14 @@ async fn answer(
                 })
                 .await?;
             }
-            master.hear_of_batch(&tag, &data);
+            if tag.starts_with("salt/batch/") {
+                let (tag, data) = (tag.clone(), data.clone());
+                off(master, move |master| {
+                    master.hear_of_batch(&tag, &data);
+                    Ok(())
+                })
+                .await?;
+            }
             master.bus.fire(tag.to_string(), data);
             end(true.into())
         }

@@ -2,8 +2,9 @@
 //!
 //! The genuine `salt` command does not believe in a job that is not in `cachedir/jobs`; genuine
 //! runners read returns from there. So jobs published by genuine clients are written there too;
-//! our own programs ask the master. The store is what counts: these files are not synced, and
-//! nothing of ours reads them.
+//! our own programs ask the master. Of batches there is `.batch.p`, whoever began them, as scripts
+//! look for it. The store is what counts: these files are not synced, and nothing of ours reads
+//! them.
 
 use std::{
     collections::HashMap,
@@ -97,6 +98,13 @@ impl LocalCache {
             write(&own.join("out.p"), &out)?;
         }
         write(&own.join("return.p"), &ret.into())
+    }
+
+    /// Writes how far a batch is. Blocking.
+    pub(crate) fn save_batch(&self, jid: &Jid, state: &Dict) -> io::Result<()> {
+        let folder = self.folder(jid);
+        fs::create_dir_all(&folder)?;
+        write(&folder.join(".batch.p"), &state.into())
     }
 
     /// Removes a job. Blocking.

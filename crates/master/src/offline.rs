@@ -161,8 +161,8 @@ impl Master {
     }
 
     /// Gives up who signed in and never came.
-    pub(crate) fn give_up_arriving(&self) {
-        for id in self.arriving.expired() {
+    pub(crate) fn give_up_arriving(&self, ids: Vec<SmolStr>) {
+        for id in ids {
             // It may have been there all the time, on another connection.
             if self.hub.is_connected(&id) {
                 continue;

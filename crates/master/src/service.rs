@@ -133,6 +133,7 @@ impl Service for Door {
     }
 
     fn down(&self, peer: &Peer, why: &Ended) {
+        self.0.give_up_arriving(self.0.arriving.ended(peer.serial()));
         let Some(id) = peer.id() else { return };
         // Another connection of the same minion may carry on.
         if !peer.is_subscribed() || self.0.hub.is_connected(&id) {

@@ -36,7 +36,7 @@ pub(crate) async fn run(master: Arc<Master>) {
             _ = look.tick() => {}
             () = master.presence_changed.notified() => tell_presence(&master, &mut present, false),
         }
-        master.give_up_arriving();
+        master.give_up_arriving(master.arriving.expired());
         let owner = master.clone();
         // A panic there was told by the runtime; the next round may do better.
         let _ = blocking(move || look_at_disk(&owner)).await;

@@ -32,18 +32,29 @@ fn texts(value: Option<Value>) -> Vec<SmolStr> {
     items.iter().map(Value::to_str).collect()
 }
 
-/// Tells whether the configuration bars a function.
-pub(crate) fn is_barred(cx: &Cx, function: &str) -> bool {
+/// A module by every word it is known by.
+fn named(function: &str) -> impl Fn(&SmolStr) -> bool {
     let module = function.split('.').next().unwrap_or(function);
     let files = FILES.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, files)| files);
-    let is_it = |name: &SmolStr| name == module || files.contains(&name.as_str());
+    move |name| name == module || files.contains(&name.as_str())
+}
+
+/// Tells whether the configuration bars a function from jobs and templates.
+pub(crate) fn is_barred(cx: &Cx, function: &str) -> bool {
     let allowed = texts(cx.opt("whitelist_modules"));
-    if !allowed.is_empty() && !allowed.iter().any(is_it) {
+    if !allowed.is_empty() && !allowed.iter().any(named(function)) {
         let shown = Value::list(&allowed).repr();
+        let module = function.split('.').next().unwrap_or(function);
         tracing::error!(
             "Failed to load function {function} because its module ({module}) is not in the whitelist: {shown}"
         );
         return true;
     }
-    texts(cx.opt("disable_modules")).iter().any(is_it)
+    is_disabled(cx, function)
+}
+
+/// Tells whether the configuration takes a function away from everybody. What is merely not on the
+/// list is there for the modules that are: a module of the user's may call it.
+pub(crate) fn is_disabled(cx: &Cx, function: &str) -> bool {
+    texts(cx.opt("disable_modules")).iter().any(named(function))
 }

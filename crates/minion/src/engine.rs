@@ -109,9 +109,6 @@ impl Engine {
 
     /// Calls what users' Python has, natively what we have, and otherwise what a package has.
     fn call_somewhere(&self, cx: &Cx, function: &str, call: Call) -> Result<Value> {
-        if crate::barred::is_barred(cx, function) {
-            return Err(Error::NotFound(function.to_owned()));
-        }
         let native = registry::function_here(cx, function);
         let Some(python) = &self.python else {
             let native = native.ok_or_else(|| self.not_found(cx, function))?;
@@ -173,6 +170,16 @@ impl Engine {
 
 impl Runtime for Engine {
     fn call(&self, cx: &Cx, function: &str, call: Call) -> Result<Value> {
+        if crate::barred::is_barred(cx, function) {
+            return Err(Error::NotFound(function.to_owned()));
+        }
+        self.call_somewhere(cx, function, call)
+    }
+
+    fn call_from_module(&self, cx: &Cx, function: &str, call: Call) -> Result<Value> {
+        if crate::barred::is_disabled(cx, function) {
+            return Err(Error::NotFound(function.to_owned()));
+        }
         self.call_somewhere(cx, function, call)
     }
 

@@ -185,7 +185,8 @@ pub fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError)
         }
         ArgError::TooMany { allowed, given } => {
             let s = if *allowed == 1 { "" } else { "s" };
-            format!("{short}() takes {allowed} positional argument{s} but {given} were given")
+            let were = if *given == 1 { "was" } else { "were" };
+            format!("{short}() takes {allowed} positional argument{s} but {given} {were} given")
         }
         ArgError::Twice(argument) => {
             format!("{short}() got multiple values for argument '{argument}'")
@@ -274,6 +275,14 @@ mod tests {
     fn open(params: &'static [Param]) -> Function {
         let call: fn(&Cx, Call) -> halite_spec::Result<Value> = |_, _| Ok(Value::Null);
         Function { name: "g", own_name: "get", doc: "", params, call }
+    }
+
+    #[test]
+    fn one_argument_too_many() {
+        let told =
+            |given| python_text("doc.runner", None, &ArgError::TooMany { allowed: 0, given });
+        assert_eq!(told(1), "runner() takes 0 positional arguments but 1 was given");
+        assert_eq!(told(2), "runner() takes 0 positional arguments but 2 were given");
     }
 
     #[test]

@@ -142,8 +142,18 @@ impl Python {
     }
 
     fn within<R>(&self, cx: &Cx, extra: Dict, work: impl FnOnce(&Session<'_>) -> R) -> R {
+        self.answering(cx, extra, false, work)
+    }
+
+    fn answering<R>(
+        &self,
+        cx: &Cx,
+        extra: Dict,
+        is_module: bool,
+        work: impl FnOnce(&Session<'_>) -> R,
+    ) -> R {
         let others = self.others.read().clone();
-        let back = Back { cx, others };
+        let back = Back { cx, others, is_module };
         let saltenv = cx.saltenv();
         work(&Session {
             opts: &cx.opts,
@@ -240,8 +250,10 @@ impl Python {
         call: Call,
         extra: Dict,
     ) -> std::result::Result<Value, BridgeError> {
-        let answer =
-            self.within(cx, extra, |session| self.bridge.run(session, kind, name, call))?;
+        let is_module = kind == "modules";
+        let answer = self.answering(cx, extra, is_module, |session| {
+            self.bridge.run(session, kind, name, call)
+        })?;
         if let Some(code) = answer.retcode {
             cx.job.set_retcode(code);
         }
@@ -316,7 +328,7 @@ impl Python {
             return Ok(merged);
         }
         let deep = opts.get("grains_deep_merge") == Some(true.into());
-        let back = cx.map(|cx| Back { cx, others: None });
+        let back = cx.map(Back::of);
         let nobody = Nobody;
         let (empty, grains) = (Dict::new(), so_far.deep_copy());
         let session = Session {
@@ -481,18 +493,23 @@ impl ExtPillar for UserPillar {
 pub(crate) struct Back<'a> {
     cx: &'a Cx,
     others: Option<Others>,
+    /// An execution module asks, not a template or a renderer.
+    is_module: bool,
 }
 
 impl<'a> Back<'a> {
     /// Answers with the functions of a minion alone.
     pub(crate) fn of(cx: &'a Cx) -> Self {
-        Self { cx, others: None }
+        Self { cx, others: None, is_module: false }
     }
 }
 
 impl Callbacks for Back<'_> {
     fn call(&self, kind: &str, name: &str, call: Call) -> Result<Value> {
         match kind {
+            "modules" if self.is_module => {
+                self.cx.runtime.clone().call_from_module(self.cx, name, call)
+            }
             "modules" => self.cx.call(name, call),
             "states" => {
                 let state = registry::state_here(self.cx, name)

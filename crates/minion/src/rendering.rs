@@ -538,10 +538,10 @@ impl Functions {
 
 impl Lookup for Functions {
     fn item(&self, key: &str) -> Option<Value> {
-        let name = self.full(key);
-        if !self.cx.runtime.has(&self.cx, &name) {
+        if !self.contains(key) {
             return None;
         }
+        let name = self.full(key);
         Some(HostFunction::value(Function { cx: self.cx.clone(), name }))
     }
 
@@ -565,7 +565,8 @@ impl Lookup for Functions {
     }
 
     fn contains(&self, key: &str) -> bool {
-        self.cx.runtime.has(&self.cx, &self.full(key))
+        let name = self.full(key);
+        self.cx.runtime.has(&self.cx, &name) && !crate::barred::is_barred(&self.cx, &name)
     }
 
     fn keys(&self) -> Vec<String> {

@@ -650,15 +650,19 @@ pub fn conf_test(cx: &Cx) -> Result<Value> {
     )
 }
 
-/// Log warnings about something that will go away.
+/// Warn of something that will go away, as Salt warns of it: at the console, whatever the log level.
 ///
 /// ```console
 /// $ salt web1 test.deprecation_warning
 /// ```
 #[function]
 pub fn deprecation_warning(_cx: &Cx) -> Result<bool> {
-    tracing::warn!("DeprecationWarning: This is a test deprecation warning by version.");
     tracing::warn!(
+        target: "warnings",
+        "DeprecationWarning: This is a test deprecation warning by version."
+    );
+    tracing::warn!(
+        target: "warnings",
         "DeprecationWarning: This is a test deprecation warning by date very far into the future \
          (3000-01-01)."
     );

@@ -16,19 +16,22 @@ fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
     master::ask(cx, &Request::Ask { what: "reactor".into(), load })
 }
 
-/// Who leads is a question to the engine `reactor`, which the option of that name starts, too:
-/// without it Salt knows no answer.
-fn must_run(cx: &Cx) -> Result<()> {
-    // differs: Salt answers only if `engines` names `reactor`, also when the option has started it.
-    if cx.opt("reactor").is_some_and(|table| table.truthy()) {
-        return Ok(());
-    }
-    let engines = cx.opt("engines").and_then(|engines| engines.items_of_sequence());
+/// Tells whether the engine `reactor` runs, as far as the options know. The option of that name
+/// starts it, too, but where there are engines Salt believes their list alone.
+fn runs(engines: Option<Value>, reactor: Option<Value>) -> bool {
     let is_it = |engine: &Value| match engine {
         Value::Dict(engine) => engine.contains("reactor"),
         other => *other == "reactor",
     };
-    if engines.unwrap_or_default().iter().any(is_it) {
+    match engines.filter(Value::truthy).and_then(|engines| engines.items_of_sequence()) {
+        Some(engines) => engines.iter().any(is_it),
+        None => reactor.is_some_and(|table| table.truthy()),
+    }
+}
+
+/// Who leads is a question to the engine.
+fn must_run(cx: &Cx) -> Result<()> {
+    if runs(cx.opt("engines"), cx.opt("reactor")) {
         return Ok(());
     }
     Err(Error::Raised {
@@ -175,4 +178,20 @@ pub fn test(
     data: Option<Dict>,
 ) -> Result<Value> {
     ask(cx, "test", entries! { "tag" => tag, "data" => data.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{dict, list};
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_engines_has_to_name_the_reactor() {
+        let table = || Some(list![dict! { "a/*" => list!["/srv/a.sls"] }]);
+        assert!(runs(None, table()) && runs(Some(list![]), table()));
+        assert!(!runs(None, None) && !runs(None, Some(list![])));
+        assert!(!runs(Some(list!["script"]), table()));
+        assert!(runs(Some(list!["script", dict! { "reactor" => Value::Null }]), None));
+    }
 }

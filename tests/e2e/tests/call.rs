@@ -12,6 +12,12 @@ fn a_function_answers() {
 }
 
 #[test]
+fn warnings_are_seen_whatever_the_log_level() {
+    let ran = Machine::new().call(&["test.deprecation_warning", "-l", "critical"]).code(0);
+    assert_eq!(ran.err.matches("DeprecationWarning: ").count(), 2, "{}", ran.err);
+}
+
+#[test]
 fn a_misspelt_function_gets_a_suggestion() {
     let ran = Machine::new().call(&["test.pnig"]).code(255);
     let text = format!("{}{}", ran.out, ran.err);

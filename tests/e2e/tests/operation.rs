@@ -1,5 +1,7 @@
 //! How a fleet is run: batches, the history of what the master did itself, options of minions.
 
+use std::{fs, path::PathBuf};
+
 use halite_e2e::{
     fleet::{Fleet, until},
     need,
@@ -70,6 +72,17 @@ fn batch_status(fleet: &Fleet, jid: &str) -> Value {
     json_of(&ran.out)
 }
 
+/// Counts the batches of an id in the job cache on disk.
+fn batch_files(fleet: &Fleet, jid: &str) -> usize {
+    let jobs = fleet.machine.path("var/cache/salt/master/jobs");
+    let inside = |folder: PathBuf| {
+        fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+    };
+    let files = inside(jobs).flat_map(inside).map(|job| job.join(".batch.p"));
+    let texts = files.filter_map(|file| fs::read(file).ok());
+    texts.filter(|bytes| String::from_utf8_lossy(bytes).contains(jid)).count()
+}
+
 #[test]
 fn a_batch_in_the_master_survives_it() {
     let mut fleet = Fleet::new("auto_accept: True");
@@ -90,6 +103,7 @@ fn a_batch_in_the_master_survives_it() {
     let counts = (&status["completed"], &status["total"], &status["driver"], &status["halted"]);
     assert_eq!(counts, (&json!(4), &json!(4), &json!("master"), &json!(false)), "{status}");
     assert_eq!(fleet.run(&["batch.list_active", "--out=json"]).code(0).out.trim(), "[]");
+    assert_eq!(batch_files(&fleet, &jid), 1, "scripts look for it in Salt's job cache");
 
     // Nobody is left out and nobody gets it twice when the master dies in the middle.
     let file = fleet.machine.path("done");
@@ -290,7 +304,11 @@ fn what_salt_run_did_is_remembered() {
 fn minions_have_what_they_are_told_to_have() {
     let mut fleet = Fleet::new("auto_accept: True");
     fleet.start_minion("barred", "disable_modules: [cmdmod]");
-    fleet.start_minion("choosy", "whitelist_modules: [test]");
+    let modules = fleet.machine.path("own").display().to_string();
+    let line = "def line():\n    return __salt__['cmd.run']('echo by itself')\n";
+    fleet.machine.write("own/own.py", line);
+    let choosy = format!("whitelist_modules: [test, own, state]\nmodule_dirs: ['{modules}']");
+    fleet.start_minion("choosy", &choosy);
     for id in ["barred", "choosy"] {
         fleet.wait_for(id);
     }
@@ -300,6 +318,71 @@ fn minions_have_what_they_are_told_to_have() {
         assert!(ran.out.contains(&format!("'{function}' is not available.")), "{ran:?}");
     }
     fleet.salt(&["barred", "grains.get", "id"]).code(0).says("barred");
+    // A module on the list may call what is not; a template may not.
+    fleet.salt(&["choosy", "own.line"]).code(0).says("by itself");
+    let sls = "{{ salt['cmd.run']('id') }}: {test.nop: []}";
+    fleet.salt(&["choosy", "state.template_str", sls]).code(1).says("has no attribute 'cmd.run'");
+}
+
+/// Returns the names of the jobs that wait in a queue of a minion.
+fn waiting(fleet: &Fleet, id: &str, queue: &str) -> Vec<String> {
+    let folder = format!("minions/{id}/var/cache/salt/minion/queues/127.0.0.1/{queue}");
+    let entries = fs::read_dir(fleet.machine.path(&folder)).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into())).collect()
+}
+
+/// Starts a job and does not wait for it; returns its id.
+fn start_job(fleet: &Fleet, args: &[&str]) -> String {
+    let ran = fleet.salt(&[args, &["--async"]].concat()).code(0);
+    ran.out.split_whitespace().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn jobs_that_wait_are_seen_on_the_disk() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    let gate = fleet.machine.path("go").display().to_string();
+    let sleep = format!("while [ ! -e {gate} ]; do sleep 0.1; done");
+    let sls = format!("wait:\n  cmd.run:\n    - name: '{sleep}'\n");
+    fleet.machine.write("srv/salt/slow.sls", &sls);
+    fleet.machine.write("srv/salt/quick.sls", "quick:\n  test.nop: []\n");
+    fleet.start_minion("one", "process_count_max: 1");
+    fleet.start_minion("many", "");
+    ["one", "many"].iter().for_each(|id| fleet.wait_for(id));
+    start_job(&fleet, &["one", "cmd.run", &sleep]);
+    let behind = start_job(&fleet, &["one", "test.echo", "x"]);
+    let is_it = |names: Vec<String>, jid: &str| {
+        names.len() == 1
+            && names[0].starts_with("queued_")
+            && names[0].ends_with(&format!("_{jid}.p"))
+    };
+    until("a job waits", || is_it(waiting(&fleet, "one", "job_queue"), &behind));
+    let slow = start_job(&fleet, &["many", "state.apply", "slow"]);
+    until("the states run", || fleet.salt(&["many", "saltutil.running"]).out.contains(&slow));
+    let queued = start_job(&fleet, &["many", "state.apply", "quick", "queue=True"]);
+    until("a run waits", || is_it(waiting(&fleet, "many", "state_queue"), &queued));
+    fleet.machine.write("go", "");
+    for (id, queue, jid) in [("one", "job_queue", &behind), ("many", "state_queue", &queued)] {
+        until("it returns", || fleet.run(&["jobs.lookup_jid", jid]).out.contains(id));
+        assert_eq!(waiting(&fleet, id, queue), [""; 0]);
+    }
+}
+
+#[test]
+fn a_second_daemon_is_refused() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    fleet.minion("m", "");
+    let folder = |name: &str| fleet.machine.path(name).display().to_string();
+    // Before it goes to the background, or nobody would see the code.
+    for how in [&[][..], &["-d"]] {
+        let (master, minion) = (folder("etc/salt"), folder("etc/salt-m"));
+        let args = [&["salt-master", "--config-dir", &master][..], how].concat();
+        let ran = fleet.machine.halite(&args).code(4);
+        ran.complains("The ports are not available to bind");
+        let args = [&["salt-minion", "--config-dir", &minion][..], how].concat();
+        let ran = fleet.machine.halite(&args).code(1);
+        ran.complains("An instance is already running");
+    }
+    fleet.salt(&["m", "test.ping"]).code(0);
 }
 
 #[test]

@@ -50,7 +50,8 @@ pub static PROGRAM: Program = Program {
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
     let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
-    if let Err(no) = daemon::begin(cx, &["pki_dir", "cachedir", "sock_dir", "token_dir"]) {
+    let own = ["pki_dir", "cachedir", "sock_dir", "token_dir"];
+    if let Err(no) = daemon::free_ports(cx).and_then(|()| daemon::begin(cx, &own)) {
         return cx.report(&Report::error(no.text).exit(no.code));
     }
     let pillar: Arc<dyn PillarSource> = Arc::new(MasterPillar::new(cx.opts.values()));

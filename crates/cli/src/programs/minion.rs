@@ -38,7 +38,8 @@ pub static PROGRAM: Program = Program {
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
     let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
-    if let Err(no) = system::begin(cx, &["pki_dir", "cachedir", "sock_dir"]) {
+    let own = ["pki_dir", "cachedir", "sock_dir"];
+    if let Err(no) = system::sole(cx, "minion").and_then(|()| system::begin(cx, &own)) {
         return cx.report(&Report::error(no.text).exit(no.code));
     }
     let pid_file = PidFile::write(&cx.opts.str("pidfile"));

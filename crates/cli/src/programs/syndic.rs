@@ -38,7 +38,8 @@ pub static PROGRAM: Program = Program {
 
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
-    if let Err(no) = system::begin(cx, &["pki_dir", "sock_dir"]) {
+    let own = ["pki_dir", "sock_dir"];
+    if let Err(no) = system::sole(cx, "syndic").and_then(|()| system::begin(cx, &own)) {
         return cx.report(&Report::error(no.text).exit(no.code));
     }
     let sock_dir = match master_sock_dir(cx) {

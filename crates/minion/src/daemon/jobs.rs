@@ -6,6 +6,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,6 +15,8 @@ use std::{
 };
 
 use halite_host::Cancel;
+use halite_modules::state::Queued;
+use halite_spec::Host;
 use halite_value::{Dict, SmolStr, Value};
 use parking_lot::{Condvar, Mutex};
 
@@ -48,11 +51,24 @@ struct Job {
     thread: i32,
 }
 
+struct Waiting {
+    key: SmolStr,
+    work: Work,
+    /// What the disk tells of it meanwhile.
+    shown: Option<Queued>,
+}
+
+/// Where waiting jobs are shown.
+pub(crate) struct Shelf {
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) folder: PathBuf,
+}
+
 #[derive(Default)]
 struct Table {
     jobs: HashMap<SmolStr, Job>,
     running: usize,
-    waiting: VecDeque<(SmolStr, Work)>,
+    waiting: VecDeque<Waiting>,
 }
 
 /// Threads that the jobs of many minions share.
@@ -87,6 +103,7 @@ pub struct Jobs {
     most: usize,
     /// Where jobs run, if not each on a thread of its own.
     pool: Option<Arc<Pool>>,
+    shelf: Option<Shelf>,
     finished: AtomicU64,
     table: Mutex<Table>,
     fewer: Condvar,
@@ -108,14 +125,19 @@ impl Ticket {
 
 impl Jobs {
     pub fn new(most: Option<usize>) -> Arc<Self> {
-        Self::on(most, None)
+        Self::on(most, None, None)
     }
 
-    /// As [`Jobs::new`], on shared threads.
-    pub(crate) fn on(most: Option<usize>, pool: Option<Arc<Pool>>) -> Arc<Self> {
+    /// As [`Jobs::new`], on shared threads, and with a place where waiting jobs are shown.
+    pub(crate) fn on(
+        most: Option<usize>,
+        pool: Option<Arc<Pool>>,
+        shelf: Option<Shelf>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             most: most.unwrap_or(MOST),
             pool,
+            shelf,
             finished: AtomicU64::new(0),
             table: Mutex::default(),
             fewer: Condvar::new(),
@@ -160,7 +182,10 @@ impl Jobs {
                 table.running,
                 self.most
             );
-            table.waiting.push_back((key, work));
+            let load = table.jobs.get(&key).map(|job| Value::from(&job.load));
+            let shown = self.shelf.as_ref().zip(load);
+            let shown = shown.map(|(to, load)| Queued::new(&to.host, &to.folder, &key, &load));
+            table.waiting.push_back(Waiting { key, work, shown });
         }
     }
 
@@ -207,7 +232,8 @@ impl Jobs {
         }
         drop(table);
         self.fewer.notify_all();
-        if let Some((key, work)) = next {
+        if let Some(Waiting { key, work, shown }) = next {
+            drop(shown);
             let load = self.table.lock().jobs.get(&key).map(|job| job.load.clone());
             let fun = load.and_then(|load| load.get("fun")).unwrap_or_default();
             self.spawn(&key, &fun, work);

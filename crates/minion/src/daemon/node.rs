@@ -14,6 +14,7 @@ use std::{
 };
 
 use halite_host::{Cancel, Fake, Os};
+use halite_modules::state;
 use halite_spec::Host;
 use halite_value::{
     Dict, SmolStr, Value,
@@ -26,7 +27,7 @@ use super::{
     auth::Identity,
     beacons::Beacons,
     bus::Bus,
-    jobs::{Jobs, Pool},
+    jobs::{Jobs, Pool, Shelf},
     journal::Journal,
     options::{MasterType, Reader, Settings},
     own::{Ground, Hermit},
@@ -115,8 +116,13 @@ pub(crate) struct NodeParts {
 
 impl Node {
     pub(crate) fn new(parts: NodeParts) -> Arc<Self> {
+        let host = parts.machine.host(Cancel::new());
+        let (cachedir, master) = (&parts.settings.cachedir, parts.opts.get("master"));
+        state::clear_queues(&*host, cachedir, master.as_ref());
+        let folder = state::queue_folder(cachedir, master.as_ref(), "job_queue");
+        let shelf = Shelf { host: Arc::clone(&host), folder };
         Arc::new(Self {
-            jobs: Jobs::on(parts.settings.process_count_max, parts.pool),
+            jobs: Jobs::on(parts.settings.process_count_max, parts.pool, Some(shelf)),
             settings: parts.settings,
             grains: parts.grains,
             identity: parts.identity,
@@ -124,7 +130,7 @@ impl Node {
             journal: parts.journal,
             bus: parts.bus,
             handle: parts.handle,
-            host: parts.machine.host(Cancel::new()),
+            host,
             machine: parts.machine,
             conduct: parts.conduct,
             ties: RwLock::default(),

@@ -18,7 +18,7 @@ use super::{
         Content, Difference, Lenient, Origin, difference, has_folder, mode_of_source, names_of,
         render,
     },
-    hashes::Sum,
+    hashes::{Sum, hash_of},
     paths::{expand_user, parent, real},
     perms::{Label, Mode, Owner, Wanted},
     source::{Signature, choose},
@@ -621,7 +621,7 @@ fn checked(
     let hash = source_hash.unwrap_or_default();
     let request = request_from(cx, name, source, &hash, &given, &saltenv)?;
     Ok(match request.look(cx) {
-        Ok(view) => Ok(view.expected(&request)),
+        Ok(view) => Ok(with_blanks(view.expected(&request), &view, &given)),
         Err(error @ Error::Cancelled) => return Err(error),
         Err(error) => Err(error.to_string()),
     })
@@ -713,13 +713,58 @@ pub fn check_file_meta(
     given.insert("skip_verify", true);
     let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
     // Without a digest Salt does not look at the content, whatever the source is.
-    let source = match (source_sum.is_some_and(|sum| sum.contains("hsum")), sfn) {
-        (false, _) => Value::Null,
-        (true, Some(path)) if !path.is_empty() => path.into(),
-        (true, _) => source.unwrap_or_default(),
+    let source_sum = source_sum.unwrap_or_default();
+    let path = expand_user(cx, &name);
+    let differs = match source_sum.get("hsum") {
+        Some(wanted) if cx.host.is_file(Path::new(&path))? => {
+            let form = text_of(source_sum.get("hash_type").as_ref());
+            wanted.to_str() != hash_of(cx, &path, form.as_deref().unwrap_or("sha256"))?
+        }
+        Some(_) => true,
+        None => false,
     };
-    let request = request_from(cx, &name, &source, &Value::Null, &given, &saltenv)?;
-    Ok(request.look(cx)?.expected(&request))
+    let source = match sfn.filter(|path| !path.is_empty()) {
+        _ if !differs => Value::Null,
+        Some(path) => path.into(),
+        None => source.filter(Value::truthy).unwrap_or_default(),
+    };
+    let look = |source: &Value| -> Result<(bool, Dict)> {
+        let request = request_from(cx, &name, source, &Value::Null, &given, &saltenv)?;
+        let view = request.look(cx)?;
+        Ok((view.is_new(), with_blanks(view.expected(&request), &view, &given)))
+    };
+    if !source.is_null() {
+        match look(&source) {
+            Ok((_, changes)) => return Ok(changes),
+            Err(error @ Error::Cancelled) => return Err(error),
+            // A server that fails is an error; a file that is not there is told as any other.
+            Err(error) if is_on_a_server(&source) => return Err(error),
+            Err(error) => tracing::error!("{error}"),
+        }
+    }
+    let (is_new, changes) = look(&Value::Null)?;
+    if differs && !is_new {
+        changes.insert("sum", "Checksum differs");
+    }
+    Ok(changes)
+}
+
+fn is_on_a_server(source: &Value) -> bool {
+    let source = source.to_str();
+    ["http://", "https://", "ftp://"].iter().any(|scheme| source.starts_with(scheme))
+}
+
+/// An owner or mode given as empty text is nobody's: to Salt it always differs.
+fn with_blanks(changes: Dict, view: &View, given: &Dict) -> Dict {
+    let is_blank = |name: &str| given.get(name).is_some_and(|value| value == *"");
+    if !view.is_new() {
+        for (name, shown) in [("user", ""), ("group", ""), ("mode", "0000")] {
+            if is_blank(name) {
+                changes.insert(name, shown);
+            }
+        }
+    }
+    changes
 }
 
 /// Render a text as a template.

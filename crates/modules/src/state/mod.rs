@@ -11,6 +11,7 @@ use halite_value::{Dict, List, Value};
 
 mod kept;
 mod packed;
+mod queued;
 mod show;
 
 pub use self::{
@@ -19,6 +20,7 @@ pub use self::{
         pause, request_, resume, run_request, soft_kill,
     },
     packed::pkg,
+    queued::{Queued, clear_queues, queue_folder},
     show::{
         graph, graph_highstate, id_exists, show_highstate, show_low_sls, show_lowstate, show_sls,
         show_state_usage, show_states, show_top, sls_exists,
@@ -149,6 +151,7 @@ fn conflict(cx: &Cx, queue: Option<bool>, request: &StateRequest) -> Result<Opti
         return Ok(None);
     }
     let queue = queue.unwrap_or_else(|| cx.opt_bool("state_queue"));
+    let mut shown = None;
     loop {
         let others = running_texts(cx, queue);
         if others.is_empty() {
@@ -158,8 +161,18 @@ fn conflict(cx: &Cx, queue: Option<bool>, request: &StateRequest) -> Result<Opti
             cx.job.set_retcode(COMPILE_ERROR);
             return Ok(Some(Value::list(others)));
         }
+        shown = shown.or_else(|| show_waiting(cx));
         cx.sleep(Duration::from_millis(200))?;
     }
+}
+
+/// Lets the disk tell that this run waits.
+fn show_waiting(cx: &Cx) -> Option<Queued> {
+    let cachedir = PathBuf::from(cx.opt_str("cachedir")?.as_str());
+    let is_own = |job: &Value| job.get_str("jid").is_some_and(|jid| jid == cx.job.jid);
+    let load = cx.runtime.running().into_iter().find(is_own)?;
+    let folder = queue_folder(&cachedir, cx.opt("master").as_ref(), "state_queue");
+    Some(Queued::new(&cx.host, &folder, &cx.job.jid, &load))
 }
 
 /// Describes the state runs of others; with `earlier`, of those only that came before this one: of
