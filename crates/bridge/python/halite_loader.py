@@ -574,6 +574,9 @@ def missing(kind_name, name):
 
 @verb
 def reload():
+    package = sys.modules.get("halite_package")
+    if package is not None:
+        package.forget()
     with LOCK:
         KINDS.clear()
         for name in [name for name in sys.modules if name.startswith("salt.loaded.ext.")]:
@@ -673,7 +676,7 @@ def begin_module(frame, module):
     """Calls a state module's `mod_init` before its first state of a run, and again until it says it is done."""
     begun = host.of_job(BEGUN, frame.jid, set)
     if module not in begun:
-        init = kind("states").functions.get(module + ".mod_init")
+        init = lookup("states", module + ".mod_init")
         if init is None or init(frame.low):
             begun.add(module)
 
