@@ -450,6 +450,10 @@ class Kind:
                 full = one + "." + function_name
                 if hides or not (full in self.functions or self.yields(base, one, full)):
                     self.functions[full] = function
+        # Only of modules that know the decorator `depends`.
+        decorators = sys.modules.get("salt.utils.decorators")
+        if decorators is not None:
+            decorators.Depends.enforce_dependencies(self.functions, self.tag, base)
 
     def yields(self, base, name, full):
         """Tells whether the binary's function is taken rather than that of a file of another name.
@@ -522,7 +526,7 @@ def functions_of(module, with_imported=False):
         if name.startswith("_"):
             continue
         function = getattr(module, name, None)
-        if not isinstance(function, types.FunctionType) or getattr(function, "_halite_hidden", False):
+        if not isinstance(function, types.FunctionType):
             continue
         if with_imported or function.__module__ == module.__name__:
             yield alias.get(name, name), function

@@ -9,7 +9,7 @@ use halite_e2e::{Machine, genuine, root};
 use serde_json::Value;
 
 /// Rendering, pillar and syncing as Python code asks for them.
-const MODULE: &str = r#"
+const MODULE: &str = r##"
 import salt.loader
 import salt.pillar
 import salt.template
@@ -39,7 +39,7 @@ def every(template):
         rend["yaml"]("a: [1]"),
         ["yaml" in rend, "none" in rend],
     ]
-"#;
+"##;
 
 fn answers(machine: &Machine, python: &Path, folder: &str, shim: Option<&Path>) -> Value {
     machine.write(&format!("{folder}/.keep"), "");
@@ -63,8 +63,12 @@ fn the_small_package_answers_as_the_genuine_one() {
     let shim = root().join("crates/bridge/python/shim");
     let theirs = answers(&machine, &python, "one", None);
     let ours = answers(&machine, &python, "two", Some(&shim));
-    let pairs: Vec<_> =
-        theirs.as_array().into_iter().flatten().zip(ours.as_array().into_iter().flatten()).collect();
+    let pairs: Vec<_> = theirs
+        .as_array()
+        .into_iter()
+        .flatten()
+        .zip(ours.as_array().into_iter().flatten())
+        .collect();
     assert!(pairs.len() > 200, "{theirs}");
     let wrong: Vec<String> = pairs
         .iter()
