@@ -2,10 +2,10 @@
 
 The package's own loader is used with the call's options, grains and pillar. Importing it takes a
 moment, so it happens when the first such function is asked for. Its `__salt__` has users' functions,
-too, as our own loader has them (each file is loaded once), and what only the binary has. Where there are `saltext.*` packages
-but no `salt`, their modules are loaded as users' own are (`Extensions`): they are announced by entry
-points of the group `salt.loader`, which name a package with a folder per kind, or a function that
-returns folders.
+too, as our own loader has them (each file is loaded once), and what only the binary has. Where there
+are `saltext.*` packages but no `salt`, their modules are loaded as users' own are (`Extensions`): they
+are announced by entry points of the group `salt.loader`, which name a package with a folder per kind,
+or a function that returns folders.
 """
 
 import importlib.util

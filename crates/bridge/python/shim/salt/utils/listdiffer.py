@@ -37,11 +37,13 @@ class ListDictDiffer:
         """What changed, as `key.1.name`."""
         added = [({}, entry) for entry in self.added]
         removed = [(entry, {}) for entry in self.removed]
-        chosen = {"intersect": self._pairs, "added": added, "removed": removed, "all": self._pairs + added + removed}
+        chosen = {"intersect": self._pairs, "added": added, "removed": removed}
+        chosen["all"] = self._pairs + added + removed
         found = []
         for one, other in chosen[selection]:
             diff = recursive_diff(one, other, ignore_missing_keys=False)
-            found.extend(".".join([self._key, str((one or other)[self._key]), name]) for name in diff.changed())
+            entry = str((one or other)[self._key])
+            found.extend(".".join([self._key, entry, name]) for name in diff.changed())
         return found
 
     @property

@@ -285,7 +285,8 @@ def active_tcp():
     """Established connections, numbered."""
     return {
         number: {
-            "local_addr": local[0], "local_port": str(local[1]), "remote_addr": remote[0], "remote_port": str(remote[1]),
+            "local_addr": local[0], "local_port": str(local[1]),
+            "remote_addr": remote[0], "remote_port": str(remote[1]),
         }
         for number, (local, remote) in enumerate(_connections())
     }
