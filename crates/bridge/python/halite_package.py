@@ -114,6 +114,9 @@ def loader(kind):
     found = LOADERS.get(key)
     if found is not None:
         return found[0]
+    # Before the lock is taken: a `__virtual__` that another call runs may want it.
+    for name in ("utils", "modules", kind):
+        halite_loader.kind(name)
     with LOCK:
         found = made(kind, frame)
         # The newest release has a second one behind it, as `__salt__` of its modules.
@@ -173,6 +176,10 @@ def join(kind, found):
             found.file_mapping.pop(name, None)
 
     def loaded(key):
+        # Users' modules may be loading yet: a `__virtual__` looks into `__salt__`.
+        if key in own.functions:
+            found._dict[key] = own.functions[key]
+            return True
         # An invalid name raises.
         answer = load(key)
         if key in found._dict or key not in halite_loader.NATIVE.get(kind, ()):

@@ -49,7 +49,10 @@ class ListDictDiffer:
     @property
     def diffs(self):
         pairs = self._pairs + [({}, entry) for entry in self.added] + [(entry, {}) for entry in self.removed]
-        found = ({(one or other)[self._key]: recursive_diff(one, other, ignore_missing_keys=False).diffs} for one, other in pairs)
+        found = []
+        for one, other in pairs:
+            diff = recursive_diff(one, other, ignore_missing_keys=False)
+            found.append({(one or other)[self._key]: diff.diffs})
         return [one for one in found if any(one.values())]
 
     @property
