@@ -450,6 +450,10 @@ class Kind:
                 full = one + "." + function_name
                 if hides or not (full in self.functions or self.yields(base, one, full)):
                     self.functions[full] = function
+        # Only of modules that know the decorator `depends`.
+        decorators = sys.modules.get("salt.utils.decorators")
+        if decorators is not None:
+            decorators.Depends.enforce_dependencies(self.functions, self.tag, base)
 
     def yields(self, base, name, full):
         """Tells whether the binary's function is taken rather than that of a file of another name.
@@ -522,7 +526,7 @@ def functions_of(module, with_imported=False):
         if name.startswith("_"):
             continue
         function = getattr(module, name, None)
-        if not isinstance(function, types.FunctionType) or getattr(function, "_halite_hidden", False):
+        if not isinstance(function, types.FunctionType):
             continue
         if with_imported or function.__module__ == module.__name__:
             yield alias.get(name, name), function
@@ -574,6 +578,9 @@ def missing(kind_name, name):
 
 @verb
 def reload():
+    package = sys.modules.get("halite_package")
+    if package is not None:
+        package.forget()
     with LOCK:
         KINDS.clear()
         for name in [name for name in sys.modules if name.startswith("salt.loaded.ext.")]:
@@ -673,7 +680,7 @@ def begin_module(frame, module):
     """Calls a state module's `mod_init` before its first state of a run, and again until it says it is done."""
     begun = host.of_job(BEGUN, frame.jid, set)
     if module not in begun:
-        init = kind("states").functions.get(module + ".mod_init")
+        init = lookup("states", module + ".mod_init")
         if init is None or init(frame.low):
             begun.add(module)
 

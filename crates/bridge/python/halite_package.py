@@ -1,15 +1,17 @@
 """Functions of an installed `salt` package (and of `saltext.*` packages): what the binary lacks.
 
 The package's own loader is used with the call's options, grains and pillar. Importing it takes a
-moment, so it happens when the first such function is asked for. Where there are `saltext.*` packages
-but no `salt`, their modules are loaded as users' own are (`Extensions`): they are announced by entry
-points of the group `salt.loader`, which name a package with a folder per kind, or a function that
-returns folders.
+moment, so it happens when the first such function is asked for. Its `__salt__` has users' functions,
+too, as our own loader has them (each file is loaded once), and what only the binary has. Where there
+are `saltext.*` packages but no `salt`, their modules are loaded as users' own are (`Extensions`): they
+are announced by entry points of the group `salt.loader`, which name a package with a folder per kind,
+or a function that returns folders.
 """
 
 import importlib.util
 import logging
 import os
+import sys
 import threading
 import types
 
@@ -106,16 +108,32 @@ def loader(kind):
     if not genuine():
         return extensions(kind).functions if present() else None
     frame = host.frame()
-    key = (kind, id(frame.grains) if frame else 0, id(frame.pillar) if frame else 0, id(frame.opts) if frame else 0)
+    basis = (frame.grains, frame.pillar, frame.opts) if frame else ()
+    test = frame.full_opts().get("test") if frame else None
+    key = (kind, str(test)) + tuple(id(one) for one in basis)
     found = LOADERS.get(key)
     if found is not None:
-        return found
+        return found[0]
+    # Before the lock is taken: a `__virtual__` that another call runs may want it.
+    for name in ("utils", "modules", kind):
+        halite_loader.kind(name)
     with LOCK:
         found = made(kind, frame)
+        # The newest release has a second one behind it, as `__salt__` of its modules.
+        for one in (found, getattr(found, "__dict__", {}).get("_dunder_salt")):
+            if hasattr(one, "_refresh_file_mapping"):
+                join(kind, one)
         while len(LOADERS) > 12:
             LOADERS.pop(next(iter(LOADERS)))
-        LOADERS[key] = found
+        # The values are kept, so that their identities are not used again.
+        LOADERS[key] = (found, basis)
     return found
+
+
+def forget():
+    """Users' modules changed: what was made with them is made anew."""
+    with LOCK:
+        LOADERS.clear()
 
 
 def options(frame):
@@ -125,53 +143,132 @@ def options(frame):
     defaults = getattr(salt.config, "DEFAULT_MINION_OPTS", {})
     opts.update(defaults.copy())
     if frame is not None:
-        opts.update(frame.opts)
-        opts["grains"] = frame.grains
+        opts.update(frame.full_opts())
+        opts["grains"] = dict(frame.grains, **of_interpreter())
         opts["pillar"] = frame.pillar
     opts.setdefault("id", "minion")
-    # Users' modules are loaded by our own loader, not twice.
-    opts["extension_modules"] = "/nonexistent/halite"
-    for name in list(opts):
-        if name.endswith("_dirs") and isinstance(opts[name], list):
-            opts[name] = []
     return opts
+
+
+def of_interpreter():
+    """The grains that tell where Salt and Python are: to the package's functions, here."""
+    import salt
+
+    return {
+        "saltpath": os.path.dirname(os.path.abspath(salt.__file__)),
+        "pythonexecutable": sys.executable,
+        "pythonpath": list(sys.path),
+        "pythonversion": list(sys.version_info),
+    }
+
+
+def join(kind, found):
+    """Makes users' functions, and those only the binary has, known to a loader of the package."""
+    own = halite_loader.kind(kind)
+    theirs = set(own.folders())
+    # A user's module is loaded by our own loader, not twice.
+    found.module_dirs = [folder for folder in found.module_dirs if folder not in theirs]
+    refresh, load = found._refresh_file_mapping, found._load
+
+    def refreshed():
+        refresh()
+        for name in own.hiding:
+            found.file_mapping.pop(name, None)
+
+    def loaded(key):
+        # Users' modules may be loading yet: a `__virtual__` looks into `__salt__`.
+        if key in own.functions:
+            found._dict[key] = own.functions[key]
+            return True
+        # An invalid name raises.
+        answer = load(key)
+        if key in found._dict or key not in halite_loader.NATIVE.get(kind, ()):
+            return answer
+        if key.partition(".")[0] in own.hiding or not halite_loader.is_here(kind, key):
+            return answer
+        found._dict[key] = native(kind, key)
+        return True
+
+    found._refresh_file_mapping, found._load = refreshed, loaded
+    refreshed()
+    found._dict.update(own.functions)
+
+
+def native(kind, name):
+    """A function of the binary as a plain function, which is all the package's loader knows."""
+    function = halite_loader.Native(kind, name)
+
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = function.__name__
+    return call
+
+
+def part():
+    """Gives users' modules names of their own in the package's loaders.
+
+    Functions of the package make loaders that look into users' folders, too. Under the same names they
+    would find ours in `sys.modules` and put their dunders into them.
+    """
+    import salt.loader.lazy as lazy
+
+    usual = lazy._mod_type
+    if getattr(usual, "_halite", False):
+        return
+    folders = halite_loader.SETTINGS.get("folders", {}).values()
+    theirs = tuple(os.path.join(folder, "") for some in folders for folder in some)
+
+    def mod_type(path):
+        return "user" if path.startswith(theirs) else usual(path)
+
+    mod_type._halite = True
+    lazy._mod_type = mod_type
 
 
 def made(kind, frame):
     import salt.loader
 
+    part()
     opts = options(frame)
+    # Shows that of whichever job runs: loaders outlive jobs.
+    context = halite_loader.CONTEXT
     if kind == "modules":
-        context = frame.context if frame else {}
-        return salt.loader.minion_mods(opts, context=context, utils=salt.loader.utils(opts))
+        return salt.loader.minion_mods(opts, context=context, utils=loader("utils"))
     if kind == "states":
-        utils = salt.loader.utils(opts)
         serializers = salt.loader.serializers(opts)
-        return salt.loader.states(opts, loader("modules"), utils, serializers)
+        found = salt.loader.states(opts, loader("modules"), loader("utils"), serializers, context=context)
+        found.inject_globals = {
+            "__low__": halite_loader.LOW,
+            "__lowstate__": halite_loader.LOW,
+            "__running__": halite_loader.RUNNING,
+            "__instance_id__": str(os.getpid()),
+        }
+        return found
     if kind == "utils":
-        return salt.loader.utils(opts)
+        return salt.loader.utils(opts, context=context)
     if kind == "runners":
-        return salt.loader.runner(opts)
+        return salt.loader.runner(opts, utils=loader("utils"), context=context)
     if kind == "returners":
-        return salt.loader.returners(opts, loader("modules"))
+        return salt.loader.returners(opts, loader("modules"), context=context)
     if kind == "renderers":
         return salt.loader.render(opts, loader("modules"))
     if kind == "output":
         return salt.loader.outputters(opts)
     if kind == "sdb":
-        return salt.loader.sdb(opts, loader("modules"))
+        return salt.loader.sdb(opts, loader("modules"), utils=loader("utils"))
     if kind == "beacons":
-        return salt.loader.beacons(opts, loader("modules"))
+        return salt.loader.beacons(opts, loader("modules"), context=context)
     if kind == "pillar":
-        return salt.loader.pillars(opts, loader("modules"))
+        return salt.loader.pillars(opts, loader("modules"), context=context)
     if kind == "engines":
-        return salt.loader.engines(opts, loader("modules"), loader("runners"), salt.loader.utils(opts))
+        return salt.loader.engines(opts, loader("modules"), loader("runners"), loader("utils"))
     if kind == "tops":
         return salt.loader.tops(opts)
     if kind == "auth":
         return salt.loader.auth(opts)
     if kind == "wheel":
-        return salt.loader.wheels(opts)
+        return salt.loader.wheels(opts, context=context)
     return {}
 
 
@@ -180,7 +277,6 @@ def function(kind, name):
         found = loader(kind)
     except Exception as error:
         log.warning("the installed salt package cannot load %s: %s", kind, error)
-        LOADERS[(kind, 0, 0, 0)] = {}
         return None
     if not found:
         return None

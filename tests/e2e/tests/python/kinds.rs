@@ -453,3 +453,103 @@ fn packages_of_extensions_are_served() {
         assert!(ran.out.contains("Comment: you"), "{name}: {}", ran.out);
     }
 }
+
+/// Functions that want something (`@depends`): the names the module has afterwards, as genuine Salt has them.
+const WANTING: &str = r#"
+import json
+
+from salt.utils.decorators import depends
+
+NO = False
+__func_alias__ = {"list_": "list"}
+
+
+def plain():
+    return "plain"
+
+
+def names():
+    return sorted(name.partition(".")[2] for name in __salt__ if name.startswith("wanting."))
+
+
+@depends("json", "LATER")
+def there():
+    return "there"
+
+
+@depends("nothing")
+def missing():
+    return "missing"
+
+
+@depends("nothing")
+def list_():
+    return "list"
+
+
+@depends("NO")
+def false():
+    return "false"
+
+
+@depends(NO)
+def never():
+    return "never"
+
+
+@depends(True)
+def always():
+    return "always"
+
+
+@depends("nothing", fallback_function=plain)
+def replaced():
+    return "replaced"
+
+
+@depends("json", version="1.0")
+def new_enough():
+    return "new_enough"
+
+
+@depends("json", version="99")
+def too_old():
+    return "too_old"
+
+
+@depends("true", retcode=0)
+def command():
+    return "command"
+
+
+@depends("no-such-command-here", retcode=0)
+def no_command():
+    return "no_command"
+
+
+@depends("false", nonzero_retcode=True)
+def failing_command():
+    return "failing_command"
+
+
+LATER = 1
+"#;
+
+#[test]
+fn functions_without_what_they_want_are_not_there() {
+    let machine = Machine::new();
+    let config = machine.read("etc/salt/minion").expect("a configuration");
+    machine.write("srv/salt/_modules/wanting.py", WANTING);
+    // Called by another name than the file's nothing is taken away, as in Salt.
+    let renamed = "def __virtual__():\n    return 'renamed'\n\n";
+    machine.write("srv/salt/_modules/other.py", &format!("{renamed}{WANTING}"));
+    sync(&machine);
+    for python in ["python3".to_owned(), genuine::python().display().to_string()] {
+        machine.write("etc/salt/minion", &format!("{config}halite: {{python: {python}}}\n"));
+        let expected = r#"["always", "command", "failing_command", "names", "new_enough", "plain", "replaced", "there"]"#;
+        assert_eq!(returned(&machine, &["wanting.names"]), expected, "{python}");
+        assert_eq!(returned(&machine, &["wanting.replaced"]), r#""plain""#, "{python}");
+        assert_eq!(returned(&machine, &["renamed.missing"]), r#""missing""#, "{python}");
+        machine.call(&["wanting.missing"]).code(255);
+    }
+}

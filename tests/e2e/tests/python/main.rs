@@ -5,6 +5,7 @@ mod faults;
 mod fleet;
 mod kinds;
 mod masterless;
+mod names;
 mod package;
 mod packages;
 mod seeds;

@@ -21,6 +21,11 @@ TEXTS = {
 }
 
 
+def mark(text):
+    __context__["marks"] = __context__.get("marks", 0) + 1
+    return [text, __context__["marks"], __grains__["id"]]
+
+
 def every(path, side):
     found = []
     with open(path) as f:
@@ -141,6 +146,13 @@ const CALLS: Calls = &[
     &["sdb.get", "plain"],
     &["no_such_module.x"],
     &["baredoc.module_docs", "sqlite3", "version"],
+    &["baredoc.list_modules", "sqlite3"],
+    &["baredoc.list_modules", "ask"],
+    &["baredoc.list_states", "file"],
+    // A template of the package's calls a user's function, and one that loads everything.
+    &["jinja.load_map", "users.jinja", "values"],
+    &["devinfo.filter"],
+    &["ask.mark", "x"],
     &["devinfo.hwinfo"],
     &["ethtool.show_driver", "no0"],
     &["artifactory.get_latest_release", "http://127.0.0.1:1", "r", "g", "a", "jar"],
@@ -155,6 +167,10 @@ const CALLS: Calls = &[
 
 /// What 3006 has besides. Most of it wants a server or a program that is not there, and says so.
 const OLDER: Calls = &[
+    &["baredoc.list_modules", "sqlite3"],
+    &["jinja.load_map", "users.jinja", "values"],
+    &["devinfo.filter"],
+    &["ask.mark", "x"],
     &["genesis.avail_platforms"],
     &["composer.did_composer_install", "SIDE/nothing"],
     &["dnsmasq.get_config", "SIDE/dnsmasq"],
@@ -242,6 +258,11 @@ fn compare(release: &str, calls: Calls) -> Vec<Value> {
     machine.write("srv/salt/map.yaml", "a: [1, 2]\n");
     machine.write("srv/salt/map.json", "{\"a\": 1}\n");
     machine.write("srv/salt/map.jinja", "{% set values = {'a': grains['kernel']} %}\n");
+    machine.write(
+        "srv/salt/users.jinja",
+        "{% set values = {'a': salt['ask.mark']('b'), 'c': salt.ask.mark('d'), \
+         'in': 'ask.mark' in salt, 'out': 'ask.none' in salt, 'e': opts.extension_modules} %}\n",
+    );
     machine.write("srv/salt/_modules/ask.py", MODULE);
     machine.write("calls", &serde_json::to_string(calls).expect("plain data"));
     machine.call(&["saltutil.sync_modules"]).code(0);

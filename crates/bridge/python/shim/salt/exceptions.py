@@ -18,7 +18,9 @@ class CommandExecutionError(SaltException):
         self.info = info
         text = self.error
         if info:
-            text = "{}\n\nAdditional info follows:\n\n{}".format(text.rstrip("."), info)
+            text = "{}{} Additional info follows:\n\n{}".format(
+                text, "" if text.endswith((".", "!", "?")) else ".", _nested(info)
+            )
         super().__init__(text)
 
 
@@ -35,7 +37,16 @@ class SaltRenderError(SaltException):
         self.error = message
         self.line_num = line_num
         self.buffer = buf
-        super().__init__(message)
+        self.context = ""
+        text = message
+        if trace:
+            text += "\n{}\n".format(trace)
+        if line_num and buf:
+            from salt.utils.stringutils import get_context
+
+            self.context = get_context(buf, line_num, marker=marker)
+            text += "; line {}\n\n{}".format(line_num, self.context)
+        super().__init__(text)
 
 
 class TimedProcTimeoutError(SaltException):
@@ -200,8 +211,141 @@ class PublishError(SaltException):
     pass
 
 
+class InvalidEntityError(CommandExecutionError):
+    pass
+
+
+class TemplateError(SaltException):
+    pass
+
+
+class SaltClientTimeout(SaltException):
+    def __init__(self, message="", jid=None, *args, **kwargs):
+        super().__init__(message)
+        self.jid = jid
+
+
+class MasterExit(SystemExit):
+    pass
+
+
+class TokenExpiredError(SaltException):
+    pass
+
+
+class UnsupportedAlgorithm(SaltException):
+    pass
+
+
+class InvalidKeyError(SaltException):
+    pass
+
+
+class LoggingRuntimeError(RuntimeError):
+    pass
+
+
+class CodePageError(CommandExecutionError):
+    pass
+
+
+class SaltCloudPasswordError(SaltCloudException):
+    pass
+
+
+class NxosError(SaltException):
+    pass
+
+
+class NxosCliError(NxosError):
+    pass
+
+
+class NxosClientError(NxosError):
+    pass
+
+
+class NxosRequestNotSupported(NxosError):
+    pass
+
+
 class VMwareSaltError(CommandExecutionError):
     pass
+
+
+class VMwareRuntimeError(VMwareSaltError):
+    pass
+
+
+class VMwareConnectionError(VMwareSaltError):
+    pass
+
+
+class VMwareObjectRetrievalError(VMwareSaltError):
+    pass
+
+
+class VMwareObjectNotFoundError(VMwareSaltError):
+    pass
+
+
+class VMwareObjectExistsError(VMwareSaltError):
+    pass
+
+
+class VMwareMultipleObjectsError(VMwareObjectRetrievalError):
+    pass
+
+
+class VMwareNotFoundError(VMwareSaltError):
+    pass
+
+
+class VMwareApiError(VMwareSaltError):
+    pass
+
+
+class VMwareFileNotFoundError(VMwareApiError):
+    pass
+
+
+class VMwareSystemError(VMwareSaltError):
+    pass
+
+
+class VMwarePowerOnError(VMwareSaltError):
+    pass
+
+
+class VMwareVmRegisterError(VMwareSaltError):
+    pass
+
+
+class VMwareVmCreationError(VMwareSaltError):
+    pass
+
+
+def _nested(value, indent=0):
+    """As the outputter `nested` writes it, without colours."""
+    pad = " " * indent
+    if isinstance(value, dict):
+        lines = []
+        for key, below in value.items():
+            lines.append("{}{}:".format(pad, key))
+            if isinstance(below, dict):
+                lines.append("{}    ----------".format(pad))
+            lines.append(_nested(below, indent + 4))
+        return "\n".join(lines)
+    if isinstance(value, (list, tuple)):
+        lines = []
+        for below in value:
+            if isinstance(below, (dict, list, tuple)):
+                lines.extend(["{}|_".format(pad) if isinstance(below, dict) else "{}-".format(pad)])
+                lines.append(_nested(below, indent + 2))
+            else:
+                lines.append("{}- {}".format(pad, below))
+        return "\n".join(lines)
+    return "\n".join(pad + line for line in str(value).splitlines()) or pad
 
 
 def get_error_message(error):

@@ -4,6 +4,15 @@ __version__ = "3008.3"
 __version_info__ = (3008, 3)
 
 
+# From 3000 on each release is an element of the periodic table; before, years and months.
+NAMES = {
+    "hydrogen": (2014, 1), "helium": (2014, 7), "lithium": (2015, 5), "beryllium": (2015, 8), "boron": (2016, 3),
+    "carbon": (2016, 11), "nitrogen": (2017, 7), "oxygen": (2018, 3), "fluorine": (2019, 2), "neon": 3000,
+    "sodium": 3001, "magnesium": 3002, "aluminium": 3003, "silicon": 3004, "phosphorus": 3005, "sulfur": 3006,
+    "chlorine": 3007, "argon": 3008, "potassium": 3009, "calcium": 3010,
+}
+
+
 class SaltStackVersion:
     def __init__(self, major=3008, minor=3):
         self.major, self.minor = major, minor
@@ -12,7 +21,11 @@ class SaltStackVersion:
 
     @classmethod
     def from_name(cls, name):
-        return cls()
+        """A release by its element; those before 3000 have years."""
+        number = NAMES.get(name.lower())
+        if number is None:
+            raise ValueError("Named version '{}' is not known".format(name))
+        return cls(*number) if isinstance(number, tuple) else cls(number, 0)
 
     @classmethod
     def parse(cls, text):

@@ -1,5 +1,7 @@
 """Loading functions from scripts and modules."""
 
+from collections.abc import Mapping
+
 from salt import _host
 
 
@@ -37,5 +39,59 @@ def grains(opts, force_refresh=False, proxy=None, context=None):
     return minion_mods(opts)["grains.items"]()
 
 
-def render(opts, functions, states=None, proxy=None, context=None):
-    return _host.functions("renderers") or {}
+class Renderers(Mapping):
+    """Renderers by name: those of Halite and users' own."""
+
+    def _names(self):
+        own = (name.partition(".")[0] for name in _host.functions("renderers") or ())
+        return sorted(set(_host.call("sys.list_renderers")).union(own))
+
+    def __getitem__(self, name):
+        own = (_host.functions("renderers") or {}).get(name + ".render")
+        if own is not None:
+            return own
+        if name not in self._names():
+            raise KeyError(name)
+
+        def rendered(data, saltenv="base", sls="", argline="", **context):
+            text = data.read() if hasattr(data, "read") else data
+            given = {"sls": sls} if sls else {}
+            return _host.call(
+                "slsutil.renderer", string=text, default_renderer=(name + " " + argline).strip(), saltenv=saltenv,
+                **given, **(context.get("context") or {}),
+            )
+
+        return rendered
+
+    def __iter__(self):
+        return iter(self._names())
+
+    def __len__(self):
+        return len(self._names())
+
+
+def render(opts, functions, states=None, proxy=None, context=None, **kwargs):
+    return Renderers() if _host.functions() is not None else {}
+
+
+def _of(kind):
+    def found(opts, *args, **kwargs):
+        return _host.functions(kind) or {}
+
+    return found
+
+
+auth, beacons, engines, executors, matchers = map(_of, ("auth", "beacons", "engines", "executors", "matchers"))
+outputters, pillars, sdb, tops, wheels = map(_of, ("output", "pillar", "sdb", "tops", "wheel"))
+
+
+def serializers(opts, **kwargs):
+    import halite_loader
+
+    return halite_loader.Serializers()
+
+
+def raw_mod(opts, name, functions, mod="modules", **kwargs):
+    """The functions of one module."""
+    every = _host.functions(mod) or {}
+    return {full: every[full] for full in every if full.startswith(name + ".")}

@@ -24,28 +24,47 @@ def invalid_kwargs(kwargs, raise_exc=True):
 
 
 def yamlify_arg(arg):
-    if not isinstance(arg, str) or not arg.strip():
+    """What a word of a command line means: its YAML, unless that would take something away from it."""
+    if not isinstance(arg, str):
         return arg
+    bare = arg.strip()
+    if bare in ("", "---", "...") or any(char in arg for char in "\t\r\n"):
+        return arg
+    if "_" in bare and all(char in "0123456789_" for char in bare):
+        return arg
+    if arg == "None":
+        return None
     import salt.utils.yaml
 
     try:
-        return salt.utils.yaml.safe_load(arg)
+        found = salt.utils.yaml.safe_load(arg)
     except Exception:
         return arg
+    # A comment would be lost.
+    if "#" in arg and (found is None or isinstance(found, str)):
+        return arg
+    if isinstance(found, (dict, list)) and "#" not in arg:
+        return found if arg.startswith("{" if isinstance(found, dict) else "[") else arg
+    if arg in ("|", "!") and not found:
+        return arg
+    return found if found is None or isinstance(found, (dict, list, int, float, str)) else arg
 
 
-def parse_input(args, condition=True, no_parse=None):
-    done, named = [], {}
+def parse_kwarg(text):
+    """`name=value` in two, or twice nothing."""
+    found = KWARG_REGEX.match(text) if isinstance(text, str) else None
+    return found.groups() if found else (None, None)
+
+
+def parse_input(args, condition=True, no_parse=None, kwargs=None):
+    done, named = [], dict(kwargs or {})
     for arg in args:
-        found = KWARG_REGEX.match(arg) if isinstance(arg, str) else None
-        if found:
-            named[found.group(1)] = yamlify_arg(found.group(2))
+        name, value = parse_kwarg(arg)
+        if name:
+            named[name] = value if name in (no_parse or ()) else yamlify_arg(value)
         else:
             done.append(yamlify_arg(arg))
-    if named:
-        named["__kwarg__"] = True
-        done.append(named)
-    return done
+    return condition_input(done, named) if condition else (done, named)
 
 
 def parse_function(text):
@@ -56,9 +75,9 @@ def parse_function(text):
     for part in re.findall(r"(?:[^,\[{(\"']|\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|\"[^\"]*\"|'[^']*')+", found.group(2)):
         key, equals, value = part.strip().partition("=")
         if equals and key.isidentifier():
-            kwargs[key] = yamlify_arg(value)
+            kwargs[key] = value
         else:
-            args.append(yamlify_arg(part.strip()))
+            args.append(part.strip())
     return found.group(1), args, kwargs
 
 
@@ -98,10 +117,9 @@ def shlex_split(text, **kwargs):
 
 
 def test_mode(**kwargs):
-    return any(
-        key.lower() == "test" and str(value).lower() in ("true", "1", "yes") or value is True and key.lower() == "test"
-        for key, value in kwargs.items()
-    )
+    from salt.utils.data import is_true
+
+    return any(key.lower() == "test" and is_true(value) for key, value in kwargs.items())
 
 
 def split_input(val, mapper=None):
@@ -111,15 +129,44 @@ def split_input(val, mapper=None):
 
 
 def format_call(fun, data, initial_ret=None, expected_extra_kws=(), is_class_method=None):
+    """Sorts data into the arguments of a function; complains of what is missing and what nobody takes."""
+    from salt.exceptions import SaltInvocationError
+
     ret = initial_ret if initial_ret is not None else {}
-    known = arg_lookup(fun)
-    ret["args"] = [data[name] for name in known["args"] if name in data]
+    spec = get_function_argspec(fun, is_class_method=is_class_method)
+    known = arg_lookup(fun, spec)
+    missing = [name for name in known["args"] if name not in data]
+    if missing:
+        count = len(known["args"])
+        raise SaltInvocationError(
+            "{} takes at least {} argument{} ({} given)".format(
+                fun.__name__, count, "s" if count > 1 else "", count - len(missing)
+            )
+        )
+    ret["args"] = [data[name] for name in known["args"]]
     ret["kwargs"] = {name: data.get(name, default) for name, default in known["kwargs"].items()}
+    others = {
+        key: value
+        for key, value in data.items()
+        if key not in known["args"] and key not in known["kwargs"] and key not in expected_extra_kws
+        and not key.startswith("__")
+    }
+    if spec.keywords:
+        ret["kwargs"].update(others)
+    elif others:
+        named = ", ".join("'{}'".format(key) for key in others)
+        if len(others) == 1:
+            text = "{} is an invalid keyword argument for '{}'".format(named, fun.__name__)
+        else:
+            text = "{} are invalid keyword arguments for '{}'".format(named, fun.__name__)
+        raise SaltInvocationError(text)
     return ret
 
 
 def prepare_kwargs(all_kwargs, class_init_kwargs):
-    return {key: all_kwargs[key] for key in class_init_kwargs if key in all_kwargs}
+    """What a class takes, and the rest."""
+    taken = {key: all_kwargs[key] for key in class_init_kwargs if key in all_kwargs}
+    return taken, {key: value for key, value in all_kwargs.items() if key not in taken}
 
 
 def matches_any(name, patterns):

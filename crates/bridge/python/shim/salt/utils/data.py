@@ -111,6 +111,13 @@ def repack_dictlist(data, strict=False, recurse=False, key_cb=None, val_cb=None)
     """`[{a: 1}, b]` → `{a: 1, b: None}`"""
     key_cb = key_cb or (lambda key: key)
     val_cb = val_cb or (lambda key, value: value)
+    if isinstance(data, str):
+        import salt.utils.yaml
+
+        try:
+            data = salt.utils.yaml.safe_load(data)
+        except salt.utils.yaml.YAMLError:
+            return {}
     if isinstance(data, dict):
         data = [data]
     result = {}
@@ -147,7 +154,22 @@ def is_true(value=None):
 
 
 def mysql_to_dict(data, key):
-    return {}
+    """The table that the program `mysql` prints: rows by one of the columns."""
+    names, rows = None, {}
+    for line in data:
+        if line.startswith("+"):
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if names is None:
+            names = cells
+            continue
+        row = {name: _number(cell) for name, cell in zip(names, cells)}
+        rows[row[key]] = row
+    return rows
+
+
+def _number(text):
+    return int(text) if text.isdigit() else text
 
 
 def simple_types_filter(data):
@@ -177,7 +199,17 @@ def _each(data, work, keys=True):
 
 
 def decode(data, encoding=None, errors="strict", keep=False, *args, **kwargs):
-    return _each(data, lambda value: _to_str(value, encoding) if isinstance(value, bytes) else value)
+    def text(value):
+        if not isinstance(value, bytes):
+            return value
+        try:
+            return value.decode(encoding or "utf-8", errors)
+        except UnicodeDecodeError:
+            if keep:
+                return value
+            return _to_str(value, encoding)
+
+    return _each(data, text)
 
 
 decode_dict = decode_list = decode_tuple = decode
@@ -230,6 +262,18 @@ def recursive_diff(old, new, ignore_keys=None, ignore_order=False, ignore_missin
                 else:
                     result["new"][key] = new[key]
         return result if result["old"] or result["new"] else {}
+    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)) and not ignore_order:
+        pairs = [(one, other) for one, other in zip(old, new) if one != other]
+        found = {"old": [], "new": []}
+        for one, other in pairs:
+            below = recursive_diff(one, other, ignored, ignore_order, ignore_missing_keys)
+            if below:
+                found["old"].append(below["old"])
+                found["new"].append(below["new"])
+        shared = min(len(old), len(new))
+        found["old"].extend(old[shared:])
+        found["new"].extend(new[shared:])
+        return found if found["old"] or found["new"] else {}
     same = sorted(map(repr, old)) == sorted(map(repr, new)) if (
         ignore_order and isinstance(old, list) and isinstance(new, list)
     ) else old == new
@@ -308,11 +352,44 @@ def from_entries(entries):
 
 
 def filter_falsey(data, recurse_depth=None, ignore_types=()):
+    def below(value):
+        if recurse_depth and isinstance(value, (Mapping, list, tuple)):
+            return filter_falsey(value, recurse_depth - 1, ignore_types)
+        return value
+
     if isinstance(data, Mapping):
-        return {key: value for key, value in data.items() if value or type(value) in ignore_types}
+        found = ((key, below(value)) for key, value in data.items())
+        return type(data)((key, value) for key, value in found if value or type(value) in ignore_types)
     if isinstance(data, (list, tuple)):
-        return [value for value in data if value or type(value) in ignore_types]
+        return type(data)(value for value in map(below, data) if value or type(value) in ignore_types)
     return data
+
+
+def exactly_n(items, amount=1):
+    """Tells whether so many of the items are true."""
+    return sum(1 for item in items if item) == amount
+
+
+def exactly_one(items):
+    return exactly_n(items)
+
+
+def to_lowercase(data, preserve_dict_class=False):
+    return _each(data, lambda value: value.lower() if isinstance(value, str) else value)
+
+
+def to_uppercase(data, preserve_dict_class=False):
+    return _each(data, lambda value: value.upper() if isinstance(value, str) else value)
+
+
+def shuffle(value, seed=None):
+    return sample(value, len(value), seed)
+
+
+def sample(value, size, seed=None):
+    import random
+
+    return random.Random(seed).sample(list(value), size)
 
 
 def unique_list(items):

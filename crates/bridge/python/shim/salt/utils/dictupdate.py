@@ -39,7 +39,10 @@ def merge_recurse(obj_a, obj_b, merge_lists=False):
 
 
 def merge_aggregate(obj_a, obj_b):
-    return merge_recurse(obj_a, obj_b, merge_lists=True)
+    """As `yamlex` does: only what is marked there is joined, anything else is replaced."""
+    copied = copy.deepcopy(obj_a)
+    copied.update(obj_b)
+    return copied
 
 
 def merge_overwrite(obj_a, obj_b, merge_lists=False):
@@ -53,8 +56,10 @@ def merge(obj_a, obj_b, strategy="smart", renderer="yaml", merge_lists=False):
         strategy = "recurse"
     if strategy == "list":
         return merge_list(obj_a, obj_b)
-    if strategy in ("recurse", "aggregate"):
-        return merge_recurse(obj_a, obj_b, merge_lists or strategy == "aggregate")
+    if strategy == "recurse":
+        return merge_recurse(obj_a, obj_b, merge_lists)
+    if strategy == "aggregate":
+        return merge_aggregate(obj_a, obj_b)
     if strategy == "overwrite":
         return merge_overwrite(obj_a, obj_b)
     if strategy == "none":

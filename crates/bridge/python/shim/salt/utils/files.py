@@ -1,14 +1,21 @@
 """Files."""
 
 import contextlib
+import errno
 import os
 import re
 import shutil
 import stat
 import tempfile
 import time
+import urllib.parse
 
 HASHES = {"sha512": 128, "sha384": 96, "sha256": 64, "sha224": 56, "sha1": 40, "md5": 32}
+LOCAL_PROTOS = ("", "file")
+REMOTE_PROTOS = ("http", "https", "ftp", "swift", "s3")
+VALID_PROTOS = ("salt", "file") + REMOTE_PROTOS
+TEMPFILE_PREFIX = "__salt.tmp."
+HAS_FCNTL = True
 HASHES_REVMAP = {length: name for name, length in HASHES.items()}
 
 
@@ -47,7 +54,7 @@ def fpopen(*args, **kwargs):
 
 
 def mkstemp(*args, **kwargs):
-    kwargs.setdefault("prefix", "__salt.tmp.")
+    kwargs.setdefault("prefix", TEMPFILE_PREFIX)
     close = kwargs.pop("close_fd", True)
     handle, path = tempfile.mkstemp(*args, **kwargs)
     if not close:
@@ -119,15 +126,109 @@ def list_files(directory):
 def normalize_mode(mode):
     if mode is None:
         return None
-    text = str(mode).replace("0o", "0").strip("\"'")
-    return ("0" * max(0, 4 - len(text)) + text) if text else text
+    text = str(mode).replace("0o", "0").strip("\"'").lstrip("0")
+    return text.rjust(4, "0")
 
 
 def safe_filename_leaf(name):
-    return re.sub(r'[\\:/*?"<>|]', "_", name)
+    """A name with what no file system likes written as in addresses."""
+    return re.sub(r'[\\:/*?"<>|]', lambda found: urllib.parse.quote(found.group(0), safe=""), name)
 
 
-safe_filepath = safe_filename_leaf
+def safe_filepath(path, dir_sep=None):
+    separator = dir_sep or os.sep
+    return separator.join(safe_filename_leaf(part) for part in path.split(separator))
+
+
+def human_size_to_bytes(size):
+    """`5M` → 5242880"""
+    found = re.match(r"^(\d+)([KMGTP])?$", str(size).strip().upper())
+    if not found:
+        raise ValueError("Size must be all digits, with an optional unit type (K, M, G, T, or P)")
+    return int(found.group(1)) * 2 ** (10 * (" KMGTP".index(found.group(2) or " ")))
+
+
+def guess_archive_type(name):
+    name = name.lower()
+    for kind, endings in (
+        ("tar", ("tar", "tar.gz", "tgz", "tar.bz2", "tbz2", "tbz", "tar.xz", "txz", "tar.lzma", "tlz")),
+        ("zip", ("zip",)),
+        ("rar", ("rar",)),
+    ):
+        if name.endswith(tuple("." + ending for ending in endings)):
+            return kind
+    return None
+
+
+def st_mode_to_octal(mode):
+    try:
+        return oct(mode)[-4:]
+    except (TypeError, IndexError):
+        return ""
+
+
+def get_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def is_text(fp_, blocksize=512):
+    """Tells whether a file looks like text."""
+    try:
+        if hasattr(fp_, "read"):
+            block = fp_.read(blocksize)
+        else:
+            with open(fp_, "rb") as handle:
+                block = handle.read(blocksize)
+    except OSError:
+        return False
+    block = block.encode("utf-8") if isinstance(block, str) else block
+    if b"\0" in block:
+        return False
+    if not block:
+        return True
+    try:
+        block.decode("utf-8")
+        return True
+    except UnicodeDecodeError:
+        # A little of anything else is borne.
+        strange = sum(1 for byte in block if not (32 <= byte < 127 or byte in b"\n\r\t\f\b"))
+        return strange / len(block) <= 0.30
+
+
+def safe_walk(top, topdown=True, onerror=None, followlinks=True, _seen=None):
+    """`os.walk` along links, but into no folder twice."""
+    seen = set()
+    for root, folders, names in os.walk(top, topdown, onerror, followlinks):
+        kept = []
+        for folder in folders:
+            try:
+                found = os.stat(os.path.join(root, folder))
+            except OSError:
+                continue
+            if (found.st_dev, found.st_ino) not in seen:
+                seen.add((found.st_dev, found.st_ino))
+                kept.append(folder)
+        folders[:] = kept
+        yield root, folders, names
+
+
+def case_insensitive_filesystem(path=None):
+    return False
+
+
+def process_read_exception(exc, path, ignore=None):
+    from salt.exceptions import CommandExecutionError
+
+    ignored = [ignore] if isinstance(ignore, int) else ignore or ()
+    if exc.errno in ignored:
+        return
+    if exc.errno == errno.ENOENT:
+        raise CommandExecutionError("{} does not exist".format(path))
+    if exc.errno == errno.EACCES:
+        raise CommandExecutionError("Permission denied reading from {}".format(path))
+    raise CommandExecutionError("Error {} encountered reading from {}: {}".format(exc.errno, path, exc.strerror))
 
 
 @contextlib.contextmanager

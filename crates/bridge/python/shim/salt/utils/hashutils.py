@@ -20,7 +20,11 @@ def base64_b64decode(text):
         return data
 
 
-base64_encodestring = base64_b64encode
+def base64_encodestring(text):
+    """As mails have it: in lines."""
+    return to_str(base64.encodebytes(to_bytes(text)))
+
+
 base64_decodestring = base64_b64decode
 
 
@@ -43,6 +47,10 @@ def sha512_digest(text):
 def hmac_signature(text, secret, challenge):
     made = hmac.new(to_bytes(secret), to_bytes(text), hashlib.sha256).digest()
     return base64.b64encode(made) == to_bytes(challenge)
+
+
+def hmac_compute(text, secret):
+    return hmac.new(to_bytes(secret), to_bytes(text), hashlib.sha256).hexdigest()
 
 
 def get_hash(path, form="sha256", chunk_size=65536):

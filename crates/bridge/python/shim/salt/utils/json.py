@@ -14,6 +14,7 @@ def loads(text, **kwargs):
 def dumps(value, **kwargs):
     json_module = kwargs.pop("_json_module", json)
     kwargs.setdefault("default", _plain)
+    kwargs.setdefault("ensure_ascii", False)
     return json_module.dumps(value, **kwargs)
 
 

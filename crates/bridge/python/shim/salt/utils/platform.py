@@ -56,6 +56,12 @@ def is_proxy():
     return False
 
 
+def is_aarch64():
+    import os
+
+    return os.uname().machine == "aarch64"
+
+
 def is_fedora():
     return _release("fedora")
 

@@ -73,8 +73,9 @@ def is_binary(data):
 
 def random(size=32):
     import secrets
+    import string
 
-    return secrets.token_hex(size)[:size]
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(size))
 
 
 def contains_whitespace(text):
@@ -92,13 +93,23 @@ def human_to_bytes(size, default_unit="B", handle_metric=False):
 
 
 def build_whitespace_split_regex(text):
-    return r"(?m)^" + r"\s+".join(re.escape(part) for part in shlex.split(text)) + r"$"
+    """A pattern for the words of a text, whatever space is between them."""
+    space = r"(?:[\s]+)?"
+    lexer = shlex.shlex(text, posix=False)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    words = [
+        "".join(re.escape(part) + (space if not part.isspace() else "") for part in re.split(r"(\W)", word) if part)
+        for word in lexer
+    ]
+    return r"(?m)^" + space + "".join(words) + r"$"
 
 
 def expr_match(line, expr):
     """Tells whether text matches a glob or, failing that, a regular expression."""
     if line == expr:
         return True
+    if not (isinstance(line, str) and isinstance(expr, str)):
+        return False
     if fnmatch.fnmatch(line, expr):
         return True
     try:
@@ -120,10 +131,14 @@ def check_whitelist_blacklist(value, whitelist=None, blacklist=None):
 
 
 def check_include_exclude(path_str, include_pat=None, exclude_pat=None):
-    def matches(pattern):
-        if pattern.startswith("E@"):
-            return bool(re.search(pattern[2:], path_str))
-        return fnmatch.fnmatch(path_str, pattern)
+    def matches(patterns):
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            if pattern.startswith("E@"):
+                if re.search(pattern[2:], path_str):
+                    return True
+            elif fnmatch.fnmatch(path_str, pattern):
+                return True
+        return False
 
     included = matches(include_pat) if include_pat else True
     excluded = matches(exclude_pat) if exclude_pat else False
@@ -137,11 +152,17 @@ def print_cli(message, retries=10, step=0.01):
 
 def get_context(template, line, num_lines=5, marker=None):
     lines = template.splitlines()
+    if line > len(lines):
+        return template
     first, last = max(0, line - num_lines - 1), min(len(lines), line + num_lines)
     shown = lines[first:last]
     if marker and 0 <= line - 1 - first < len(shown):
         shown[line - 1 - first] += marker
-    return "---\n{}\n---".format("\n".join(shown))
+    if first > 0:
+        shown.insert(0, "[...]")
+    if last < len(lines):
+        shown.append("[...]")
+    return "\n".join(["---"] + shown + ["---"])
 
 
 def get_diff(a, b, *args, **kwargs):

@@ -25,7 +25,27 @@ def is_escaped(url):
 
 
 def unescape(url):
-    return url.replace("salt://|", "salt://", 1) if is_escaped(url) else url
+    if url.startswith("salt://|"):
+        return url.replace("salt://|", "salt://", 1)
+    return url[1:] if url.startswith("|") else url
+
+
+def escape(url):
+    """Marks an address, so that what looks like a query is part of the name."""
+    if is_escaped(url):
+        return url
+    if url.startswith("salt://"):
+        path, env = parse(url)
+        return create("|" + path, env)
+    return "|" + url
+
+
+def split_env(url):
+    """An address without its environment, and the environment."""
+    if not url.startswith("salt://"):
+        return url, None
+    path, env = parse(url)
+    return create(path), env
 
 
 def redact_http_basic_auth(text):

@@ -54,6 +54,19 @@ def get_gid_list(user, include_default=True):
     return sorted(get_group_dict(user, include_default).values())
 
 
+def get_default_group(user):
+    """The name of a user's own group."""
+    return grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name
+
+
+def chugid_and_umask(runas, umask, group=None):
+    set_group = group is not None and get_gid(group) != os.getegid()
+    if set_group or (runas is not None and runas != get_user()):
+        chugid(runas or get_user(), group)
+    if umask is not None:
+        os.umask(umask)
+
+
 def chugid(runas, group=None):
     entry = pwd.getpwnam(runas)
     os.setgroups(get_gid_list(runas))

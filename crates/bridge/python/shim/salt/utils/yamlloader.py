@@ -1,0 +1,3 @@
+"""YAML, read."""
+
+from salt.utils.yaml import SaltYamlSafeLoader, load  # noqa: F401
