@@ -24,8 +24,16 @@ struct Param {
     shown: Option<Expr>,
     aliases: Vec<String>,
     rest: bool,
+    by: By,
     /// It stands for the arguments its type declares.
     group: bool,
+}
+
+/// How it can be given: `halite_spec::By`.
+enum By {
+    Any,
+    Name,
+    Position,
 }
 
 /// Makes a Rust function callable by its Salt name.
@@ -33,7 +41,9 @@ struct Param {
 /// The first parameter is `cx: &Cx`; the others are arguments. `#[default(expr)]` on a parameter
 /// makes it optional, as does the type `Option<_>` (default None); `rest: Rest` takes whatever is
 /// left. `#[function(name = "list")]` gives another name than the Rust one. An `Option<_>` that has
-/// to be given all the same (None is a value) is marked `#[arg(required)]`; `#[shown(expr)]` is the
+/// to be given all the same (None is a value) is marked `#[arg(required)]`; one that Salt takes out
+/// of `**kwargs` is `#[arg(by_name)]`, a `Rest` that is Salt's `*args` alone `#[arg(by_position)]`
+/// (one called `kwargs` or `rest` takes names only). `#[shown(expr)]` is the
 /// default `sys.argspec` tells, where Salt writes the same thing in another way. `#[group] ring: Ring`
 /// stands for the arguments `Ring` declares (`#[derive(Args)]`), at that place of the list: what
 /// several functions take alike is declared once.
@@ -47,7 +57,8 @@ pub fn function(attr: TokenStream, item: TokenStream) -> TokenStream {
 /// `#[arg(alias = "y")]` accepts another name too, `#[default(expr)]` makes a field optional, and a
 /// field marked `#[group]` stands for the arguments its type declares; so does the only field of
 /// `struct Wait(Run)`, a state that takes what another takes. `#[arg(defaults)]` on the struct
-/// makes the declared defaults its `Default`, for callers in Rust.
+/// makes the declared defaults its `Default`, for callers in Rust; `#[arg(open)]` says that Salt's
+/// takes any other keyword too.
 #[proc_macro_derive(Args, attributes(default, arg, shown, group))]
 pub fn args(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
@@ -140,13 +151,23 @@ fn expand_args(item: &DeriveInput) -> syn::Result<Tokens> {
     } else {
         quote! { Self { #(#binds),* } }
     };
-    let defaults = defaults_of(item, &params)?;
+    let words = words_of(item)?;
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let defaults = has("defaults").then(|| defaults_of(item, &params));
+    let open = match params.as_slice() {
+        [Param { ty, group: true, .. }] if around => quote! { <#ty as ::halite_spec::Args>::OPEN },
+        _ => {
+            let open = has("open");
+            quote! { #open }
+        }
+    };
     Ok(quote! {
         #defaults
 
         impl ::halite_spec::Args for #ident {
             const DOC: &'static str = #doc;
             const PARAMS: &'static [::halite_spec::Param] = #specs;
+            const OPEN: bool = #open;
 
             fn bind(binder: &mut ::halite_spec::Binder) -> ::halite_spec::Result<Self> {
                 Ok(#made)
@@ -155,26 +176,35 @@ fn expand_args(item: &DeriveInput) -> syn::Result<Tokens> {
     })
 }
 
-/// `impl Default` out of the declared defaults, if the struct asks for it.
-fn defaults_of(item: &DeriveInput, params: &[Param]) -> syn::Result<Option<Tokens>> {
-    let Some(attr) = item.attrs.iter().find(|attr| attr.path().is_ident("arg")) else {
-        return Ok(None);
-    };
-    if !attr.parse_args::<Ident>().is_ok_and(|word| word == "defaults") {
-        return Err(syn::Error::new(attr.span(), "a struct of arguments takes `defaults`"));
+/// What `#[arg(…)]` says of a struct.
+fn words_of(item: &DeriveInput) -> syn::Result<Vec<String>> {
+    let mut words = Vec::new();
+    for attr in item.attrs.iter().filter(|attr| attr.path().is_ident("arg")) {
+        attr.parse_nested_meta(|meta| {
+            if !(meta.path.is_ident("defaults") || meta.path.is_ident("open")) {
+                return Err(meta.error("a struct of arguments takes `defaults` and `open`"));
+            }
+            words.extend(meta.path.get_ident().map(ToString::to_string));
+            Ok(())
+        })?;
     }
+    Ok(words)
+}
+
+/// `impl Default` out of the declared defaults.
+fn defaults_of(item: &DeriveInput, params: &[Param]) -> Tokens {
     let ident = &item.ident;
     let fields = params.iter().map(|Param { ident, default, .. }| match default {
         Some(default) => quote! { #ident: #default },
         None => quote! { #ident: ::core::default::Default::default() },
     });
-    Ok(Some(quote! {
+    quote! {
         impl ::core::default::Default for #ident {
             fn default() -> Self {
                 Self { #(#fields),* }
             }
         }
-    }))
+    }
 }
 
 fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
@@ -184,6 +214,7 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
     let mut shown = None;
     let mut required = false;
     let mut group = false;
+    let mut by = By::Any;
     for attr in attrs {
         if attr.path().is_ident("default") {
             default = Some(attr.parse_args::<Expr>()?);
@@ -195,6 +226,14 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
             attr.parse_nested_meta(|meta| {
                 if meta.path.is_ident("required") {
                     required = true;
+                    return Ok(());
+                }
+                if meta.path.is_ident("by_name") {
+                    by = By::Name;
+                    return Ok(());
+                }
+                if meta.path.is_ident("by_position") {
+                    by = By::Position;
                     return Ok(());
                 }
                 let text = meta.value()?.parse::<LitStr>()?.value();
@@ -211,6 +250,9 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
         default = Some(syn::parse_quote!(None));
     }
     let rest = last(ty).as_deref() == Some("Rest");
+    if rest && matches!(name.as_str(), "kwargs" | "rest") {
+        by = By::Name;
+    }
     Ok(Param {
         ident: ident.clone(),
         name,
@@ -220,6 +262,7 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
         shown,
         aliases,
         rest,
+        by,
         group,
     })
 }
@@ -256,7 +299,12 @@ fn specs_of(params: &[Param]) -> Tokens {
 }
 
 fn spec_of(param: &Param) -> Tokens {
-    let Param { name, ty, doc, default, shown, aliases, rest, .. } = param;
+    let Param { name, ty, doc, default, shown, aliases, rest, by, .. } = param;
+    let by = match by {
+        By::Any => quote! { Any },
+        By::Name => quote! { Name },
+        By::Position => quote! { Position },
+    };
     let default = match (default, shown) {
         (Some(_), Some(shown)) => quote! {
             Some(|| ::halite_spec::ToDefault::to_default(&#shown))
@@ -274,12 +322,16 @@ fn spec_of(param: &Param) -> Tokens {
             default: #default,
             aliases: &[#(#aliases),*],
             rest: #rest,
+            by: ::halite_spec::By::#by,
         }
     }
 }
 
 fn bind_of(param: &Param) -> Tokens {
-    let Param { name, ty, default, aliases, rest, group, .. } = param;
+    let Param { name, ty, default, aliases, rest, by, group, .. } = param;
+    if *rest && matches!(by, By::Position) {
+        return quote! { binder.positions() };
+    }
     if *rest {
         return quote! { binder.rest() };
     }

@@ -110,10 +110,8 @@ pub fn instead_of(cx: &Cx, fun: &str) -> Option<Dict> {
 /// Keywords nobody declared are a matter of their own in Salt: [`unknown_keywords`].
 pub fn misfit(function: &Function, call: &Call) -> Option<String> {
     let name = function.own_name;
-    let named: Vec<&Param> = function.params.iter().filter(|param| !param.rest).collect();
-    // What is called `kwargs` or `rest` takes what is given by name only (see `sys.argspec`).
-    let takes_positions = |param: &Param| param.rest && !matches!(param.name, "kwargs" | "rest");
-    let takes_more = function.params.iter().any(takes_positions);
+    let named: Vec<&Param> = function.params.iter().filter(|param| param.is_listed()).collect();
+    let takes_more = function.params.iter().any(Param::takes_positions);
     let given = call.args.len();
     if let Some(twice) = named.iter().take(given).find(|param| call.kwargs.contains(param.name)) {
         return Some(format!("{name}() got multiple values for argument '{}'", twice.name));
@@ -154,7 +152,7 @@ fn absent_text(name: &str, absent: &[&str]) -> String {
 
 /// Returns the keywords no argument has, as `name=value`.
 pub fn unknown_keywords(function: &Function, call: &Call) -> Vec<String> {
-    if function.params.iter().any(|param| param.rest) {
+    if function.params.iter().any(Param::takes_names) {
         return Vec::new();
     }
     let known = |name: &str| {
@@ -235,6 +233,7 @@ pub fn says_failed(ret: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use halite_spec::By;
     use halite_value::dict;
 
     use super::*;
@@ -247,6 +246,7 @@ mod tests {
             default: if default { Some(|| Value::Null) } else { None },
             aliases: &[],
             rest: false,
+            by: By::Any,
         }
     }
 
@@ -265,9 +265,10 @@ mod tests {
         call: |_, _| Ok(Value::Null),
     };
 
-    const fn rest(name: &'static str) -> Param {
+    const fn rest(name: &'static str, by: By) -> Param {
         let mut param = param(name, false);
         param.rest = true;
+        param.by = by;
         param
     }
 
@@ -289,9 +290,8 @@ mod tests {
     fn keywords_take_no_positions() {
         let told = |function: &Function| misfit(function, &Call::of([1, 2])).unwrap_or_default();
         let refused = "get() takes from 0 to 1 positional arguments but 2 were given";
-        assert_eq!(told(&open(const { &[param("a", true), rest("kwargs")] })), refused);
-        assert_eq!(told(&open(const { &[param("a", true), rest("rest")] })), refused);
-        assert_eq!(told(&open(const { &[param("a", true), rest("args")] })), "");
+        assert_eq!(told(&open(const { &[param("a", true), rest("kwargs", By::Name)] })), refused);
+        assert_eq!(told(&open(const { &[param("a", true), rest("args", By::Any)] })), "");
     }
 
     #[test]

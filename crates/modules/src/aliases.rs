@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use halite_spec::{Command, Cx, Error, Result, function, host::Write, module};
 use halite_value::{Dict, Value};
 
+use crate::file::text::read_to_edit_if_there;
+
 module! {
     /// Mail aliases.
     "aliases": list_aliases, get_target, has_target, set_target, rm_alias,
@@ -49,7 +51,7 @@ fn file(cx: &Cx) -> PathBuf {
 }
 
 fn load(cx: &Cx) -> Result<Vec<Line>> {
-    let text = cx.host.read_text_if_there(&file(cx))?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, &file(cx))?.unwrap_or_default();
     Ok(text.lines().map(Line::read).collect())
 }
 

@@ -5,7 +5,10 @@ use std::path::Path;
 use halite_spec::{Cx, Error, Result, function, host::Write, module};
 use halite_value::{Dict, Value, dict};
 
-use crate::cmd::{Options, plain};
+use crate::{
+    cmd::{Options, plain},
+    file::text::read_to_edit_if_there,
+};
 
 module! {
     /// Encrypted devices.
@@ -86,7 +89,7 @@ pub fn rm_crypttab(
     #[default("/etc/crypttab".to_owned())]
     config: String,
 ) -> Result<String> {
-    let text = cx.host.read_text_if_there(Path::new(&config))?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, Path::new(&config))?.unwrap_or_default();
     let is_it = |line: &&str| fields(line).is_some_and(|[own, ..]| own == name);
     let left: String = text.split_inclusive('\n').filter(|line| !is_it(line)).collect();
     if left == text {
@@ -140,7 +143,7 @@ pub fn set_crypttab(
         };
         places.push(place);
     }
-    let text = cx.host.read_text_if_there(Path::new(&config))?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, Path::new(&config))?.unwrap_or_default();
     let (mut new, mut status) = (String::new(), "new");
     for line in text.split_inclusive('\n') {
         let own = fields(line);

@@ -176,11 +176,13 @@ fn base64_lines(bytes: &[u8]) -> String {
     out
 }
 
-fn bytes_of(value: &Value) -> Vec<u8> {
-    match value.as_bytes() {
-        Some(bytes) => bytes.to_vec(),
-        None => value.to_str().as_bytes().to_vec(),
-    }
+/// Text or bytes. Anything else is refused: nobody means the digest of the word `None`.
+fn bytes_of(value: &Value) -> Result<Vec<u8>> {
+    value.as_bytes().map(<[u8]>::to_vec).ok_or_else(|| {
+        let given = value.type_name();
+        let told = format!("expected str, bytes, or bytearray not <class '{given}'>");
+        Error::raised("TypeError", told)
+    })
 }
 
 /// Bytes that are text are returned as text.
@@ -216,7 +218,7 @@ pub fn digest(
     #[default("md5".to_owned())]
     checksum: String,
 ) -> Result<String> {
-    Ok(checksum_kind(&checksum)?.of(&bytes_of(&instr)))
+    Ok(checksum_kind(&checksum)?.of(&bytes_of(&instr)?))
 }
 
 /// Return a digest of a file.
@@ -251,7 +253,7 @@ pub fn base64_b64encode(
     /// The text.
     instr: Value,
 ) -> Result<String> {
-    Ok(base64(&bytes_of(&instr)))
+    Ok(base64(&bytes_of(&instr)?))
 }
 
 /// Decode base64.
@@ -265,7 +267,7 @@ pub fn base64_b64decode(
     /// The base64 text.
     instr: Value,
 ) -> Result<Value> {
-    from_base64(&bytes_of(&instr)).map(text_or_bytes).map_err(bad_base64)
+    from_base64(&bytes_of(&instr)?).map(text_or_bytes).map_err(bad_base64)
 }
 
 /// Encode a text as base64, in lines of 76 characters.
@@ -279,7 +281,7 @@ pub fn base64_encodestring(
     /// The text.
     instr: Value,
 ) -> Result<String> {
-    Ok(base64_lines(&bytes_of(&instr)))
+    Ok(base64_lines(&bytes_of(&instr)?))
 }
 
 /// Encode a file as base64, in lines of 76 characters.
@@ -307,7 +309,7 @@ pub fn base64_decodestring(
     /// The base64 text.
     instr: Value,
 ) -> Result<Value> {
-    from_base64(&bytes_of(&instr)).map(text_or_bytes).map_err(bad_base64)
+    from_base64(&bytes_of(&instr)?).map(text_or_bytes).map_err(bad_base64)
 }
 
 /// Decode base64 into a file.
@@ -339,7 +341,7 @@ pub fn md5_digest(
     /// The text.
     instr: Value,
 ) -> Result<String> {
-    Ok(Kind::Md5.of(&bytes_of(&instr)))
+    Ok(Kind::Md5.of(&bytes_of(&instr)?))
 }
 
 /// Return the SHA-256 digest of a text.
@@ -353,7 +355,7 @@ pub fn sha256_digest(
     /// The text.
     instr: Value,
 ) -> Result<String> {
-    Ok(Kind::Sha256.of(&bytes_of(&instr)))
+    Ok(Kind::Sha256.of(&bytes_of(&instr)?))
 }
 
 /// Return the SHA-512 digest of a text.
@@ -367,7 +369,7 @@ pub fn sha512_digest(
     /// The text.
     instr: Value,
 ) -> Result<String> {
-    Ok(Kind::Sha512.of(&bytes_of(&instr)))
+    Ok(Kind::Sha512.of(&bytes_of(&instr)?))
 }
 
 fn hmac_of<M: Mac + KeyInit>(message: &[u8], key: &[u8]) -> Vec<u8> {
@@ -391,8 +393,8 @@ pub fn hmac_signature(
     /// The signature, in base64.
     challenge_hmac: Value,
 ) -> Result<bool> {
-    let mac = hmac_of::<hmac::Hmac<Sha256>>(&bytes_of(&string), &bytes_of(&shared_secret));
-    Ok(base64(&mac).as_bytes() == bytes_of(&challenge_hmac))
+    let mac = hmac_of::<hmac::Hmac<Sha256>>(&bytes_of(&string)?, &bytes_of(&shared_secret)?);
+    Ok(base64(&mac).as_bytes() == bytes_of(&challenge_hmac)?)
 }
 
 /// Return the HMAC-SHA256 of a text with a secret, in hexadecimal.
@@ -408,7 +410,7 @@ pub fn hmac_compute(
     /// The secret.
     shared_secret: Value,
 ) -> Result<String> {
-    Ok(hex(&hmac_of::<hmac::Hmac<Sha256>>(&bytes_of(&string), &bytes_of(&shared_secret))))
+    Ok(hex(&hmac_of::<hmac::Hmac<Sha256>>(&bytes_of(&string)?, &bytes_of(&shared_secret)?)))
 }
 
 /// Tell whether a signature of the form `sha1=…`, as GitHub sends them, belongs to a text.
@@ -429,7 +431,7 @@ pub fn github_signature(
     let (kind, challenge) = challenge_hmac.split_once('=').ok_or_else(|| {
         Error::invalid("the signature must have the form <hash type>=<signature>")
     })?;
-    let (message, key) = (bytes_of(&string), bytes_of(&shared_secret));
+    let (message, key) = (bytes_of(&string)?, bytes_of(&shared_secret)?);
     let mac = match Kind::named(kind) {
         Some(Kind::Sha1) => hmac_of::<hmac::Hmac<Sha1>>(&message, &key),
         Some(Kind::Sha224) => hmac_of::<hmac::Hmac<Sha224>>(&message, &key),

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use halite_spec::{Cx, Result, function, host::Write, module};
 use halite_value::{Dict, Value, dict};
 
+use crate::file::text::read_to_edit_if_there;
+
 module! {
     /// The names in `/etc/hosts`.
     "hosts": list_hosts, get_ip, get_alias, has_pair, set_host, rm_host, add_host, set_comment,
@@ -199,7 +201,7 @@ pub fn set_host(
     /// A comment on the line.
     comment: Option<String>,
 ) -> Result<bool> {
-    let text = cx.host.read_text_if_there(&file(cx))?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, &file(cx))?.unwrap_or_default();
     let comment = comment.filter(|comment| !comment.is_empty());
     let comment = comment.map(|comment| format!("\t\t# {comment}")).unwrap_or_default();
     let line =
@@ -242,7 +244,7 @@ pub fn rm_host(
     if !has_pair(cx, ip.clone(), vec![alias.clone()])? {
         return Ok(true);
     }
-    let text = cx.host.read_text_if_there(&file(cx))?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, &file(cx))?.unwrap_or_default();
     let mut new = String::new();
     for line in text.split_inclusive('\n') {
         let trimmed = line.trim();

@@ -10,7 +10,7 @@ use std::path::Path;
 use halite_spec::{Cx, Error, Result, function, host::Write, module};
 use halite_value::{Dict, Value, entries};
 
-use crate::file::paths::expand_user;
+use crate::file::{paths::expand_user, text::utf8};
 
 module! {
     /// Options of INI files.
@@ -87,10 +87,7 @@ impl Form {
         if self.is_latin()? {
             return Ok(bytes.into_iter().map(char::from).collect());
         }
-        String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            Error::failed(format!("'utf-8' codec can't decode byte in position {at}"))
-        })
+        utf8(bytes)
     }
 
     fn encode(&self, text: String) -> Result<Vec<u8>> {

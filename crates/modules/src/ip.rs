@@ -344,6 +344,7 @@ pub fn build_interface(
     /// Bring it up at the start.
     enabled: bool,
     /// `proto`, `ipaddr`, `netmask`, `gateway`, `dns`, `mtu`, `up_cmds` …; `test` only shows.
+    #[arg(by_name)]
     settings: Rest,
 ) -> Result<Vec<String>> {
     let lines = lines_for(&iface, &iface_type.to_lowercase(), enabled, &settings.kwargs)?;
@@ -404,6 +405,7 @@ pub fn build_bond(
     /// The bond.
     iface: String,
     /// `mode`, `miimon`, `downdelay` …; `test` only shows.
+    #[arg(by_name)]
     settings: Rest,
 ) -> Result<Vec<String>> {
     let lines = bond_lines(&iface, &settings.kwargs)?;
@@ -489,6 +491,7 @@ pub fn build_routes(
     /// The interface.
     iface: String,
     /// `routes`: a list of `name`, `ipaddr`, `netmask`, `gateway`; `test` only shows.
+    #[arg(by_name)]
     settings: Rest,
 ) -> Result<Vec<String>> {
     let [add, del] = route_lines(&iface, &settings.kwargs)?;
@@ -602,6 +605,7 @@ pub fn wanted_settings(cx: &Cx, settings: &Dict) -> Result<Vec<String>> {
 pub fn build_network_settings(
     cx: &Cx,
     /// `enabled`, `hostname`, `domain`; `test` only shows.
+    #[arg(by_name)]
     settings: Rest,
 ) -> Result<Vec<String>> {
     let wanted = wanted_settings(cx, &settings.kwargs)?;
@@ -647,6 +651,7 @@ pub fn build_network_settings(
 pub fn apply_network_settings(
     cx: &Cx,
     /// `require_reboot`: only say that a restart is needed; `apply_hostname`; `hostname`.
+    #[arg(by_name)]
     settings: Rest,
 ) -> Result<bool> {
     let given = Given(&settings.kwargs);

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use halite_spec::{Command, Cx, Error, Result, function, host::Write, module};
 
+use crate::file::text::read_to_edit_if_there;
+
 module! {
     /// The layout of the keyboard.
     "keyboard": get_sys, set_sys, get_x, set_x,
@@ -68,7 +70,7 @@ pub fn set_sys(
         return Ok(layout);
     }
     let path = Path::new(file);
-    let text = cx.host.read_text_if_there(path)?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, path)?.unwrap_or_default();
     let (mut new, mut placed) = (String::new(), false);
     for line in text.split_inclusive('\n') {
         if line.starts_with(&format!("{name}=")) {

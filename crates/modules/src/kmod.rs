@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use halite_spec::{Command, Cx, Result, function, host::Write, module};
 use halite_value::{Value, dict};
 
+use crate::file::text::{read_to_edit, read_to_edit_if_there};
+
 module! {
     /// Modules of the Linux kernel.
     "kmod": available, check_available, lsmod, mod_list, load, is_loaded, remove,
@@ -117,7 +119,7 @@ pub fn mod_list(
 fn keep(cx: &Cx, name: &str) -> Result<bool> {
     let Some(module) = name.split_whitespace().next() else { return Ok(false) };
     let path = conf(cx);
-    let text = cx.host.read_text_if_there(&path)?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, &path)?.unwrap_or_default();
     let known = mod_list(cx, true)?.iter().any(|own| own == module);
     if known || !available(cx)?.iter().any(|own| own == module) {
         return Ok(false);
@@ -154,7 +156,7 @@ fn forget(cx: &Cx, name: &str, comment: bool) -> Result<bool> {
         return Ok(false);
     }
     let path = conf(cx);
-    let text = cx.host.read_text(&path)?;
+    let text = read_to_edit(cx, &path)?;
     let mut new = String::new();
     for line in text.split_inclusive('\n') {
         let own = line.trim() == name || line.split_whitespace().next() == Some(module);

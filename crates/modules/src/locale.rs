@@ -5,6 +5,8 @@ use std::path::Path;
 use halite_spec::{Command, Cx, Error, Rest, Result, function, host::Write, module};
 use halite_value::Value;
 
+use crate::file::text::read_to_edit_if_there;
+
 module! {
     /// Languages of the machine.
     "locale": list_avail, get_locale, set_locale, avail, gen_locale,
@@ -150,7 +152,7 @@ pub fn get_locale(cx: &Cx) -> Result<String> {
 /// Replaces the line of a word, or appends one.
 fn set_line(cx: &Cx, path: &str, word: &str, line: &str) -> Result<()> {
     let path = Path::new(path);
-    let text = cx.host.read_text_if_there(path)?.unwrap_or_default();
+    let text = read_to_edit_if_there(cx, path)?.unwrap_or_default();
     let start = format!("{word}=");
     let mut placed = false;
     let mut new = String::new();
@@ -365,7 +367,7 @@ pub fn gen_locale(
         return Ok(false.into());
     }
     let list = Path::new("/etc/locale.gen");
-    if let Some(text) = cx.host.read_text_if_there(list)? {
+    if let Some(text) = read_to_edit_if_there(cx, list)? {
         cx.host.write(list, listed(&text, &full).as_bytes(), &Write::default())?;
     }
     let verbose = kwargs.kwargs.get("verbose").is_some_and(|flag| flag.truthy());

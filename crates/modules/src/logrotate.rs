@@ -7,6 +7,8 @@ use std::path::Path;
 use halite_spec::{Cx, Error, Result, function, host::Write, module};
 use halite_value::{Dict, List, Value};
 
+use crate::file::text::read_to_edit;
+
 module! {
     /// The configuration of logrotate.
     "logrotate": show_conf, get, set,
@@ -195,7 +197,7 @@ pub fn set(
     let path = Path::new(&conf_file);
     let conf = show_conf(cx, conf_file.clone())?;
     let is_block = matches!(conf.get(key.as_str()), Some(Value::Dict(_)));
-    let text = cx.host.read_text(path)?;
+    let text = read_to_edit(cx, path)?;
     let new = match setting {
         Some(setting) => {
             if conf.contains(key.as_str()) && !is_block {

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use halite_spec::{Command, Cx, Error, Rest, Result, function, host::Write, module};
 use halite_value::{Dict, Value, dict, entries, yaml};
 
+use crate::file::text::{read_to_edit, read_to_edit_if_there};
+
 module! {
     /// File systems that are mounted, and those to be.
     "mount": active, fstab, rm_fstab, set_fstab, mount, remount, umount, is_mounted, is_fuse_exec,
@@ -236,7 +238,7 @@ pub fn table(cx: &Cx, config: &str) -> Result<Vec<Entry>> {
 /// Removes the lines of a place (and device, if given) from the table.
 pub fn forget(cx: &Cx, name: &str, device: Option<&str>, config: &str) -> Result<bool> {
     let path = Path::new(config);
-    let text = cx.host.read_text(path)?;
+    let text = read_to_edit(cx, path)?;
     let wanted = Entry {
         device: device.unwrap_or_default().into(),
         name: name.into(),
@@ -365,7 +367,7 @@ pub fn remember(
 ) -> Result<Status> {
     let path = Path::new(config);
     let keys = keys_of(match_on, &entry.fstype)?;
-    let Some(text) = cx.host.read_text_if_there(path)? else {
+    let Some(text) = read_to_edit_if_there(cx, path)? else {
         return Err(Error::failed(format!("Bad config file \"{config}\"")));
     };
     let (new, status) = with_entry(&text, entry, &keys, keep);

@@ -206,6 +206,7 @@ pub fn diskstats(cx: &Cx) -> Result<Dict> {
 pub fn diskusage(
     cx: &Cx,
     /// Kinds of file systems and mount points; all unless given.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
     let wanted: Vec<String> = args.args.iter().map(Value::to_string).collect();

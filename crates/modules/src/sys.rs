@@ -4,7 +4,7 @@
 //! shown here, so they cannot disagree. Documentation is our own. Runners and returners are not a
 //! minion's to call; the program tells which it has.
 
-use halite_spec::{Cx, Error, Function, Param, Refresh, Rest, Result, function, module};
+use halite_spec::{By, Cx, Error, Function, Param, Refresh, Rest, Result, function, module};
 use halite_target::fnmatch;
 use halite_value::{Dict, Value, dict, entries};
 
@@ -97,18 +97,17 @@ fn modules(names: &[String], wanted: &Rest) -> Vec<String> {
 
 /// Describes arguments as Salt does: names, then the defaults of the last of them.
 pub fn spec_of(params: &[Param]) -> Dict {
-    let named: Vec<&Param> = params.iter().filter(|param| !param.rest).collect();
+    let named: Vec<&Param> = params.iter().filter(|param| param.is_listed()).collect();
     let defaults: Vec<Value> =
         named.iter().filter_map(|param| param.default.map(|make| make())).collect();
-    let rest = params.iter().find(|param| param.rest);
-    // A `Rest` named `kwargs` is meant for what is given by name; others take both.
-    let positional = rest.is_some_and(|param| param.name != "kwargs" && param.name != "rest");
+    let keywords = params.iter().any(|param| param.by == By::Name || param.takes_names());
+    let positions = params.iter().any(Param::takes_positions);
     let names = named.iter().map(|param| param.name);
     entries! {
         "args" => if named.is_empty() { Value::Null } else { Value::list(names) },
         "defaults" => if defaults.is_empty() { Value::Null } else { Value::list(defaults) },
-        "varargs" => positional.then_some(true),
-        "kwargs" => rest.map(|_| true),
+        "varargs" => positions.then_some(true),
+        "kwargs" => keywords.then_some(true),
     }
 }
 
@@ -199,6 +198,7 @@ fn shown_spec(about: &Value) -> Value {
 pub fn doc(
     cx: &Cx,
     /// Modules, functions or globs; everything if none is given.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
     let names = cx.runtime.function_names(cx);
@@ -261,6 +261,7 @@ pub fn list_functions(
 pub fn list_modules(
     cx: &Cx,
     /// Modules or globs; everything if none is given.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Vec<String>> {
     Ok(modules(&cx.runtime.function_names(cx), &args))
@@ -275,6 +276,7 @@ pub fn list_modules(
 pub fn state_doc(
     cx: &Cx,
     /// Modules, states or globs; everything if none is given.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
     let names = cx.runtime.state_names(cx);
@@ -304,8 +306,14 @@ pub fn state_argspec(
     }
     let names = cx.runtime.state_names(cx);
     let wanted = documented(&names, &module);
-    let native =
-        |name: &str| cx.runtime.state(cx, name).map(|state| spec_of((state.params)()).into());
+    let native = |name: &str| {
+        let state = cx.runtime.state(cx, name)?;
+        let spec = spec_of((state.params)());
+        if state.open {
+            spec.insert("kwargs", true);
+        }
+        Some(spec.into())
+    };
     Ok(with_described(cx, "states", &wanted, native, shown_spec))
 }
 
@@ -380,6 +388,7 @@ pub fn list_state_functions(
 pub fn list_state_modules(
     cx: &Cx,
     /// Modules or globs; everything if none is given.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Vec<String>> {
     Ok(modules(&cx.runtime.state_names(cx), &args))
@@ -436,6 +445,7 @@ fn picked(all: &Dict, wanted: &Rest, pick: impl Fn(&Value) -> Value) -> Dict {
 pub fn list_runners(
     cx: &Cx,
     /// Modules or globs.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Vec<String>> {
     Ok(modules(&names_of(&others(cx, "sys.list_runners", "runners")?), &args))
@@ -464,6 +474,7 @@ pub fn list_runner_functions(
 pub fn runner_doc(
     cx: &Cx,
     /// Modules or functions.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
     let all = others(cx, "sys.runner_doc", "runners")?;
@@ -499,6 +510,7 @@ pub fn runner_argspec(
 pub fn list_returners(
     cx: &Cx,
     /// Modules or globs.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Vec<String>> {
     Ok(modules(&names_of(&others(cx, "sys.list_returners", "returners")?), &args))
@@ -527,6 +539,7 @@ pub fn list_returner_functions(
 pub fn returner_doc(
     cx: &Cx,
     /// Modules or functions.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
     let all = others(cx, "sys.returner_doc", "returners")?;
@@ -562,6 +575,7 @@ pub fn returner_argspec(
 pub fn list_renderers(
     _cx: &Cx,
     /// Names or globs.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Vec<String>> {
     let fits = |name: &str| {
@@ -579,6 +593,7 @@ pub fn list_renderers(
 pub fn renderer_doc(
     _cx: &Cx,
     /// Names or globs.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
     let fits = |name: &str| {

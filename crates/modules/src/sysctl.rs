@@ -8,6 +8,8 @@ use std::path::Path;
 use halite_spec::{Command, Cx, Error, Result, function, host::Write, module};
 use halite_value::{Dict, Value, entries};
 
+use crate::file::text::read_to_edit_if_there;
+
 module! {
     /// Settings of the kernel.
     "sysctl": default_config, show, get, assign, persist,
@@ -171,7 +173,7 @@ pub fn persist(
         None => default_config(cx)?.to_owned(),
     };
     let path = Path::new(&config);
-    let old = cx.host.read_text_if_there(path)?;
+    let old = read_to_edit_if_there(cx, path)?;
     let text = old.as_deref().unwrap_or("#\n# Kernel sysctl configuration\n#\n");
     match with_setting(text, &name, &value) {
         None if normal(&get(cx, name.clone())?) == normal(&value) => return Ok("Already set"),

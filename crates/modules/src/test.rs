@@ -593,6 +593,7 @@ pub fn try_(
     #[default(false)]
     return_try_exception: bool,
     /// Its arguments.
+    #[arg(by_name)]
     args: Rest,
 ) -> Result<Value> {
     let answer = cx.call(&module, Call { args: args.args, kwargs: args.kwargs });

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use halite_spec::{Command, Cx, Error, Result, function, host::Write, module};
 
+use crate::file::text::read_to_edit_if_there;
+
 module! {
     /// The time zone of the machine.
     "timezone": get_zone, get_zonecode, get_offset, set_zone, zone_compare, get_hwclock, set_hwclock,
@@ -125,7 +127,7 @@ fn zone_file(timezone: &str) -> Result<PathBuf> {
 
 fn replace_setting(cx: &Cx, path: &str, word: &str, line: &str) -> Result<()> {
     let path = Path::new(path);
-    let Some(text) = cx.host.read_text_if_there(path)? else { return Ok(()) };
+    let Some(text) = read_to_edit_if_there(cx, path)? else { return Ok(()) };
     let mut new = String::new();
     for own in text.split_inclusive('\n') {
         new += if own.starts_with(word) { line } else { own };

@@ -79,6 +79,35 @@ pub struct Param {
     pub aliases: &'static [&'static str],
     /// It takes whatever no other argument took.
     pub rest: bool,
+    pub by: By,
+}
+
+/// How an argument can be given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// In its place or by its name.
+    Any,
+    /// By its name only. Salt takes it out of `**kwargs`, so it is in no list of arguments.
+    Name,
+    /// In its place only, as what `*args` takes.
+    Position,
+}
+
+impl Param {
+    /// Tells whether `sys.argspec` lists it, and whether it can be given in its place.
+    pub fn is_listed(&self) -> bool {
+        !self.rest && self.by != By::Name
+    }
+
+    /// Tells whether it takes names nobody declared.
+    pub fn takes_names(&self) -> bool {
+        self.rest && self.by != By::Position
+    }
+
+    /// Tells whether it takes more positions than are declared.
+    pub fn takes_positions(&self) -> bool {
+        self.rest && self.by != By::Name
+    }
 }
 
 /// For the macros: a list of arguments some of which other lists declare.
@@ -95,7 +124,15 @@ impl Param {
 
     #[doc(hidden)]
     pub const fn join<const N: usize>(mut parts: &[&[Self]]) -> [Self; N] {
-        let empty = Self { name: "", doc: "", kind: "", default: None, aliases: &[], rest: false };
+        let empty = Self {
+            name: "",
+            doc: "",
+            kind: "",
+            default: None,
+            aliases: &[],
+            rest: false,
+            by: By::Any,
+        };
         let mut all = [empty; N];
         let mut at = 0;
         while let [part, others @ ..] = parts {
@@ -122,6 +159,8 @@ impl fmt::Debug for Param {
 pub trait Args: Sized {
     const DOC: &'static str;
     const PARAMS: &'static [Param];
+    /// Salt's takes any keyword beside these (and does nothing with it).
+    const OPEN: bool;
 
     fn bind(binder: &mut Binder) -> Result<Self>;
 }
@@ -142,7 +181,7 @@ impl Binder {
     /// Gives positional arguments their names. Too many is told by [`Binder::finish`].
     pub fn new(call: Call, params: &'static [Param]) -> Self {
         let left = call.kwargs.shallow_copy();
-        let mut names = params.iter().filter(|param| !param.rest);
+        let mut names = params.iter().filter(|param| param.is_listed());
         let mut extra = Vec::new();
         let mut twice = None;
         for value in call.args {
@@ -190,6 +229,11 @@ impl Binder {
     pub fn rest(&mut self) -> Rest {
         let kwargs = std::mem::take(&mut self.left);
         Rest { args: std::mem::take(&mut self.extra), kwargs }
+    }
+
+    /// Takes the positions left: what is given by an unknown name is a mistake.
+    pub fn positions(&mut self) -> Rest {
+        Rest { args: std::mem::take(&mut self.extra), kwargs: Dict::new() }
     }
 
     /// Fails if anything is left over. Names beginning with `__` are Salt's own and pass.
@@ -547,7 +591,8 @@ mod tests {
     use super::*;
 
     const fn param(name: &'static str) -> Param {
-        Param { name, doc: "", kind: "text", default: None, aliases: &[], rest: false }
+        let (default, by) = (None, By::Any);
+        Param { name, doc: "", kind: "text", default, aliases: &[], rest: false, by }
     }
 
     static PARAMS: [Param; 2] = [param("path"), param("text")];

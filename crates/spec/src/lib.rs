@@ -21,7 +21,7 @@ mod request;
 mod state;
 
 pub use args::{
-    AbsPath, Args, Binder, Call, FromArg, Function, IntoReturn, Module, Param, Rest, Strings,
+    AbsPath, Args, Binder, By, Call, FromArg, Function, IntoReturn, Module, Param, Rest, Strings,
     ToDefault, Unknown,
 };
 pub use cx::{Cx, Event, Job, Refresh, Runtime, StateRuns, Template};

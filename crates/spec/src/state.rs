@@ -262,6 +262,8 @@ pub struct StateFn {
     pub name: &'static str,
     pub doc: fn() -> &'static str,
     pub params: fn() -> &'static [Param],
+    /// Salt's takes any keyword beside these.
+    pub open: bool,
     /// Binds and runs; returns the names no argument has beside the outcome.
     pub run: fn(&Cx, Call, bool) -> Result<(Outcome, Unknown)>,
     pub watch: Option<Watch>,
@@ -274,6 +276,7 @@ impl StateFn {
             name,
             doc: || S::DOC,
             params: || S::PARAMS,
+            open: S::OPEN,
             run: |cx, call, test| {
                 let (state, unknown) = bind::<S>(call)?;
                 run(&state, cx, test).map(|outcome| (outcome, unknown))

@@ -36,6 +36,7 @@ states! {
 
 /// Unpack an archive, unless all it holds is there.
 #[derive(Args)]
+#[arg(open)]
 pub struct Extracted {
     /// The folder to unpack into.
     name: String,
@@ -114,8 +115,10 @@ pub struct Extracted {
     sig_backend: String,
     /// Keep the cached copy.
     #[default(true)]
+    #[arg(by_name)]
     keep_source: bool,
     /// As `keep_source`.
+    #[arg(by_name)]
     keep: Option<bool>,
 }
 

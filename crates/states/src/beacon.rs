@@ -194,6 +194,7 @@ pub struct Watched<W> {
 impl<W: Watchable> Args for Watched<W> {
     const DOC: &'static str = W::DOC;
     const PARAMS: &'static [Param] = Wish::PARAMS;
+    const OPEN: bool = false;
 
     fn bind(binder: &mut Binder) -> Result<Self> {
         Ok(Self { wish: binder.group()?, module: PhantomData })

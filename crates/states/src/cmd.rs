@@ -290,6 +290,7 @@ pub struct Script {
     context: Value,
     /// Arguments: a text, or a list of words.
     #[default(Value::Null)]
+    #[arg(by_name)]
     args: Value,
     /// Further return codes that mean success.
     #[default(Value::Null)]

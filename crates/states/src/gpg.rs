@@ -54,6 +54,7 @@ fn day_of(date: &str) -> Option<i64> {
 
 /// Make sure that keys are in the keychain, and how far they are trusted.
 #[derive(Args)]
+#[arg(open)]
 pub struct Present {
     /// The id of the key, unless `keys` are given.
     name: String,
@@ -414,6 +415,7 @@ impl State for Present {
 
 /// Make sure that keys are not in the keychain.
 #[derive(Args)]
+#[arg(open)]
 pub struct Absent {
     /// The id of the key, unless `keys` are given.
     name: String,

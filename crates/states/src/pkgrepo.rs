@@ -166,15 +166,20 @@ pub struct Absent {
     /// The source line (apt), or the name of the repository.
     name: String,
     /// A personal package archive of Launchpad: `owner/name`.
+    #[arg(by_name)]
     ppa: Option<String>,
     /// A repository of Fedora's Copr: `owner/project`.
+    #[arg(by_name)]
     copr: Option<String>,
     /// Remove this key, too.
+    #[arg(by_name)]
     keyid: Option<String>,
     /// Remove keys with `apt-key` where there is one.
     #[default(true)]
+    #[arg(by_name)]
     aptkey: bool,
     /// The folder of the keyrings.
+    #[arg(by_name)]
     keydir: Option<String>,
     /// Options of the package manager.
     rest: Rest,

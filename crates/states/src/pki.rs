@@ -39,6 +39,7 @@ pub(crate) struct Kept<M>(M);
 impl<M: Made> Args for Kept<M> {
     const DOC: &'static str = M::DOC;
     const PARAMS: &'static [Param] = M::PARAMS;
+    const OPEN: bool = false;
 
     fn bind(binder: &mut Binder) -> Result<Self> {
         M::bind(binder).map(Self)

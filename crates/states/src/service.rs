@@ -149,22 +149,28 @@ pub struct Running {
     init_delay: Value,
     /// Do not wait for the end of starting (systemd).
     #[default(false)]
+    #[arg(by_name)]
     no_block: bool,
     /// Unmask it first (systemd).
     #[default(false)]
+    #[arg(by_name)]
     unmask: bool,
     /// Remove a mask until the next boot first (systemd).
     #[default(false)]
+    #[arg(by_name)]
     unmask_runtime: bool,
     /// With `watch`: reload instead of restarting.
     #[default(false)]
+    #[arg(by_name)]
     reload: bool,
     /// With `watch`: restart fully, where the init system knows that.
     #[default(false)]
     #[expect(dead_code, reason = "no init system of ours knows it")]
+    #[arg(by_name)]
     full_restart: bool,
     /// With `watch` and `reload`: force it.
     #[default(false)]
+    #[arg(by_name)]
     force: bool,
     /// Accepted, as Salt does.
     rest: Rest,
@@ -328,6 +334,7 @@ pub struct Dead {
     init_delay: Value,
     /// Do not wait for the end of stopping (systemd).
     #[default(false)]
+    #[arg(by_name)]
     no_block: bool,
     /// Accepted, as Salt does.
     rest: Rest,

@@ -83,12 +83,14 @@ fn said(comment: &Value, default: &str) -> String {
 
 /// Succeed without changing anything.
 #[derive(Args)]
+#[arg(open)]
 pub struct SucceedWithoutChanges {
     /// A name, for people.
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
     #[default(Value::Null)]
+    #[arg(by_name)]
     comment: Value,
 }
 
@@ -115,12 +117,14 @@ impl State for SucceedWithoutChanges {
 
 /// Fail without changing anything.
 #[derive(Args)]
+#[arg(open)]
 pub struct FailWithoutChanges {
     /// A name, for people.
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
     #[default(Value::Null)]
+    #[arg(by_name)]
     comment: Value,
 }
 
@@ -148,12 +152,14 @@ impl State for FailWithoutChanges {
 
 /// Succeed, pretending a change.
 #[derive(Args)]
+#[arg(open)]
 pub struct SucceedWithChanges {
     /// A name, for people.
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
     #[default(Value::Null)]
+    #[arg(by_name)]
     comment: Value,
 }
 
@@ -185,12 +191,14 @@ impl State for SucceedWithChanges {
 
 /// Fail, pretending a change.
 #[derive(Args)]
+#[arg(open)]
 pub struct FailWithChanges {
     /// A name, for people.
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// What to say.
     #[default(Value::Null)]
+    #[arg(by_name)]
     comment: Value,
 }
 
@@ -218,6 +226,7 @@ impl State for FailWithChanges {
 
 /// Show a message with the results.
 #[derive(Args)]
+#[arg(open)]
 pub struct ShowNotification {
     /// A name, for people.
     #[expect(dead_code, reason = "only shown by the engine")]

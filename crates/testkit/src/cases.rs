@@ -4,7 +4,7 @@
 //! # tests/cases/file.absent/removes_a_file.yaml
 //! machine:                      # as found; every part may be left out
 //!   files:
-//!     /etc/x: {content: "hi\n", mode: "0644", user: 0, group: 0}
+//!     /etc/x: {content: "hi\n", mode: "0644", user: 0, group: 0}   # or !!binary
 //!     /etc/d: {dir: true}
 //!     /etc/l: {link: /etc/x}
 //!   users: {www: {uid: 33, gid: 33}}
@@ -280,8 +280,14 @@ fn check_machine(case: &Dict, kit: &Kit) -> Vec<String> {
         };
         if let Ok(target) = host.read_link(at) {
             got.insert("link", target.display().to_string());
-        } else if let Ok(text) = host.read_text(at) {
-            got.insert("content", text);
+        } else if let Ok(content) = host.read(at) {
+            got.insert(
+                "content",
+                match String::from_utf8(content) {
+                    Ok(text) => text.into(),
+                    Err(error) => Value::bytes(error.into_bytes()),
+                },
+            );
         }
         for (key, expected) in expected.as_dict().into_iter().flatten() {
             let value = got.get(&key).unwrap_or_default();
@@ -345,10 +351,10 @@ fn machine(case: &Dict) -> Kit {
             kit.fake.dir(path.as_str());
         } else {
             let content = match &file {
-                Value::Str(text) => text.clone(),
-                file => file.get_str("content").unwrap_or_default(),
+                Value::Str(_) => file.clone(),
+                file => file.get("content").unwrap_or_default(),
             };
-            kit.fake.file(path.as_str(), content.as_bytes());
+            kit.fake.file(path.as_str(), content.as_bytes().unwrap_or_default());
         }
         if let Some(mode) = file.get_str("mode") {
             kit.fake.mode(path.as_str(), u32::from_str_radix(&mode, 8).expect("an octal mode"));

@@ -13,7 +13,7 @@ use halite_minion::{
     },
     registry,
 };
-use halite_spec::{Call, Error, Host, Job};
+use halite_spec::{By, Call, Error, Host, Job};
 use halite_value::{Dict, SmolStr, Value, dict, entries, suggest};
 
 use crate::{
@@ -418,7 +418,9 @@ fn with_publication(caller: &Caller, function: &str, call: &Call) -> Call {
         about.get("spec")?.get("kwargs").filter(Value::truthy)
     };
     let takes_any = match runtime.function(&caller.cx, function) {
-        Some(native) => native.params.iter().any(|param| param.rest),
+        Some(native) => {
+            native.params.iter().any(|param| param.by == By::Name || param.takes_names())
+        }
         None => runtime.has(&caller.cx, function) && users_takes_any().is_some(),
     };
     // Set by the `Caller` of our Python package.

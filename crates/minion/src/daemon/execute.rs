@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use halite_spec::{Call, Cx, Error, Result};
+use halite_spec::{By, Call, Cx, Error, Result};
 use halite_value::{Dict, SmolStr, Value, entries};
 use halite_wire::{Args, Publication};
 
@@ -225,7 +225,7 @@ fn fitting(cx: &Cx, fun: &str, args: Args, data: &Dict) -> Result<Call, Refused>
         let text = format!("Passed invalid arguments to {fun}: {why}\n{help}");
         return Err(Refused::Told(text));
     }
-    if function.params.iter().any(|param| param.rest) {
+    if function.params.iter().any(|param| param.by == By::Name || param.takes_names()) {
         add_publication(&call.kwargs, data);
     }
     Ok(call)

@@ -10,7 +10,7 @@ use super::{
     paths::expand_user,
     regex::Re,
     replace::{Backup, bad_pattern, binary_refused, commit},
-    text::{decode, is_binary},
+    text::{decode, is_binary, utf8},
 };
 
 /// The block and where it goes.
@@ -142,10 +142,9 @@ impl Block {
         if is_binary(&content[..content.len().min(2048)]) {
             return Err(binary_refused(path));
         }
-        Ok(super::text::byte_lines(&content)
-            .into_iter()
-            .map(|line| decode(line).into_owned())
-            .collect())
+        let content = utf8(content)?;
+        let lines = super::text::byte_lines(content.as_bytes()).into_iter();
+        Ok(lines.map(|line| decode(line).into_owned()).collect())
     }
 }
 

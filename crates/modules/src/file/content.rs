@@ -19,7 +19,7 @@ use super::{
     source::{
         REMOTE_PROTOCOLS, Trust, VALID_PROTOCOLS, local_path, parse_salt, redacted, scheme_of,
     },
-    text::{decode, is_binary, lines_at_newline},
+    text::{decode, is_binary, lines_at_newline, utf8},
 };
 use crate::{cp, hashutil::Kind};
 
@@ -177,13 +177,7 @@ impl Origin {
         names.insert("source", source);
         names.update(&self.defaults);
         names.update(&self.context);
-        let text = String::from_utf8(bytes).map_err(|error| {
-            Error::failed(format!(
-                "'utf-8' codec can't decode byte 0x{:02x} in position {}: invalid start byte",
-                error.as_bytes().get(error.utf8_error().valid_up_to()).unwrap_or(&0),
-                error.utf8_error().valid_up_to()
-            ))
-        })?;
+        let text = utf8(bytes).map_err(|error| Error::failed(error.to_string()))?;
         render(cx, engine, text, Some(source), &self.saltenv, names)
             .map(|text| Content::Bytes(text.into_bytes()))
     }

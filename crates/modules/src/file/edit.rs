@@ -11,7 +11,7 @@ use super::{
     read::run_all,
     regex::{self, Re},
     replace::{Backup, bad_pattern, binary_refused, commit},
-    text::{decode, is_binary, lines_at_newline},
+    text::{decode, is_binary, lines_at_newline, read_to_edit},
 };
 
 /// Splits a text into words as a shell does.
@@ -442,7 +442,7 @@ pub fn psed(
         };
     }
     let re = Re::new(&sed_escaped(&before.to_str(), escape_all), bits).map_err(bad_pattern)?;
-    let text = cx.host.read_text(Path::new(&path))?;
+    let text = read_to_edit(cx, Path::new(&path))?;
     let from = match text.find(&limit) {
         Some(at) if !limit.is_empty() => at + limit.len(),
         _ => 0,

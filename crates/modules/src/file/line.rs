@@ -15,7 +15,7 @@ use super::{
     diff,
     paths::{expand_user, real},
     regex::{DOTALL, Re},
-    text::text_lines,
+    text::{read_to_edit, text_lines},
 };
 
 /// What to do with which line.
@@ -389,7 +389,7 @@ pub fn line(
     }
     let mode = mode.unwrap_or_default().to_lowercase();
     let edit = LineEdit { content, matching: r#match, mode, location, before, after, indent };
-    let old = cx.host.read_text(Path::new(&path))?;
+    let old = read_to_edit(cx, Path::new(&path))?;
     let new = edit.run(&old)?;
     if old == new {
         return Ok(false.into());

@@ -837,6 +837,15 @@ pub fn get_diff(
     let _ = (source_hash_file1, source_hash_file2);
     let mut paths = Vec::new();
     for file in [&file1, &file2] {
+        if Path::new(file).is_absolute() {
+            if let Err(error) = cx.host.read(Path::new(file)) {
+                let text = error.to_string();
+                let reason = text.rsplit_once(": ").map_or(text.as_str(), |(_, reason)| reason);
+                return Err(Error::failed(format!("Failed to read {file}: {reason}")));
+            }
+            paths.push(PathBuf::from(file));
+            continue;
+        }
         match cx.files.cache(file, &saltenv)? {
             Some(path) if cx.host.is_file(&path)? => paths.push(path),
             _ => {

@@ -258,6 +258,7 @@ pub fn dirname(
 pub fn join(
     _cx: &Cx,
     /// The parts.
+    #[arg(by_position)]
     args: Rest,
 ) -> Result<String> {
     let mut parts = args.args.iter().map(Value::to_str);

@@ -36,19 +36,7 @@ pub fn read(
     if binary {
         return Ok(Value::bytes(content));
     }
-    match String::from_utf8(content) {
-        Ok(text) => Ok(text.into()),
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            Err(Error::raised(
-                "UnicodeDecodeError",
-                format!(
-                    "'utf-8' codec can't decode byte 0x{:02x} in position {at}: invalid start byte",
-                    error.as_bytes().get(at).unwrap_or(&0)
-                ),
-            ))
-        }
-    }
+    Ok(super::text::utf8(content)?.into())
 }
 
 /// Return the names in a folder, with `.` and `..`.
@@ -424,7 +412,7 @@ pub fn search(
         }
         return Err(Error::invalid(format!("File not found: {path}")));
     }
-    let content = cx.host.read(Path::new(&path))?;
+    let content = replace::read_to_search(cx, &path)?;
     if is_binary(&content[..content.len().min(512)]) {
         return Err(replace::binary_refused(&path));
     }
@@ -445,6 +433,7 @@ pub fn grep(
     /// What to look for.
     pattern: String,
     /// Options of `grep`, each on its own.
+    #[arg(by_position)]
     opts: Rest,
 ) -> Result<Dict> {
     let path = expand_user(cx, &path);

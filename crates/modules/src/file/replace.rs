@@ -92,6 +92,14 @@ pub(super) fn binary_refused(path: &str) -> Error {
     Error::invalid(format!("Cannot perform string replacements on a binary file: {path}"))
 }
 
+/// Reads a file to look for a pattern in it. To Salt, a folder is not text either.
+pub fn read_to_search(cx: &Cx, path: &str) -> Result<Vec<u8>> {
+    if cx.host.is_dir(Path::new(path))? {
+        return Err(binary_refused(path));
+    }
+    Ok(cx.host.read(Path::new(path))?)
+}
+
 /// What to replace by what.
 #[derive(Clone, Debug)]
 pub struct Edit {
@@ -314,7 +322,7 @@ pub fn replace(
         backslash_literal,
         encoding,
     };
-    let edited = edit.run(&path, cx.host.read(Path::new(&path))?)?;
+    let edited = edit.run(&path, read_to_search(cx, &path)?)?;
     if edited.changed() && !dry_run {
         commit(cx, &given, &edited.new, backup.0.as_deref())?;
     }

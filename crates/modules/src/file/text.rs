@@ -4,7 +4,9 @@
 //! only (reading a file in binary), at `\n`, `\r` and `\r\n` (byte strings), and at every line
 //! boundary Unicode knows (texts). Lines keep their ends unless said otherwise.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
+
+use halite_spec::{Cx, Error, Result};
 
 /// Cuts after each `\n`.
 pub fn lines_at_newline(content: &[u8]) -> Vec<&[u8]> {
@@ -82,6 +84,37 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(bytes.iter().map(|&byte| char::from(byte)).collect()),
+    }
+}
+
+/// Bytes that have to be UTF-8, refused in Python's words.
+pub fn utf8(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let (at, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+        let byte = bytes.get(at).copied().unwrap_or_default();
+        let reason = match error.utf8_error().error_len() {
+            None => "unexpected end of data",
+            Some(_) if (0xc2..=0xf4).contains(&byte) => "invalid continuation byte",
+            Some(_) => "invalid start byte",
+        };
+        let told =
+            format!("'utf-8' codec can't decode byte 0x{byte:02x} in position {at}: {reason}");
+        Error::raised("UnicodeDecodeError", told)
+    })
+}
+
+/// Reads a file whose text is changed and written again. What is not UTF-8 is refused: it would not
+/// survive the way through a text.
+pub fn read_to_edit(cx: &Cx, path: &Path) -> Result<String> {
+    utf8(cx.host.read(path)?)
+}
+
+/// As [`read_to_edit`]; `None` when there is no such file.
+pub fn read_to_edit_if_there(cx: &Cx, path: &Path) -> Result<Option<String>> {
+    match cx.host.read(path) {
+        Ok(content) => utf8(content).map(Some),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -247,6 +280,19 @@ mod tests {
         assert_eq!(text_lines("a\r\nb\x0cc\u{2028}d\n"), ["a\r\n", "b\x0c", "c\u{2028}", "d\n"]);
         assert_eq!(bare_lines("a\r\nb\u{85}c"), ["a", "b", "c"]);
         assert!(byte_lines(b"").is_empty());
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_refused() {
+        let told = |bytes: &[u8]| utf8(bytes.to_vec()).map_err(|error| error.to_string());
+        assert_eq!(told("gr\u{fc}n".as_bytes()), Ok("gr\u{fc}n".to_owned()));
+        let check = |bytes: &[u8], expected: &str| {
+            let expected = format!("'utf-8' codec can't decode byte {expected}");
+            assert_eq!(told(bytes), Err(expected));
+        };
+        check(b"gr\xfcn", "0xfc in position 2: invalid start byte");
+        check(b"\xe9tat", "0xe9 in position 0: invalid continuation byte");
+        check(b"caf\xe9", "0xe9 in position 3: unexpected end of data");
     }
 
     #[test]

@@ -773,10 +773,41 @@ pub fn merge_base(
     /// The point a branch left another at.
     fork_point: Option<String>,
     #[group] with: Local,
+    /// A list of all of them, not only the first.
+    #[default(false)]
+    #[arg(by_name)]
+    all: bool,
 ) -> Result<Value> {
+    if all && (independent || is_ancestor || fork_point.is_some()) {
+        return Err(Error::invalid(
+            "The 'all' argument is not compatible with 'independent', 'is_ancestor', or \
+             'fork_point'",
+        ));
+    }
+    let modes = [octopus, independent, is_ancestor, fork_point.is_some()];
+    if modes.iter().filter(|&&mode| mode).count() > 1 {
+        return Err(Error::invalid(
+            "Only one of 'octopus', 'independent', 'is_ancestor', and 'fork_point' is permitted",
+        ));
+    }
+    let mut refs = refs.map(|refs| refs.0).unwrap_or_default();
+    if is_ancestor && refs.len() != 2 {
+        return Err(Error::invalid("Two refs/commits are required if 'is_ancestor' is True"));
+    }
+    if fork_point.is_some() {
+        if refs.len() > 1 {
+            return Err(Error::invalid(
+                "At most one ref/commit can be passed if 'fork_point' is specified",
+            ));
+        }
+        if refs.is_empty() {
+            refs.push("HEAD".to_owned());
+        }
+    }
     let (git, opts) = with.options.at(cx, Some(&cwd))?;
     let mut line = words(&["merge-base"]);
     line.extend(opts);
+    line.extend(all.then(|| "--all".to_owned()));
     for (wanted, word) in
         [(octopus, "--octopus"), (is_ancestor, "--is-ancestor"), (independent, "--independent")]
     {
@@ -787,11 +818,16 @@ pub fn merge_base(
     if let Some(point) = fork_point {
         line.extend(words(&["--fork-point", &point]));
     }
-    line.extend(refs.map(|refs| refs.0).unwrap_or_default());
+    line.extend(refs);
     if is_ancestor {
         return Ok((git.ask_all(cx, line)?.code == 0).into());
     }
-    Ok(Value::list(lines(&git.ask(cx, line)?)))
+    let bases = git.ask(cx, line)?;
+    if all {
+        return Ok(Value::list(lines(&bases)));
+    }
+    // git fails where there is none.
+    Ok(bases.lines().next().unwrap_or_default().into())
 }
 
 /// Return git's version.

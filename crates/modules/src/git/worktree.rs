@@ -101,15 +101,18 @@ pub fn worktree_add(
     r#ref: Option<String>,
     /// Set the branch back if it exists.
     #[default(false)]
+    #[shown(None::<bool>)]
     reset_branch: bool,
     /// Even if the branch is checked out elsewhere.
     #[default(false)]
+    #[shown(None::<bool>)]
     force: bool,
     /// Without a branch.
     #[default(false)]
     detach: bool,
     #[group] with: Local,
     /// Its branch; by default named after the folder.
+    #[arg(by_name)]
     branch: Option<String>,
 ) -> Result<String> {
     let (git, opts) = with.options.at(cx, Some(&cwd))?;

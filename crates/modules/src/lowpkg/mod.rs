@@ -93,6 +93,7 @@ pub fn bin_pkg_info(
 pub fn unpurge(
     cx: &Cx,
     /// Packages.
+    #[arg(by_position)]
     packages: Rest,
 ) -> Result<Dict> {
     if packages.args.is_empty() {

@@ -373,7 +373,8 @@ pub fn in_subnet(
         return Ok(false);
     };
     let all = cx.host.interfaces()?;
-    let mut own = all.iter().flat_map(|own| &own.addresses);
+    // As `network.ip_addrs`, which does not count the machine's own loop.
+    let mut own = all.iter().flat_map(|own| &own.addresses).filter(|own| !own.ip.is_loopback());
     Ok(own.any(|own| net.contains(own.ip)))
 }
 
@@ -390,11 +391,11 @@ pub fn ip_in_subnet(
     /// The subnet.
     cidr: String,
 ) -> Result<bool> {
-    let (Ok(net), Ok(ip)) = (Net::read(&cidr, None), address(&ip_addr)) else {
+    let Ok(net) = Net::read(&cidr, None) else {
         tracing::error!("Invalid CIDR '{cidr}'");
         return Ok(false);
     };
-    Ok(net.contains(ip))
+    Ok(net.contains(address(&ip_addr)?))
 }
 
 /// Return the subnet of an address.

@@ -307,8 +307,10 @@ pub fn install(
     normalize: bool,
     /// Change packages that are held, too.
     #[default(false)]
+    #[arg(by_name)]
     update_holds: bool,
     /// The version of a single package.
+    #[arg(by_name)]
     version: Option<String>,
     /// Options of the package manager.
     rest: Rest,
@@ -409,6 +411,7 @@ pub fn upgrade(
     dist_upgrade: bool,
     /// Only these packages, where the package manager can.
     #[default(Value::Null)]
+    #[arg(by_name)]
     pkgs: Value,
     /// Options of the package manager.
     rest: Rest,
@@ -725,6 +728,7 @@ pub fn get_repo(
     /// The source line, or the name of the repository.
     repo: String,
     /// Options of the package manager.
+    #[arg(by_name)]
     options: Rest,
 ) -> Result<Dict> {
     provider(cx)?.get_repo(cx, &repo, &options.kwargs)
@@ -741,6 +745,7 @@ pub fn mod_repo(
     /// The source line, or the name of the repository.
     repo: String,
     /// What it shall be like.
+    #[arg(by_name)]
     options: Rest,
 ) -> Result<Dict> {
     provider(cx)?.mod_repo(cx, &repo, &options.kwargs)
@@ -757,6 +762,7 @@ pub fn del_repo(
     /// The source line, or the name of the repository.
     repo: String,
     /// Options of the package manager.
+    #[arg(by_name)]
     options: Rest,
 ) -> Result<String> {
     provider(cx)?.del_repo(cx, &repo, &options.kwargs)
@@ -1043,6 +1049,7 @@ pub fn set_selections(
 pub fn list_downloaded(
     cx: &Cx,
     /// `root`.
+    #[arg(by_name)]
     options: Rest,
 ) -> Result<Dict> {
     provider(cx)?.list_downloaded(cx, &options.kwargs)
@@ -1057,6 +1064,7 @@ pub fn list_downloaded(
 pub fn services_need_restart(
     cx: &Cx,
     /// Accepted, as Salt does.
+    #[arg(by_name)]
     options: Rest,
 ) -> Result<Vec<String>> {
     let _ = options;

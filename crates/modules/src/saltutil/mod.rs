@@ -224,9 +224,11 @@ pub fn refresh_grains(
     cx: &Cx,
     /// Fetch the pillar too: it may depend on grains.
     #[default(true)]
+    #[arg(by_name)]
     refresh_pillar: bool,
     /// Have the master compile the pillar afresh.
     #[default(false)]
+    #[arg(by_name)]
     clean_pillar_cache: bool,
 ) -> Result<bool> {
     forget_stored_grains(cx)?;

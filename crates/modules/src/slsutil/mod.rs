@@ -48,7 +48,11 @@ fn merged(
     renderer: &str,
     merge_lists: bool,
 ) -> Result<Value> {
-    let strategy = Strategy::named(strategy, renderer).unwrap_or(Strategy::Recurse);
+    // With a strategy nobody knows, Salt merges as `recurse` does and forgets about the lists.
+    let (strategy, merge_lists) = match Strategy::named(strategy, renderer) {
+        Some(strategy) => (strategy, merge_lists),
+        None => (Strategy::Recurse, false),
+    };
     merge_dicts(first, second, strategy, merge_lists).map_err(|_| {
         let message = "Cannot update using non-dict types in dictupdate.update()";
         Error::raised("TypeError", message)

@@ -7,7 +7,7 @@ use halite_spec::{Command, Cx, Error, Result, host::Write};
 use halite_value::{Dict, Value, entries};
 
 use super::keys::fingerprint;
-use crate::user;
+use crate::{file::text::read_to_edit_if_there, user};
 
 /// Where host keys are, and how they are shown.
 #[derive(Clone, Debug, Default)]
@@ -167,7 +167,7 @@ impl Store {
         hashed: bool,
     ) -> Result<()> {
         let file = self.file(cx)?;
-        let old = cx.host.read_text_if_there(&file)?;
+        let old = read_to_edit_if_there(cx, &file)?;
         let gone: Vec<usize> = match &old {
             Some(_) => line_numbers(&self.find(cx, hostname)?, enc),
             None => Vec::new(),

@@ -15,7 +15,10 @@ pub use self::{
     keys::{Key, fingerprint, read_all, refined, removed, replaced},
     known::{Change, Entry, SILENT, Store, Wanted, described},
 };
-use crate::user;
+use crate::{
+    file::text::{read_to_edit, read_to_edit_if_there},
+    user,
+};
 
 module! {
     /// Keys that may sign in, and keys of hosts.
@@ -129,7 +132,7 @@ pub fn put_key(
     match status_of(cx, name, &key, config)? {
         Status::Exists => Ok("no change"),
         Status::Update => {
-            let text = replaced(&cx.host.read_text(&path)?, &key);
+            let text = replaced(&read_to_edit(cx, &path)?, &key);
             cx.host.write(&path, text.as_bytes(), &Write::default())?;
             Ok("replace")
         }
@@ -159,7 +162,7 @@ fn append(cx: &Cx, path: &Path, key: &Key, user: &halite_spec::host::User) -> Re
         cx.host.create_dir_owned(folder, &private(0o700))?;
         restore_context(cx, folder)?;
     }
-    let Some(old) = cx.host.read_text_if_there(path)? else {
+    let Some(old) = read_to_edit_if_there(cx, path)? else {
         cx.host.write(path, key.line().as_bytes(), &private(0o600))?;
         return restore_context(cx, path);
     };
@@ -183,7 +186,7 @@ pub fn take_key(cx: &Cx, name: &str, key: &str, config: &str) -> Result<String> 
         return Ok("Key not present".into());
     }
     let path = file_of(cx, name, config)?;
-    let text = removed(&cx.host.read_text(&path)?, key);
+    let text = removed(&read_to_edit(cx, &path)?, key);
     cx.host.write(&path, text.as_bytes(), &Write::default())?;
     Ok("Key removed".into())
 }

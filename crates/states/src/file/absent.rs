@@ -19,6 +19,7 @@ use super::{Found, absolute, given};
 
 /// Remove a file, a link or a whole folder, if it is there.
 #[derive(Args)]
+#[arg(open)]
 pub struct Absent {
     /// The path to remove. A folder goes with everything in it.
     name: String,
@@ -60,6 +61,7 @@ impl State for Absent {
 
 /// Check that a path exists.
 #[derive(Args)]
+#[arg(open)]
 pub struct Exists {
     /// The path.
     name: String,
@@ -87,6 +89,7 @@ impl State for Exists {
 
 /// Check that a path does not exist.
 #[derive(Args)]
+#[arg(open)]
 pub struct Missing {
     /// The path.
     name: String,
@@ -176,6 +179,7 @@ impl State for Pruned {
 
 /// Remove old or large files below a folder.
 #[derive(Args)]
+#[arg(open)]
 pub struct Tidied {
     /// The folder.
     name: String,

@@ -53,6 +53,7 @@ pub(super) fn lines_for_this_state(cx: &Cx, file: &str) -> Vec<String> {
 
 /// Collect texts for a file that a state, which requires this one, writes.
 #[derive(Args)]
+#[arg(open)]
 pub struct Accumulated {
     /// The name of the accumulator.
     name: String,

@@ -21,6 +21,7 @@ use super::{Found, absolute, default_owner, unknown_owners};
 
 /// Copy a file or folder of this machine, if the copy is not there.
 #[derive(Args)]
+#[arg(open)]
 pub struct Copied {
     /// The copy.
     name: String,
@@ -199,6 +200,7 @@ fn copy_content(cx: &Cx, from: &Path, to: &Path) -> Result<()> {
 
 /// Rename a file or folder, if it is there.
 #[derive(Args)]
+#[arg(open)]
 pub struct Rename {
     /// The new name.
     name: String,

@@ -17,6 +17,7 @@ use super::{Found, absolute, clean, unknown_owners};
 
 /// Manage a folder: that it is there, its owner and mode; and if asked, what is in it.
 #[derive(Args)]
+#[arg(open)]
 pub struct Directory {
     /// The folder.
     name: String,

@@ -11,8 +11,8 @@ use halite_modules::file::{
     paths::real,
     perms::{Mode, Owner, Wanted},
     regex::{MULTILINE, Re},
-    replace::{Backup, Edit, Flags, commit, text_or_none},
-    text::{decode, text_lines},
+    replace::{Backup, Edit, Flags, commit, read_to_search, text_or_none},
+    text::{decode, read_to_edit, text_lines},
 };
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::Write};
 use halite_value::{Dict, Value, entries};
@@ -109,7 +109,7 @@ impl State for Replace {
             encoding: self.encoding.clone(),
         };
         let path = real(cx, &name)?;
-        let edited = edit.run(&path, cx.host.read(Path::new(&path))?)?;
+        let edited = edit.run(&path, read_to_search(cx, &path)?)?;
         if !edited.changed() {
             return Ok(unchanged());
         }
@@ -204,7 +204,7 @@ impl State for Line {
             indent: self.indent,
         };
         let path = if is_new { name.clone() } else { real(cx, &name)? };
-        let old = if is_new { String::new() } else { cx.host.read_text(Path::new(&path))? };
+        let old = if is_new { String::new() } else { read_to_edit(cx, Path::new(&path))? };
         let new = edit.run(&old)?;
         if old == new && !is_new {
             return Ok(unchanged());

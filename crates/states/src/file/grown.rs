@@ -229,7 +229,10 @@ impl State for Append {
             });
             changes.insert("diff", diff);
         }
-        let comment = format!("Appended {} lines", lines.len());
+        let comment = match lines.len() {
+            0 => format!("File {name} is in correct state"),
+            added => format!("Appended {added} lines"),
+        };
         let work =
             Work { name: name.clone(), is_new, makedirs: self.makedirs, new, changes, comment };
         if work.is_new {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use halite_modules::file::paths::expand_user;
+use halite_modules::file::{paths::expand_user, text::utf8};
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::Write};
 use halite_value::{Dict, Value};
 
@@ -199,8 +199,8 @@ impl State for Keyvalue {
         }
         let settings = self.settings()?;
         let mut append = self.append_if_not_found;
-        let text = match cx.host.read_text(Path::new(&name)) {
-            Ok(text) => text,
+        let text = match cx.host.read(Path::new(&name)) {
+            Ok(content) => utf8(content)?,
             Err(error) if error.is_missing() && self.create_if_missing => {
                 append = true;
                 String::new()

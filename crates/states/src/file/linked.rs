@@ -15,6 +15,7 @@ use super::{Found, default_owner, given};
 
 /// Manage a symbolic link.
 #[derive(Args)]
+#[arg(open)]
 pub struct Symlink {
     /// The link.
     name: String,
@@ -308,6 +309,7 @@ impl State for Symlink {
 
 /// Manage a hard link.
 #[derive(Args)]
+#[arg(open)]
 pub struct Hardlink {
     /// The link.
     name: String,

@@ -21,6 +21,7 @@ use super::{Found, accumulated, texts, unknown_owners};
 
 /// Manage a whole file: its content, owner and mode.
 #[derive(Args)]
+#[arg(open)]
 pub struct Managed {
     /// The file.
     name: String,
@@ -151,6 +152,7 @@ pub struct Managed {
     #[default("gpg".to_owned())]
     sig_backend: String,
     /// Not an argument of this state; a warning says so.
+    #[arg(by_name)]
     file_mode: Option<Value>,
 }
 

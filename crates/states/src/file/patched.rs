@@ -20,6 +20,7 @@ use super::Found;
 
 /// Apply a patch to a file or folder, unless it is applied already.
 #[derive(Args)]
+#[arg(open)]
 pub struct Patch {
     /// The file or folder to patch.
     name: String,
@@ -48,8 +49,10 @@ pub struct Patch {
     /// The environment of `salt://` files.
     saltenv: Option<String>,
     /// No longer used.
+    #[arg(by_name)]
     hash: Option<Value>,
     /// No longer used.
+    #[arg(by_name)]
     dry_run_first: Option<Value>,
 }
 

@@ -23,6 +23,7 @@ use super::{absolute, clean, directory::Plain, linked::Link, texts, unknown_owne
 
 /// Bring a folder of the file server to this machine, with everything in it.
 #[derive(Args)]
+#[arg(open)]
 pub struct Recurse {
     /// The folder on this machine.
     name: String,
@@ -93,8 +94,10 @@ pub struct Recurse {
     merge: bool,
     /// Show the difference of each file.
     #[default(true)]
+    #[arg(by_name)]
     show_changes: bool,
     /// Not an argument of this state; an error says so.
+    #[arg(by_name)]
     mode: Option<Value>,
 }
 

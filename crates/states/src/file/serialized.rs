@@ -18,6 +18,7 @@ use super::{Found, managed::applied};
 
 /// Manage a file whose content is data.
 #[derive(Args)]
+#[arg(open)]
 pub struct Serialize {
     /// The file.
     name: String,
@@ -65,6 +66,7 @@ pub struct Serialize {
     #[default(String::new())]
     tmp_ext: String,
     /// Another name of `serializer`.
+    #[arg(by_name)]
     formatter: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use halite_modules::file::{
     tree::{make_folders, time_of, touch_at},
 };
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
-use halite_value::Value;
+use halite_value::{Value, entries};
 
 use super::{Found, absolute};
 
@@ -26,12 +26,14 @@ pub struct Touch {
 }
 
 impl State for Touch {
-    type Seen = Found<String>;
+    /// The file, and whether it is a new one.
+    type Seen = Found<(String, bool)>;
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = absolute(cx, &self.name, "touch")?;
         let stat = cx.host.stat_if_there(Path::new(&name), true)?;
+        let is_new = stat.is_none();
         let plan = match stat {
             None => Plan::change("new", name.as_str())
                 .pending(format!("File {name} is set to be created"))
@@ -44,19 +46,21 @@ impl State for Touch {
                     || differs(self.mtime.as_ref(), stat.mtime)?;
                 let what =
                     if stat.kind == halite_spec::host::Kind::Dir { "directory" } else { "file" };
-                let mut plan = Plan::change("touched", name.as_str())
-                    .done(format!("Updated times on {what} {name}"));
-                plan.pending = if changes {
-                    format!("Times set to be updated on file {name}")
+                let done = format!("Updated times on {what} {name}");
+                if changes {
+                    Plan::change("touched", name.as_str())
+                        .pending(format!("Times set to be updated on file {name}"))
+                        .done(done)
                 } else {
-                    // Salt touches all the same, but does not say so in a test.
-                    plan.test_result = Some(true);
-                    format!("File {name} exists and has the correct times")
-                };
-                plan
+                    // Salt touches all the same; in a test it calls the file right, and new.
+                    let plan = Plan::change("new", name.as_str())
+                        .pending(format!("File {name} exists and has the correct times"))
+                        .done(done);
+                    Plan { test_result: Some(true), ..plan }
+                }
             }
         };
-        Ok(Found::todo(plan, name))
+        Ok(Found::todo(plan, (name, is_new)))
     }
 
     fn plan(&self, seen: &Self::Seen) -> Result<Plan> {
@@ -64,7 +68,7 @@ impl State for Touch {
     }
 
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
-        let Some(name) = seen.work else { return Ok(Applied::as_planned()) };
+        let Some((name, is_new)) = seen.work else { return Ok(Applied::as_planned()) };
         let folder = parent(&name);
         if !cx.host.is_dir(Path::new(folder))? {
             if !self.makedirs {
@@ -74,6 +78,7 @@ impl State for Touch {
         }
         let (atime, mtime) = (time_of(self.atime.as_ref())?, time_of(self.mtime.as_ref())?);
         touch_at(cx, Path::new(&name), atime, mtime)?;
-        Ok(Applied::as_planned())
+        let key = if is_new { "new" } else { "touched" };
+        Ok(Applied::changes(entries! { key => name }))
     }
 }

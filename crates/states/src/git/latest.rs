@@ -15,6 +15,7 @@ use super::{Place, checked_identities, empty, failure, is_repository, is_worktre
 
 /// Make sure that a working copy is there and up to date.
 #[derive(Args)]
+#[arg(open)]
 pub struct Latest {
     /// The URL of the repository.
     name: String,
@@ -952,9 +953,7 @@ impl State for Latest {
             Place::Free => format!("Repository {name} would be cloned to {target}"),
         };
         changes.insert("new", format!("{name} => {target}"));
-        if let Some((sha, _)) = seen.remote.rev.as_ref().filter(|(sha, _)| sha.len() == 40) {
-            changes.insert("revision", dict! { "old" => Value::Null, "new" => sha });
-        }
+        // What a clone would check out is told once it is done, as with Salt.
         Ok(Plan::changes(changes).pending(pending))
     }
 

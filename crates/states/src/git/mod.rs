@@ -325,6 +325,7 @@ impl State for Cloned {
 
 /// Make sure that a working copy has a revision checked out, on no branch.
 #[derive(Args)]
+#[arg(open)]
 pub struct Detached {
     /// The URL of the repository.
     name: String,
@@ -555,6 +556,7 @@ struct Kept {
     output_encoding: Option<String>,
     /// The user's configuration, not the working copy's.
     #[default(false)]
+    #[arg(by_name)]
     global: bool,
 }
 
@@ -573,6 +575,7 @@ impl Kept {
 
 /// Make sure that a configured value is set.
 #[derive(Args)]
+#[arg(open)]
 pub struct ConfigSet {
     /// The key.
     name: String,
@@ -638,6 +641,7 @@ impl State for ConfigSet {
 
 /// Make sure that a configured value is not set.
 #[derive(Args)]
+#[arg(open)]
 pub struct ConfigUnset {
     /// The key; an expression.
     name: String,
@@ -647,6 +651,7 @@ pub struct ConfigUnset {
     place: Kept,
     /// Also where there are several values.
     #[default(false)]
+    #[arg(by_name)]
     all: bool,
 }
 

@@ -57,6 +57,7 @@ pub(super) struct Installed {
     #[default(false)]
     update_holds: bool,
     /// Hold the packages afterwards, or release them.
+    #[arg(by_name)]
     hold: Option<bool>,
     /// Options of the package manager.
     rest: Rest,

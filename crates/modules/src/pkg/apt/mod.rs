@@ -16,7 +16,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use halite_spec::{Cx, Error, Result};
+use halite_spec::{Cx, Error, Rest, Result};
 use halite_value::{Dict, List, Value, dict, entries};
 
 use super::{
@@ -544,6 +544,7 @@ impl Provider for Apt {
     }
 
     fn info_installed(&self, cx: &Cx, names: &[String], extra: &Dict) -> Result<Value> {
+        Rest { kwargs: extra.shallow_copy(), ..Rest::default() }.only(&["failhard"])?;
         let failhard = extra.get("failhard").is_none_or(|flag| flag.truthy());
         let ret = Dict::new();
         for (name, info) in &lowpkg::dpkg::info(cx, names, failhard)? {
