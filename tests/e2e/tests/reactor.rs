@@ -97,7 +97,7 @@ fn a_failure_leads_to_what_waits_for_it_and_mistakes_have_a_place() {
     );
     fleet.machine.write(
         "srv/reactor/work.sls",
-        "work:\n  runner.{{ 'error.error' if data['bad'] else 'test.arg' }}:\n    - message: oh\n\
+        "work:\n  runner.{{ 'no.such' if data['bad'] else 'test.arg' }}: []\n\
          alarm:\n  runner.event.send:\n    - tag: alarm/{{ data['n'] }}\n    - onfail:\n      - runner: work\n\
          well:\n  runner.event.send:\n    - tag: well/{{ data['n'] }}\n    - require:\n      - runner: work\n",
     );

@@ -385,13 +385,12 @@ impl Rules {
 
     /// Says which conditions are no Jinja, before an event comes. Blocking.
     pub(super) fn check(&self, master: &Arc<Master>) {
+        let Some(rendering) = &master.reactor.rendering else { return };
         for rule in &self.0 {
             let Some(condition) = &rule.condition else { continue };
-            let names = entries! { "tag" => "", "data" => Dict::new() };
-            // What the data lack is no mistake of the rule.
-            if let Err(error) = holds(master, condition, &names)
-                && error.starts_with("Jinja syntax error")
-            {
+            // Read, but not evaluated: there are no data yet.
+            let text = format!("{{% if false %}}{{{{ {condition} }}}}{{% endif %}}");
+            if let Err(error) = rendering.text(master, &text, &Dict::new()) {
                 tracing::error!("halite: rules: {}: `if`: {error}", rule.name);
             }
         }
