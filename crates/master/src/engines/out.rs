@@ -102,11 +102,8 @@ pub(super) fn file(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>
             loop {
                 let (path, lines) = (path.clone(), lines.clone());
                 let written = blocking(move || (append(&path, &lines), path)).await;
-                let (error, path) = match written {
-                    Ok((Err(error), path)) => (error, path),
-                    // It is written, or the master ends.
-                    Ok((Ok(()), _)) | Err(_) => break,
-                };
+                // Else it is written, or the master ends.
+                let Ok((Err(error), path)) = written else { break };
                 tracing::error!("event_out_file: {path}: {error}; it is tried again");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(30));

@@ -94,7 +94,7 @@ pub(super) fn start(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()
                 ..Ssl::default()
             };
             let acceptor = halite_transport::tls_acceptor(&ssl);
-            Some(acceptor.map_err(|error| placed(&error.to_string(), config.place_of("ssl_crt")))?)
+            Some(acceptor.map_err(|error| placed(&error, config.place_of("ssl_crt")))?)
         }
     };
     Ok(tokio::spawn(async move {
