@@ -124,7 +124,6 @@ async fn work(master: &Arc<Master>, due: Due) {
         }
         Err(error) => Outcome { value: error.to_string().into(), success: false },
     };
-    drop(open);
     let id = Value::from(&master.settings.id);
     let ret = entries! {
         "cmd" => "_return", "id" => &id, "fun" => function.as_str(), "fun_args" => fun_args,
@@ -155,4 +154,6 @@ async fn work(master: &Arc<Master>, due: Due) {
         }
     }
     master.bus.fire("__schedule_return".to_owned(), ret);
+    // Only now: a crash before this makes the next master tell the end once more, not never.
+    drop(open);
 }

@@ -10,7 +10,7 @@ use halite_crypt::{EncAlgo, Hash, SigAlgo};
 use halite_transport::{
     CertReqs, Heartbeat, Keepalive, Kind, Limits, ServerOptions, Ssl, ipc::Address,
 };
-use halite_value::{SmolStr, Value};
+use halite_value::{Place, SmolStr, Value};
 
 use crate::Error;
 
@@ -101,6 +101,14 @@ impl Settings {
     /// Returns an option under `halite:`.
     pub fn own(&self, name: &str) -> Option<Value> {
         self.opts.dict("halite").get(name)
+    }
+}
+
+/// Returns a message with the place behind it, if that is known: `no number (master:3:7)`.
+pub(crate) fn placed(message: &str, place: Option<&Place>) -> String {
+    match place {
+        Some(place) => format!("{message} ({place})"),
+        None => message.to_owned(),
     }
 }
 

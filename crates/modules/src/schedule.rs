@@ -386,7 +386,7 @@ pub fn add(
     Ok(with_changes(true, format!("Added job: {name} to schedule."), changes))
 }
 
-/// Change options of a job.
+/// Give a job other options; of the old ones only the function stays.
 ///
 /// ```console
 /// $ salt web1 schedule.modify nightly hours=12
@@ -415,20 +415,14 @@ pub fn modify(
                        \"when\" option.";
         return Ok(told(false, comment.into(), Dict::new()));
     }
-    let options = old.shallow_copy();
-    for (own, option) in [("args", "job_args"), ("kwargs", "job_kwargs")] {
-        if let Some(value) = options.remove(own) {
-            options.insert(option, value);
-        }
+    // As in Salt, only the function stays; what is not given is taken away. `schedule.present`
+    // relies on it: an option that went from the state has to go from the job.
+    let options = given.shallow_copy();
+    if !options.contains("function")
+        && let Some(function) = old.get("function")
+    {
+        options.insert("function", function);
     }
-    // Another kind of time takes the place of the old one.
-    let kinds = ["when", "cron", "once"];
-    if by_interval || kinds.iter().any(|key| has(key)) {
-        for key in INTERVALS.iter().chain(&kinds) {
-            options.remove(*key);
-        }
-    }
-    options.update(given);
     let new = match built(cx, &name, &options)? {
         Ok(job) => job,
         Err(why) => return Ok(told(false, why, Dict::new())),

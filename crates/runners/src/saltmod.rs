@@ -74,8 +74,8 @@ pub struct StateStep {
     #[default(Value::Int(0))]
     allow_fail: Value,
     /// Run beside other state runs.
-    #[default(false)]
-    concurrent: bool,
+    #[default(Value::Bool(false))]
+    concurrent: Value,
     /// Seconds to wait.
     timeout: Option<f64>,
     /// This many minions, or this part of them, at a time.
@@ -272,7 +272,7 @@ impl StateStep {
         }
         // Always said, as by genuine Salt: who reads the job's arguments finds them.
         kwarg.insert("queue", &self.queue);
-        kwarg.insert("concurrent", self.concurrent);
+        kwarg.insert("concurrent", &self.concurrent);
         for (name, value) in &self.rest.kwargs {
             if !name.to_str().starts_with("__") {
                 kwarg.insert(name, value);
@@ -304,6 +304,9 @@ impl StateStep {
         let Some(work) = self.work(cx, test)? else {
             return Ok(Outcome::failed("No highstate or sls specified, no execution made"));
         };
+        if !matches!(self.concurrent, Value::Bool(_)) {
+            return Ok(Outcome::failed("Must pass in boolean for value of 'concurrent'"));
+        }
         work.announce(cx, "state", &self.name, self.expect_minions.unwrap_or(true));
         let mut step = Step::new(cx);
         let gathered = work.run(cx, &mut step)?;

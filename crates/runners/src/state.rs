@@ -46,7 +46,11 @@ fn run(cx: &Cx, request: StateRequest) -> Result<Value> {
 
 /// The return of an orchestration: under the master's name, with the code for the shell.
 fn told(cx: &Cx, returns: Value) -> Value {
-    let well = matches!(returns, Value::Dict(_)) && cx.job.retcode() == 0;
+    // Also a failure that an `onfail` dealt with: whoever deploys has to know of it.
+    let failed = |states: &Dict| {
+        states.values().iter().any(|state| state.get("result") == Some(Value::Bool(false)))
+    };
+    let well = returns.as_dict().is_some_and(|states| !failed(states)) && cx.job.retcode() == 0;
     dict! {
         "data" => entries! { cx.id() => returns }, "outputter" => "highstate",
         "retcode" => i64::from(!well),

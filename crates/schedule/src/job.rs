@@ -3,7 +3,11 @@
 use halite_value::{DateTime, Dict, Value};
 use jiff::{SignedDuration, Timestamp, ToSpan, Zoned, fmt::strtime};
 
-use crate::{cron::Cron, when};
+use crate::{
+    cron::Cron,
+    table::{function_of, placed},
+    when,
+};
 
 /// A wall-clock time that is noticed later than this has been missed: the machine slept, or its
 /// clock was set. It is not made up for, as a job meant for the night must not run at noon.
@@ -69,6 +73,21 @@ impl Timing {
                 .map_err(|e| e.to_string());
         }
         Ok(when.map(|when| Self::When(when.items_of_sequence().unwrap_or_else(|| vec![when]))))
+    }
+}
+
+/// Says what of a job has not the form it must have, whatever its times are.
+fn usable(job: &Dict) -> Result<(), String> {
+    let given = |name: &str| job.get(name).filter(|value| !value.is_null());
+    if function_of(job).is_none() {
+        return Err("it names no function".into());
+    }
+    if let Some(kwargs) = given("kwargs").filter(|kwargs| kwargs.as_dict().is_none()) {
+        return Err(format!("`kwargs` is no map: {kwargs}"));
+    }
+    match given("maxrunning").filter(|most| most.to_int().is_none()) {
+        Some(most) => Err(format!("`maxrunning` is no number: {most}")),
+        None => Ok(()),
     }
 }
 
@@ -148,7 +167,7 @@ impl Job {
         }
         Self {
             name: name.into(),
-            timing: Timing::read(&config),
+            timing: usable(&config).and_then(|()| Timing::read(&config)),
             config,
             from_pillar,
             slot: None,
@@ -345,7 +364,18 @@ impl Job {
         };
         self.over = self.slot.is_none();
         let splay = self.config.get("splay").or_else(|| globals.splay.clone());
-        self.splay = splay.map_or(Ok(0), |splay| spread(&splay, random))?;
+        // As in Salt: a splay that means nothing does not keep the job from running.
+        self.splay = match splay.map_or(Ok(0), |splay| spread(&splay, random)) {
+            Ok(seconds) => seconds,
+            Err(why) => {
+                if self.told.as_ref() != Some(&why) {
+                    let text = format!("Scheduled job \"{}\": {why}", self.name);
+                    tracing::error!("{}", placed(&text, self.config.place_of("splay")));
+                    self.told = Some(why);
+                }
+                0
+            }
+        };
         Ok(())
     }
 
@@ -468,10 +498,10 @@ fn spread(splay: &Value, random: &dyn Fn(u64) -> u64) -> Result<i64, String> {
                 }
             }
         }
-        other => (
-            0,
-            number(Some(other.clone())).ok_or_else(|| format!("`splay` is no number: {other}"))?,
-        ),
+        other => {
+            let most = number(Some(other.clone()));
+            (0, most.ok_or_else(|| format!("`splay` is no number: {other}. Ignoring splay."))?)
+        }
     };
     let drawn = random(high.abs_diff(low));
     Ok(low + i64::try_from(drawn).unwrap_or(0))

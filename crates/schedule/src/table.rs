@@ -1,6 +1,6 @@
 //! All jobs of a daemon, and what is due.
 
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Place, Value};
 use jiff::{Timestamp, Zoned};
 
 use crate::job::{Globals, Job, Verdict};
@@ -26,6 +26,14 @@ pub struct Table {
     config: Dict,
     pillar: Dict,
     whens: Dict,
+}
+
+/// Returns a message with the place behind it, if that is known.
+pub(crate) fn placed(message: &str, place: Option<&Place>) -> String {
+    match place {
+        Some(place) => format!("{message} ({place})"),
+        None => message.to_owned(),
+    }
 }
 
 /// Tells whether a key of a schedule is a job.
@@ -65,10 +73,11 @@ impl Table {
             let name = name.to_str();
             let Some(config) = value.as_dict().filter(|_| is_job(&name, &value)) else {
                 if !GLOBALS.contains(&name.as_str()) {
-                    tracing::error!(
+                    let text = format!(
                         "Scheduled job \"{name}\" should have a dict value, not {}",
                         value.type_name()
                     );
+                    tracing::error!("{}", placed(&text, schedule.place_of(name.as_str())));
                 }
                 continue;
             };
@@ -149,7 +158,8 @@ impl Table {
             let Some(verdict) = job.tick(now, &globals, random) else { continue };
             match verdict {
                 Verdict::Invalid(why) => {
-                    tracing::error!("Scheduled job \"{}\" does not run: {why}", job.name);
+                    let text = format!("Scheduled job \"{}\" does not run: {why}", job.name);
+                    tracing::error!("{}", placed(&text, job.config.place()));
                 }
                 Verdict::Skip(reason) => {
                     tracing::debug!("Scheduled job \"{}\" is skipped: {reason}", job.name);
@@ -172,7 +182,8 @@ impl Table {
                 }
                 Verdict::Run => {
                     let Some(function) = function_of(&job.config) else {
-                        tracing::error!("Scheduled job \"{}\" names no function", job.name);
+                        let text = format!("Scheduled job \"{}\" names no function", job.name);
+                        tracing::error!("{}", placed(&text, job.config.place()));
                         job.did_not_run("invalid", now);
                         continue;
                     };
@@ -248,7 +259,7 @@ fn globals_of(schedule: &Dict) -> Dict {
     schedule.entries().into_iter().filter(|(key, _)| is_global(key)).collect()
 }
 
-fn function_of(config: &Dict) -> Option<String> {
+pub(crate) fn function_of(config: &Dict) -> Option<String> {
     let named = config.get("function").or_else(|| config.get("func")).or_else(|| config.get("fun"));
     named.filter(Value::truthy).map(|name| name.to_str().to_string())
 }

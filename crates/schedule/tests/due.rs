@@ -126,6 +126,29 @@ fn ranges() {
 }
 
 #[test]
+fn a_splay_that_means_nothing_is_left_out() {
+    let from = day("10:00:00");
+    for splay in ["soon", "{start: 7, end: 3}", "-1"] {
+        check(
+            &format!("seconds: 10, splay: {splay}"),
+            &from,
+            &day("10:00:15"),
+            &[&from, &day("10:00:10")],
+        );
+    }
+}
+
+#[test]
+fn a_job_of_the_wrong_form_does_not_run() {
+    let from = day("10:00:00");
+    check("seconds: 10, kwargs: [a]", &from, &day("10:00:15"), &[]);
+    check("seconds: 10, maxrunning: many", &from, &day("10:00:15"), &[]);
+    let mut table = Table::new();
+    table.set_config(&dict("job: {seconds: 10}"));
+    assert_eq!(runs(&mut table, &from, &day("10:00:15")), []);
+}
+
+#[test]
 fn splay_puts_off() {
     // The fake dice always show the most.
     check(

@@ -178,6 +178,19 @@ fn batches_pillar_test_and_events() {
         ]
     );
     assert!(steps[4].2.starts_with("Attempt 1: Returned a result of \"False\""), "{}", steps[4].2);
+    // That somebody cleaned up after a failure does not make it a success.
+    let (code, steps) = orchestrate(
+        &fleet,
+        "bad:\n  salt.function:\n    - name: test.false\n    - tgt: m1\n\
+         rescue:\n  salt.function:\n    - name: test.ping\n    - tgt: m1\n    - onfail:\n      - salt: bad\n\
+         odd:\n  salt.state:\n    - tgt: m1\n    - sls: good\n    - concurrent: perhaps\n",
+        &[],
+    );
+    assert_eq!((code, steps[1].1.as_str()), (1, "True"));
+    assert_eq!(
+        (steps[2].1.as_str(), steps[2].2.as_str()),
+        ("False", "Must pass in boolean for value of 'concurrent'")
+    );
     fleet
         .run(&["state.orchestrate", "orch.missing"])
         .code(1)

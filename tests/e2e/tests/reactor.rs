@@ -90,6 +90,39 @@ fn own_events_old_and_new_arguments_and_salt_addresses() {
 }
 
 #[test]
+fn a_failure_leads_to_what_waits_for_it_and_mistakes_have_a_place() {
+    let fleet = Fleet::new(
+        "reactor:\n  - 'work/*':\n    - {root}/srv/reactor/work.sls\n  - 'odd':\n    - {root}/srv/reactor/odd.sls\n  - empty:\n\
+         engines:\n  - webhook:\n      tokn: secret\n",
+    );
+    fleet.machine.write(
+        "srv/reactor/work.sls",
+        "work:\n  runner.{{ 'no.such' if data['bad'] else 'test.arg' }}: []\n\
+         alarm:\n  runner.event.send:\n    - tag: alarm/{{ data['n'] }}\n    - onfail:\n      - runner: work\n\
+         well:\n  runner.event.send:\n    - tag: well/{{ data['n'] }}\n    - require:\n      - runner: work\n",
+    );
+    fleet.machine.write(
+        "srv/reactor/odd.sls",
+        "fine:\n  runner.test.arg: []\nodd:\n  local.test.ping:\n    - arg: [1]\n",
+    );
+    let followed = fleet.follow();
+    fleet.run(&["event.send", "work/1", "{\"bad\": true, \"n\": 1}"]).code(0);
+    fleet.run(&["event.send", "work/2", "{\"bad\": false, \"n\": 2}"]).code(0);
+    until("the failure is followed", || !followed.tags("alarm/").is_empty());
+    until("the success is followed", || !followed.tags("well/").is_empty());
+    assert_eq!(followed.tags("alarm/"), ["alarm/1"]);
+    assert_eq!(followed.tags("well/"), ["well/2"]);
+    fleet.run(&["event.send", "odd"]).code(0);
+    for (what, place) in [
+        ("reactor: the tag empty has no files (", "master:"),
+        ("it has no setting `tokn`; did you mean `token`? (", "master:"),
+        ("`odd` is no reaction: `tgt` is missing (", "odd.sls:4:3)"),
+    ] {
+        until(what, || fleet.log().lines().any(|line| line.contains(what) && line.contains(place)));
+    }
+}
+
+#[test]
 fn a_failed_deployment_is_rolled_back_by_an_orchestration() {
     let mut fleet = Fleet::new(
         "auto_accept: True\nreactor:\n  - 'myapp/deployment/failed':\n    - {root}/srv/reactor/rollback.sls\n",

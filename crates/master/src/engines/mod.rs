@@ -19,10 +19,10 @@ mod webhook;
 use std::{sync::Arc, time::Duration};
 
 use halite_target::fnmatch::fnmatch;
-use halite_value::{Dict, SmolStr, Value, entries};
+use halite_value::{Dict, Place, SmolStr, Value, entries, suggest};
 use tokio::{task::JoinHandle, time::Instant};
 
-use crate::{Master, blocking, bus::Item};
+use crate::{Master, blocking, bus::Item, settings::placed};
 
 /// Engines beyond the built-in ones.
 pub trait Engines: Send + Sync {
@@ -36,47 +36,117 @@ pub trait EventReturner: Send + Sync {
     fn return_events(&self, master: &Arc<Master>, events: &[Value]) -> Result<(), String>;
 }
 
-/// Reads the option: name and configuration of each engine.
-fn configured(option: &Value) -> Vec<(String, Dict)> {
+/// An engine of the configuration.
+struct Wanted {
+    name: String,
+    config: Dict,
+    place: Option<Place>,
+}
+
+/// Reads the option; says what in it is no engine.
+fn configured(option: &Value) -> (Vec<Wanted>, Vec<String>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
     let items = match option {
+        Value::Null => Vec::new(),
         Value::Dict(_) => vec![option.clone()],
-        other => other.items_of_sequence().unwrap_or_default(),
+        other => other.items_of_sequence().unwrap_or_else(|| {
+            problems.push(format!("engines: a list of engines is expected, not {other}"));
+            Vec::new()
+        }),
     };
-    let mut found = Vec::new();
-    for item in items {
-        match &item {
+    for (at, item) in items.iter().enumerate() {
+        let place = match option {
+            Value::List(list) => list.place_of(at).cloned(),
+            _ => None,
+        };
+        match item {
             Value::Dict(map) => {
                 for (name, config) in map {
-                    let config = match config {
-                        Value::Dict(config) => config,
-                        Value::Null => Dict::new(),
-                        // A list of maps is one map.
-                        list => {
-                            let all = Dict::new();
-                            for part in list.items_of_sequence().unwrap_or_default() {
-                                part.as_dict().into_iter().for_each(|part| all.update(part));
-                            }
-                            all
+                    let place = map.place_of(&name).cloned().or_else(|| place.clone());
+                    let name = name.to_string();
+                    match settings_of(&config) {
+                        Some(config) => found.push(Wanted { name, config, place }),
+                        None => {
+                            let text = format!("engines: {name}: {config} is no map of settings");
+                            problems.push(placed(&text, place.as_ref()));
                         }
-                    };
-                    found.push((name.to_string(), config));
+                    }
                 }
             }
-            name => found.push((name.to_string(), Dict::new())),
+            Value::Str(name) => {
+                found.push(Wanted { name: name.to_string(), config: Dict::new(), place });
+            }
+            other => {
+                problems.push(placed(&format!("engines: {other} is no engine"), place.as_ref()));
+            }
         }
     }
-    found
+    (found, problems)
+}
+
+/// A list of maps is one map.
+fn settings_of(config: &Value) -> Option<Dict> {
+    match config {
+        Value::Dict(config) => Some(config.clone()),
+        Value::Null => Some(Dict::new()),
+        list => {
+            let (all, mut places) = (Dict::new(), Vec::new());
+            for part in list.items_of_sequence()? {
+                let part = part.as_dict()?.clone();
+                all.update(&part);
+                places.extend_from_slice(part.places());
+            }
+            all.set_places(places);
+            Some(all)
+        }
+    }
+}
+
+/// Fails on a setting that an engine does not have.
+fn only(config: &Dict, known: &[&str]) -> Result<(), String> {
+    for key in config.keys() {
+        let name = key.to_str();
+        if name == "engine_module" || known.contains(&name.as_str()) {
+            continue;
+        }
+        let near = suggest::nearest(&name, known.iter().copied())
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        let text = format!("it has no setting `{name}`{near}");
+        return Err(placed(&text, config.place_of(&key)));
+    }
+    Ok(())
+}
+
+/// Reads a whole number within bounds; `None` if it is not given.
+fn whole(config: &Dict, name: &str, least: i64, most: i64) -> Result<Option<usize>, String> {
+    let Some(value) = config.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+    let number = match &value {
+        Value::Int(number) => Some(*number),
+        Value::Str(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let number = number.filter(|number| (least..=most).contains(number));
+    let number = number.and_then(|number| usize::try_from(number).ok()).ok_or_else(|| {
+        let text = format!("`{name}` is a number from {least} to {most}, not {value}");
+        placed(&text, config.place_of(name))
+    })?;
+    Ok(Some(number))
 }
 
 /// Starts all that are configured; one that cannot start is named in the log.
 pub(crate) fn start(master: &Arc<Master>, more: Option<&dyn Engines>) -> Vec<JoinHandle<()>> {
     let mut tasks = Vec::new();
     let option = master.settings.opts.get("engines").unwrap_or_default();
-    for (name, config) in configured(&option) {
+    let (wanted, problems) = configured(&option);
+    for problem in problems {
+        tracing::error!("{problem}");
+    }
+    for Wanted { name, config, place } in wanted {
         // Several of a kind: the name is free, the module is named.
         let module = text(&config, "engine_module").unwrap_or_else(|| name.as_str().into());
         let started = match module.as_str() {
-            "webhook" => Some(Ok(webhook::start(master, &config))),
+            "webhook" => Some(webhook::start(master, &config)),
             "event_out_http" => Some(out::http(master, &config)),
             "event_out_file" => Some(out::file(master, &config)),
             "script" => Some(script::start(master, &config)),
@@ -97,7 +167,10 @@ pub(crate) fn start(master: &Arc<Master>, more: Option<&dyn Engines>) -> Vec<Joi
                 tasks.push(task);
             }
             Some(Err(error)) => tracing::error!("The engine {name} does not start: {error}"),
-            None => tracing::error!("The engine {name} is not available"),
+            None => {
+                let text = format!("The engine {name} is not available");
+                tracing::error!("{}", placed(&text, place.as_ref()));
+            }
         }
     }
     tasks
@@ -192,7 +265,10 @@ pub(crate) fn return_events(
 
 #[cfg(test)]
 mod tests {
-    use halite_value::{dict, list};
+    use halite_value::{
+        dict, list,
+        yaml::{self, LoadOptions},
+    };
 
     use super::*;
 
@@ -203,10 +279,39 @@ mod tests {
             dict! { "webhook" => dict! { "port" => 1 } },
             dict! { "listed" => list![dict! { "a" => 1 }, dict! { "b" => 2 }] },
         ];
-        let all = configured(&option);
-        let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+        let (all, problems) = configured(&option);
+        let names: Vec<&str> = all.iter().map(|wanted| wanted.name.as_str()).collect();
         assert_eq!(names, ["bare", "webhook", "listed"]);
-        assert_eq!(Value::from(all[2].1.clone()), dict! { "a" => 1, "b" => 2 });
+        assert_eq!(Value::from(all[2].config.clone()), dict! { "a" => 1, "b" => 2 });
+        assert!(problems.is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let load = |text: &str| {
+            let options = LoadOptions { name: "master", places: true, ..LoadOptions::default() };
+            yaml::load(text, &options).unwrap()
+        };
+        let (all, problems) = configured(&load("- webhook: 8000\n- 5\n- script:\n"));
+        assert_eq!(all.len(), 1);
+        assert_eq!(
+            problems,
+            [
+                "engines: webhook: 8000 is no map of settings (master:1:3)",
+                "engines: 5 is no engine (master:2:3)",
+            ]
+        );
+        assert_eq!(configured(&load("webhook")).1.len(), 1);
+        let config = load("prot: 1\nport: 70000\n").as_dict().unwrap().clone();
+        assert_eq!(
+            only(&config, &["port"]),
+            Err("it has no setting `prot`; did you mean `port`? (master:1:1)".into())
+        );
+        assert_eq!(
+            whole(&config, "port", 0, 65_535),
+            Err("`port` is a number from 0 to 65535, not 70000 (master:2:1)".into())
+        );
+        assert_eq!(whole(&config, "prot", 0, 9), Ok(Some(1)));
     }
 
     #[test]

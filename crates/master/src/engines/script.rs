@@ -49,6 +49,7 @@ impl Drop for Ends {
 
 /// Starts the engine.
 pub(super) fn start(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>, String> {
+    super::only(config, &["cmd", "output", "interval", "onchange"])?;
     let command = super::text(config, "cmd").ok_or("`cmd` is missing")?;
     let output = super::text(config, "output").unwrap_or_else(|| "json".into());
     if !matches!(output.as_str(), "json" | "yaml") {

@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::http::{self, Bad, Request};
-use crate::Master;
+use crate::{Master, settings::placed};
 
 /// Where Salt's engine puts its events.
 const PREFIX: &str = "salt/engines/hook";
@@ -41,50 +41,63 @@ struct Options {
     ssl: Option<(String, String)>,
 }
 
+/// What can be set.
+const SETTINGS: [&str; 8] =
+    ["address", "port", "ssl_crt", "ssl_key", "token", "hmac_secret", "hmac_header", "max_size"];
+
 impl Options {
-    fn read(config: &Dict) -> Self {
+    fn read(config: &Dict) -> Result<Self, String> {
+        super::only(config, &SETTINGS)?;
         let text = |name: &str| config.get(name).filter(Value::truthy).map(|value| value.to_str());
         // Salt's default is every address, with nothing to keep strangers out.
         // differs: without a secret of any kind it listens on this machine only.
         let is_open = text("token").is_none() && text("hmac_secret").is_none();
         let usual = if is_open { "127.0.0.1" } else { "0.0.0.0" };
         let host = text("address").unwrap_or_else(|| usual.into());
-        let port = config.get("port").and_then(|port| port.to_int()).unwrap_or(8000);
+        let port = super::whole(config, "port", 0, 65_535)?.unwrap_or(8000);
         let host = if host.contains(':') { format!("[{host}]").into() } else { host };
-        let size = config.get("max_size").and_then(|size| size.to_int());
-        Self {
+        let ssl = match (text("ssl_crt"), text("ssl_key")) {
+            (Some(crt), Some(key)) => Some((crt.into(), key.into())),
+            (None, None) => None,
+            // Who wants TLS does not want secrets to cross the network in the clear.
+            (crt, _) => {
+                let (given, missing) = match crt {
+                    Some(_) => ("ssl_crt", "ssl_key"),
+                    None => ("ssl_key", "ssl_crt"),
+                };
+                let text = format!("`{given}` is given, but `{missing}` is not");
+                return Err(placed(&text, config.place_of(given)));
+            }
+        };
+        Ok(Self {
             address: format!("{host}:{port}"),
             token: text("token"),
             hmac_secret: text("hmac_secret"),
             hmac_header: text("hmac_header")
                 .map_or_else(|| "X-Hub-Signature-256".into(), Into::into),
-            max_size: size.and_then(|size| usize::try_from(size).ok()).unwrap_or(1 << 20),
-            ssl: text("ssl_crt").zip(text("ssl_key")).map(|(crt, key)| (crt.into(), key.into())),
-        }
+            max_size: super::whole(config, "max_size", 1, 1 << 32)?.unwrap_or(1 << 20),
+            ssl,
+        })
     }
 }
 
-pub(super) fn start(master: &Arc<Master>, config: &Dict) -> JoinHandle<()> {
-    let options = Arc::new(Options::read(config));
+pub(super) fn start(master: &Arc<Master>, config: &Dict) -> Result<JoinHandle<()>, String> {
+    let options = Arc::new(Options::read(config)?);
     let master = master.clone();
-    tokio::spawn(async move {
-        let tls = match &options.ssl {
-            None => None,
-            Some((crt, key)) => {
-                let ssl = Ssl {
-                    certfile: Some(crt.into()),
-                    keyfile: Some(key.into()),
-                    cert_reqs: Some(CertReqs::None),
-                    ..Ssl::default()
-                };
-                match halite_transport::tls_acceptor(&ssl) {
-                    Ok(acceptor) => Some(acceptor),
-                    Err(error) => {
-                        return tracing::error!("The engine webhook does not start: {error}");
-                    }
-                }
-            }
-        };
+    let tls = match &options.ssl {
+        None => None,
+        Some((crt, key)) => {
+            let ssl = Ssl {
+                certfile: Some(crt.into()),
+                keyfile: Some(key.into()),
+                cert_reqs: Some(CertReqs::None),
+                ..Ssl::default()
+            };
+            let acceptor = halite_transport::tls_acceptor(&ssl);
+            Some(acceptor.map_err(|error| placed(&error, config.place_of("ssl_crt")))?)
+        }
+    };
+    Ok(tokio::spawn(async move {
         let listener = match TcpListener::bind(&options.address).await {
             Ok(listener) => listener,
             Err(error) => {
@@ -118,7 +131,7 @@ pub(super) fn start(master: &Arc<Master>, config: &Dict) -> JoinHandle<()> {
                 drop(place);
             });
         }
-    })
+    }))
 }
 
 async fn serve(
@@ -275,6 +288,25 @@ mod tests {
             events(&post("/a", r#"{"b": 1}"#, &[("X-Auth-Token", "s"), ("Host", "h")])).remove(0);
         assert_eq!(data.get("data"), Some(dict! { "b" => 1 }));
         assert_eq!(data.get("headers"), Some(dict! { "Host" => "h" }), "secrets stay here");
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        let error = |config: Value| Options::read(config.as_dict().unwrap()).unwrap_err();
+        assert_eq!(
+            error(dict! { "tokn" => "x" }),
+            "it has no setting `tokn`; did you mean `token`?"
+        );
+        assert!(error(dict! { "port" => "http" }).starts_with("`port` is a number"));
+        assert!(error(dict! { "max_size" => 0 }).starts_with("`max_size` is a number"));
+        assert_eq!(
+            error(dict! { "ssl_crt" => "/a.crt" }),
+            "`ssl_crt` is given, but `ssl_key` is not"
+        );
+        let address = |config: Value| Options::read(config.as_dict().unwrap()).unwrap().address;
+        assert_eq!(address(dict! {}), "127.0.0.1:8000");
+        assert_eq!(address(dict! { "token" => "x", "port" => "9000" }), "0.0.0.0:9000");
+        assert_eq!(address(dict! { "address" => "::1" }), "[::1]:8000");
     }
 
     #[test]

@@ -191,7 +191,9 @@ pub(crate) fn start(master: &Arc<Master>) -> Vec<JoinHandle<()>> {
     reactor.letters.load();
     reactor.rules.load();
     master.bus.tap(reactor.clone());
-    let mut tasks = vec![tokio::spawn(watch_spill(master.clone()))];
+    let owner = master.clone();
+    let check = async move { drop(blocking(move || owner.reactor.rules.check(&owner)).await) };
+    let mut tasks = vec![tokio::spawn(watch_spill(master.clone())), tokio::spawn(check)];
     tasks.extend((0..reactor.workers).map(|_| tokio::spawn(work(master.clone()))));
     tasks
 }

@@ -29,6 +29,8 @@ const JOB: Duration = Duration::from_secs(3600);
 enum Ended {
     Well(Vec<SmolStr>),
     Badly(String),
+    /// What it was to follow did not fail.
+    NotDue,
 }
 
 type Watched = watch::Receiver<Option<Ended>>;
@@ -36,27 +38,33 @@ type Watched = watch::Receiver<Option<Ended>>;
 /// Performs the reactions to an event. Returns when all have begun that need nobody.
 pub(super) async fn all(master: &Arc<Master>, event: &Arc<Fired>, list: Vec<Reaction>) {
     let reactor = &master.reactor;
-    let needed: Vec<bool> =
-        (0..list.len()).map(|at| list.iter().any(|other| other.needs.contains(&at))).collect();
+    let is_needed = |at: usize| {
+        list.iter().any(|other| other.needs.contains(&at) || other.after_failure.contains(&at))
+    };
+    let needed: Vec<bool> = (0..list.len()).map(is_needed).collect();
     let mut watched: Vec<Watched> = Vec::with_capacity(list.len());
     for (reaction, needed) in list.into_iter().zip(needed) {
         let Ok(permit) = reactor.performing.clone().acquire_owned().await else { return };
-        let needs: Vec<Watched> =
-            reaction.needs.iter().filter_map(|need| watched.get(*need)).cloned().collect();
+        let those = |list: &[usize]| -> Vec<Watched> {
+            list.iter().filter_map(|other| watched.get(*other)).cloned().collect()
+        };
+        let (needs, failures) = (those(&reaction.needs), those(&reaction.after_failure));
         let (tell, told) = watch::channel(None);
         watched.push(told);
         count(&reactor.counters.reactions);
         let (master, event) = (master.clone(), event.clone());
         // Jobs are published in the order of the file.
-        let waits = !needs.is_empty() || reaction.kind != Kind::Local || needed;
+        let waits =
+            !needs.is_empty() || !failures.is_empty() || reaction.kind != Kind::Local || needed;
         let work = async move {
             let ended = match wait_for(&master, needs).await {
+                Ok(()) if !one_failed(failures).await => Ended::NotDue,
                 Ok(()) => perform(&master, &reaction, needed).await,
                 Err(why) => Ended::Badly(why),
             };
             let reactor = &master.reactor;
             match &ended {
-                Ended::Well(_) => count(&reactor.counters.done),
+                Ended::Well(_) | Ended::NotDue => count(&reactor.counters.done),
                 Ended::Badly(why) => {
                     let what = format!(
                         "{}: {}.{}: {why}",
@@ -87,12 +95,23 @@ async fn wait_for(master: &Arc<Master>, needs: Vec<Watched>) -> Result<(), Strin
         let ended = need.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
         match ended {
             Some(Ended::Well(ids)) => arriving.extend(ids),
+            Some(Ended::NotDue) => return Err("a required reaction was not due".into()),
             Some(Ended::Badly(_)) => return Err("a required reaction failed".into()),
             None => return Err("a required reaction came to no end".into()),
         }
     }
     arrival(master, &arriving).await;
     Ok(())
+}
+
+/// Waits for the reactions whose failure is to be followed; true if there are none.
+async fn one_failed(others: Vec<Watched>) -> bool {
+    let mut failed = others.is_empty();
+    for mut other in others {
+        let ended = other.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+        failed |= matches!(ended, Some(Ended::Badly(_)) | None);
+    }
+    failed
 }
 
 /// Waits for minions that have just been let in: a job published now would not reach them.

@@ -5,9 +5,11 @@
 //! forms: `args` (a list of names with values, or a map) is the new one, `arg` and `kwarg` the old
 //! one; a runner or wheel reaction may also have them bare. Reactions run in the order of the file
 //! unless `order` or a requisite says otherwise; one with a requisite waits for the other to
-//! succeed.
+//! succeed, one with `onfail` for it to fail.
 
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Place, Value};
+
+use crate::settings::placed;
 
 /// Where a reaction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +49,10 @@ impl Kind {
 pub enum Unusable {
     #[error("it does not render to a dictionary")]
     NoDict,
-    #[error("`{id}` is no reaction: {why}")]
-    NoReaction { id: String, why: String },
-    #[error("`{id}` requires `{of}`, which is not there")]
-    MissingRequisite { id: String, of: String },
+    #[error("{}", placed(&format!("`{id}` is no reaction: {why}"), place.as_ref()))]
+    NoReaction { id: String, why: String, place: Option<Place> },
+    #[error("{}", placed(&format!("`{id}` requires `{of}`, which is not there"), place.as_ref()))]
+    MissingRequisite { id: String, of: String, place: Option<Place> },
     #[error("the requisites of {0} go in a circle")]
     Circle(String),
 }
@@ -69,10 +71,14 @@ pub struct Reaction {
     pub kwargs: Dict,
     /// The reactions that must have succeeded, by their place in the list.
     pub needs: Vec<usize>,
+    /// Those one of which must have failed (`onfail`).
+    pub after_failure: Vec<usize>,
+    /// Where it stands.
+    pub place: Option<Place>,
 }
 
 /// What is about the reaction and not for the function.
-const OWN: [&str; 20] = [
+const OWN: [&str; 21] = [
     "tgt",
     "tgt_type",
     "expr_form",
@@ -91,6 +97,7 @@ const OWN: [&str; 20] = [
     "watch_in",
     "onchanges",
     "onfail",
+    "onfail_in",
     "fun",
     "state",
 ];
@@ -116,9 +123,11 @@ impl Reaction {
         }
         shown.insert("args", self.args.clone());
         shown.insert("kwargs", &self.kwargs);
-        if !self.needs.is_empty() {
-            let ids = self.needs.iter().filter_map(|at| all.get(*at)).map(|one| one.id.as_str());
-            shown.insert("after", Value::list(ids));
+        for (word, others) in [("after", &self.needs), ("after_failure_of", &self.after_failure)] {
+            if !others.is_empty() {
+                let ids = others.iter().filter_map(|at| all.get(*at)).map(|one| one.id.as_str());
+                shown.insert(word, Value::list(ids));
+            }
         }
         shown.into()
     }
@@ -163,8 +172,14 @@ fn arguments(kind: Kind, low: &Dict) -> (Vec<Value>, Dict) {
 }
 
 /// Reads one reaction.
-fn read(sls: &str, id: &str, key: &str, body: &Value) -> Result<(Reaction, i64), Unusable> {
-    let wrong = |why: String| Unusable::NoReaction { id: id.to_owned(), why };
+fn read(
+    sls: &str,
+    id: &str,
+    key: &str,
+    body: &Value,
+    place: Option<Place>,
+) -> Result<(Reaction, i64), Unusable> {
+    let wrong = |why: String| Unusable::NoReaction { id: id.to_owned(), why, place: place.clone() };
     let (word, rest) = key.split_once('.').unwrap_or((key, ""));
     let Some(kind) = Kind::of(word) else {
         let known = ["local", "runner", "wheel", "caller"];
@@ -207,7 +222,9 @@ fn read(sls: &str, id: &str, key: &str, body: &Value) -> Result<(Reaction, i64),
     };
     let (args, kwargs) = arguments(kind, &low);
     let (sls, id) = (sls.to_owned(), id.to_owned());
-    Ok((Reaction { sls, id, kind, fun, low, args, kwargs, needs: Vec::new() }, order))
+    let (needs, after_failure) = (Vec::new(), Vec::new());
+    let reaction = Reaction { sls, id, kind, fun, low, args, kwargs, needs, after_failure, place };
+    Ok((reaction, order))
 }
 
 /// Returns the reactions of an event's files, each after those it needs.
@@ -250,12 +267,16 @@ fn in_file(sls: &str, high: &Value) -> Result<ById, Unusable> {
         }
         let Value::Dict(body) = &body else {
             let why = "it is no map of one function with its arguments".to_owned();
-            return Err(Unusable::NoReaction { id, why });
+            let place = high.place_of(id.as_str()).cloned();
+            return Err(Unusable::NoReaction { id, why, place });
         };
         let functions = body.into_iter().map(|(key, arguments)| (key.to_string(), arguments));
         let reactions = functions
             .filter(|(key, _)| !is_own(key))
-            .map(|(key, arguments)| read(sls, &id, &key, &arguments))
+            .map(|(key, arguments)| {
+                let place = body.place_of(key.as_str()).cloned();
+                read(sls, &id, &key, &arguments, place)
+            })
             .collect::<Result<_, _>>()?;
         found.push((id, reactions));
     }
@@ -284,37 +305,49 @@ fn resolve(all: &mut [Reaction]) -> Result<(), Unusable> {
         (found.map(|(at, _)| at).collect(), name)
     };
     let mut needs: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
+    let mut after_failure = needs.clone();
     for (at, reaction) in all.iter().enumerate() {
-        let items = |word: &str| {
-            let list = reaction.low.get(word).unwrap_or_default();
-            if list.is_null() {
-                return Vec::new();
+        let others = |words: &[&str]| -> Result<Vec<usize>, Unusable> {
+            let mut others = Vec::new();
+            for item in words.iter().flat_map(|word| items(reaction, word)) {
+                let (found, of) = find(&item);
+                if found.is_empty() {
+                    let (id, place) = (reaction.id.clone(), reaction.place.clone());
+                    return Err(Unusable::MissingRequisite { id, of, place });
+                }
+                others.extend(found);
             }
-            list.items_of_sequence().unwrap_or_else(|| vec![list.clone()])
+            Ok(others)
         };
-        for item in REQUISITES.iter().flat_map(|word| items(word)) {
-            let (found, name) = find(&item);
-            if found.is_empty() {
-                return Err(Unusable::MissingRequisite { id: reaction.id.clone(), of: name });
-            }
-            needs[at].extend(found);
+        needs[at].extend(others(&REQUISITES)?);
+        after_failure[at].extend(others(&["onfail"])?);
+        for other in others(&["require_in", "watch_in"])? {
+            needs[other].push(at);
         }
-        for item in items("require_in").into_iter().chain(items("watch_in")) {
-            let (found, name) = find(&item);
-            if found.is_empty() {
-                return Err(Unusable::MissingRequisite { id: reaction.id.clone(), of: name });
-            }
-            for other in found {
-                needs[other].push(at);
-            }
+        for other in others(&["onfail_in"])? {
+            after_failure[other].push(at);
         }
     }
-    for (reaction, mut own) in all.iter_mut().zip(needs) {
-        own.sort_unstable();
-        own.dedup();
-        reaction.needs = own;
+    for (reaction, (own, failures)) in all.iter_mut().zip(needs.into_iter().zip(after_failure)) {
+        reaction.needs = once(own);
+        reaction.after_failure = once(failures);
     }
     Ok(())
+}
+
+/// Returns what a requisite of a reaction lists.
+fn items(reaction: &Reaction, word: &str) -> Vec<Value> {
+    let list = reaction.low.get(word).unwrap_or_default();
+    if list.is_null() {
+        return Vec::new();
+    }
+    list.items_of_sequence().unwrap_or_else(|| vec![list])
+}
+
+fn once(mut numbers: Vec<usize>) -> Vec<usize> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// Puts everybody behind those it needs, and else keeps the order.
@@ -323,16 +356,19 @@ fn sort(all: Vec<Reaction>) -> Result<Vec<Reaction>, Unusable> {
     let mut sorted: Vec<Reaction> = Vec::with_capacity(all.len());
     let mut open: Vec<(usize, Reaction)> = all.into_iter().enumerate().collect();
     while !open.is_empty() {
-        let ready = open
-            .iter()
-            .position(|(_, reaction)| reaction.needs.iter().all(|need| place[*need].is_some()));
+        let ready = open.iter().position(|(_, reaction)| {
+            let others = reaction.needs.iter().chain(&reaction.after_failure);
+            others.into_iter().all(|other| place[*other].is_some())
+        });
         let Some(ready) = ready else {
             let ids: Vec<_> = open.iter().map(|(_, reaction)| reaction.id.as_str()).collect();
             return Err(Unusable::Circle(ids.join(", ")));
         };
         let (was, mut reaction) = open.remove(ready);
         place[was] = Some(sorted.len());
-        reaction.needs = reaction.needs.iter().filter_map(|need| place[*need]).collect();
+        for others in [&mut reaction.needs, &mut reaction.after_failure] {
+            *others = others.iter().filter_map(|other| place[*other]).collect();
+        }
         sorted.push(reaction);
     }
     Ok(sorted)
@@ -351,7 +387,10 @@ pub(super) fn job_args(reaction: &Reaction) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use halite_value::{dict, entries, list};
+    use halite_value::{
+        dict, entries, list,
+        yaml::{self, LoadOptions},
+    };
 
     use super::*;
 
@@ -412,6 +451,22 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_may_be_waited_for() {
+        let run = |more: Value| dict! { "runner.test.arg" => list![more] };
+        let high = dict! {
+            "alarm" => run(dict! { "onfail" => list![dict! { "runner" => "work" }] }),
+            "work" => run(dict! { "onfail_in" => list![dict! { "runner" => "clean up" }] }),
+            "clean up" => run(dict! { "x" => 1 }),
+        };
+        let all = compile_one(high).unwrap();
+        let told: Vec<_> =
+            all.iter().map(|one| (one.id.as_str(), one.after_failure.as_slice())).collect();
+        assert_eq!(told, [("work", [].as_slice()), ("alarm", &[0]), ("clean up", &[0])]);
+        assert!(all.iter().all(|one| one.needs.is_empty()));
+        assert_eq!(all[1].show(&all).get("after_failure_of"), Some(list!["work"]));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let error = |high: Value| compile_one(high).unwrap_err().to_string();
         assert_eq!(
@@ -429,6 +484,12 @@ mod tests {
         assert!(error(dict! { "x" => me }).starts_with("the requisites of x"));
         let other = dict! { "runner.a.b" => list![dict! { "require" => list!["y"] }] };
         assert!(error(dict! { "x" => other }).contains("`y`, which is not there"));
+        let text = "a:\n  runner.test.arg: []\nb:\n  wheel.key.accept: text\n";
+        let options = LoadOptions { name: "r.sls", places: true, ..LoadOptions::default() };
+        assert_eq!(
+            error(yaml::load(text, &options).unwrap()),
+            "`b` is no reaction: its arguments are no list but text (r.sls:4:3)"
+        );
         assert!(compile_one(Value::Null).unwrap().is_empty());
         assert_eq!(compile_one(1.into()).unwrap_err(), Unusable::NoDict);
     }

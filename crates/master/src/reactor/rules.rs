@@ -32,7 +32,7 @@ use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, dict, entries, lookup};
 use parking_lot::Mutex;
 
-use crate::{Master, bus::Fired};
+use crate::{Master, bus::Fired, settings::placed};
 
 /// Keys one rule remembers; beyond that the oldest go.
 const MOST_KEYS: usize = 100_000;
@@ -111,9 +111,10 @@ fn duration(value: &Value) -> Option<Duration> {
     }
     let text = value.to_str();
     let text = text.trim();
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
     let factor = match unit.trim() {
-        "s" | "sec" | "seconds" => 1.0,
+        "" | "s" | "sec" | "seconds" => 1.0,
         "m" | "min" | "minutes" => 60.0,
         "h" | "hours" => 3600.0,
         "d" | "days" => 86_400.0,
@@ -126,13 +127,20 @@ fn duration(value: &Value) -> Option<Duration> {
 impl Rule {
     fn read(name: &str, rule: &Value) -> Result<Self, String> {
         let known = ["name", "tag", "if", "per", "count", "within", "quiet", "react"];
-        for key in rule.as_dict().into_iter().flat_map(Dict::keys) {
+        let Some(entries) = rule.as_dict() else {
+            return Err(format!("{name}: a rule is a map with `tag` and `react`, not {rule}"));
+        };
+        let wrong = |key: &str, text: String| {
+            let place = entries.place_of(key).or_else(|| entries.place());
+            placed(&format!("{name}: {text}"), place)
+        };
+        for key in entries.keys() {
             let key = key.to_string();
             if !known.contains(&key.as_str()) {
                 let near = halite_value::suggest::nearest(&key, known)
                     .map(|near| format!("; did you mean `{near}`?"))
                     .unwrap_or_default();
-                return Err(format!("{name}: `{key}` is unknown{near}"));
+                return Err(wrong(&key, format!("`{key}` is unknown{near}")));
             }
         }
         let tags = match rule.get("tag") {
@@ -143,26 +151,27 @@ impl Rule {
             None => Vec::new(),
         };
         if tags.is_empty() {
-            return Err(format!("{name}: `tag` is missing"));
+            return Err(wrong("tag", "`tag` is missing".into()));
         }
         let time = |key: &str| match rule.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => duration(&value)
-                .map(Some)
-                .ok_or_else(|| format!("{name}: `{key}`: `{value}` is no time like 30s, 5m, 1h")),
+            Some(value) => duration(&value).map(Some).ok_or_else(|| {
+                wrong(key, format!("`{key}`: `{value}` is no time like 30s, 5m, 1h"))
+            }),
         };
         let count = rule.get("count").map_or(Some(1), |count| count.to_int());
         let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
         if count == 0 || count > MOST_COUNT {
-            return Err(format!("{name}: `count` must be between 1 and {MOST_COUNT}"));
+            return Err(wrong("count", format!("`count` must be between 1 and {MOST_COUNT}")));
         }
         let react = match rule.get("react").filter(Value::truthy) {
-            None => return Err(format!("{name}: `react` is missing")),
+            None => return Err(wrong("react", "`react` is missing".into())),
             Some(one) => one.items_of_sequence().unwrap_or_else(|| vec![one]),
         };
         let react = react.iter().map(Given::read).collect::<Option<_>>();
         let react = react.ok_or_else(|| {
-            format!("{name}: `react` must be a file, reactions in place, or a list of these")
+            let text = "`react` must be a file, reactions in place, or a list of these";
+            wrong("react", text.into())
         })?;
         let text = |key: &str| rule.get(key).filter(Value::truthy).map(|value| value.to_string());
         Ok(Self {
@@ -304,18 +313,21 @@ impl Rules {
             Err(problem) => problems.push(problem),
         };
         match option {
+            Value::Null => {}
             Value::Dict(map) => {
                 for (name, rule) in map {
                     add(&name.to_str(), &rule);
                 }
             }
-            other => {
-                let list = other.items_of_sequence().unwrap_or_default();
-                for (at, rule) in list.iter().enumerate() {
-                    let name = rule.get_str("name").unwrap_or_else(|| format!("rule {at}").into());
-                    add(&name, rule);
+            other => match other.items_of_sequence() {
+                Some(list) => {
+                    for (at, rule) in list.iter().enumerate() {
+                        let name = rule.get_str("name");
+                        add(&name.unwrap_or_else(|| format!("rule {at}").into()), rule);
+                    }
                 }
-            }
+                None => problems.push(format!("a map of rules is expected, not {other}")),
+            },
         }
         (Self(rules, store), problems)
     }
@@ -371,6 +383,19 @@ impl Rules {
         each.into()
     }
 
+    /// Says which conditions are no Jinja, before an event comes. Blocking.
+    pub(super) fn check(&self, master: &Arc<Master>) {
+        let Some(rendering) = &master.reactor.rendering else { return };
+        for rule in &self.0 {
+            let Some(condition) = &rule.condition else { continue };
+            // Read, but not evaluated: there are no data yet.
+            let text = format!("{{% if false %}}{{{{ {condition} }}}}{{% endif %}}");
+            if let Err(error) = rendering.text(master, &text, &Dict::new()) {
+                tracing::error!("halite: rules: {}: `if`: {error}", rule.name);
+            }
+        }
+    }
+
     /// Shows an event to the rules; returns what they lead to. Blocking.
     pub(super) fn see(&self, master: &Arc<Master>, event: &Fired) -> Vec<(React, Dict)> {
         let mut fired = Vec::new();
@@ -381,7 +406,9 @@ impl Rules {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {
-                        tracing::error!("The condition of the rule `{}`: {error}", rule.name);
+                        let error = format!("The condition of the rule `{}`: {error}", rule.name);
+                        tracing::error!("{error}");
+                        super::failed(&master.reactor, event, &rule.name, &error);
                         continue;
                     }
                 }
@@ -450,7 +477,10 @@ fn fill(master: &Arc<Master>, value: &Value, names: &Dict) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use halite_value::list;
+    use halite_value::{
+        list,
+        yaml::{self, LoadOptions},
+    };
 
     use super::*;
 
@@ -561,5 +591,17 @@ mod tests {
         );
         assert_eq!(duration(&"5m".into()), Some(Duration::from_secs(300)));
         assert_eq!(duration(&30.into()), Some(Duration::from_secs(30)));
+        assert_eq!(duration(&"30".into()), Some(Duration::from_secs(30)));
+        assert_eq!(duration(&"".into()), None);
+        assert!(error("no map".into()).starts_with("r: a rule is a map"));
+        let problems = |option: Value| Rules::read(&option, None).1;
+        assert_eq!(problems("odd".into()), ["a map of rules is expected, not odd"]);
+        assert!(problems(Value::Null).is_empty());
+        let text = "r:\n  tag: a\n  react: /x\n  wihtin: 5m\n";
+        let options = LoadOptions { name: "master", places: true, ..LoadOptions::default() };
+        assert_eq!(
+            problems(yaml::load(text, &options).unwrap()),
+            ["r: `wihtin` is unknown; did you mean `within`? (master:4:3)"]
+        );
     }
 }

@@ -3,6 +3,8 @@
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries};
 
+use crate::settings::placed;
+
 /// Globs of tags with their files, in the order of the configuration.
 #[derive(Debug, Default)]
 pub(super) struct Table(Vec<(String, Vec<String>)>);
@@ -12,9 +14,28 @@ fn files(value: &Value) -> Vec<String> {
         Value::Null => Vec::new(),
         Value::Str(one) => vec![one.to_string()],
         other => {
-            other.items_of_sequence().unwrap_or_default().iter().map(Value::to_string).collect()
+            let list = other.items_of_sequence().unwrap_or_default();
+            let paths = list.iter().filter(|item| matches!(item, Value::Str(_)));
+            paths.map(Value::to_string).collect()
         }
     }
+}
+
+/// Says what is wrong with the files of a tag.
+fn not_files(value: &Value) -> Option<String> {
+    let list = match value {
+        Value::Str(_) => return None,
+        Value::Null => Vec::new(),
+        other => match other.items_of_sequence() {
+            Some(list) => list,
+            None => return Some(format!("has no list of files but {other}")),
+        },
+    };
+    if list.is_empty() {
+        return Some("has no files".into());
+    }
+    let odd = list.iter().find(|item| !matches!(item, Value::Str(_)));
+    odd.map(|item| format!("has `{item}` among its files, which is no path"))
 }
 
 impl Table {
@@ -29,17 +50,23 @@ impl Table {
                 Vec::new()
             }),
         };
-        for entry in entries {
-            let Value::Dict(entry) = &entry else {
-                problems.push(format!("`{entry}` is no tag with a list of files"));
+        for (at, entry) in entries.iter().enumerate() {
+            let Value::Dict(entry) = entry else {
+                let place = match option {
+                    Value::List(list) => list.place_of(at),
+                    _ => None,
+                };
+                let text = format!("`{entry}` is no tag with a list of files");
+                problems.push(placed(&text, place));
                 continue;
             };
             for (tag, list) in entry {
-                let list = files(&list);
-                if list.is_empty() {
-                    problems.push(format!("the tag {tag} has no files"));
+                let place = entry.place_of(&tag);
+                let wrong = not_files(&list);
+                if let Some(why) = wrong {
+                    problems.push(placed(&format!("the tag {tag} {why}"), place));
                 }
-                table.0.push((tag.to_string(), list));
+                table.0.push((tag.to_string(), files(&list)));
             }
         }
         (table, problems)
@@ -92,7 +119,10 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use halite_value::list;
+    use halite_value::{
+        list,
+        yaml::{self, LoadOptions},
+    };
 
     use super::*;
 
@@ -113,5 +143,23 @@ mod tests {
         assert!(!status(table.add("salt/auth", &Value::Null)));
         assert_eq!(table.entries_of("salt/auth"), ["/a.sls", "/b.sls"]);
         assert!(status(table.delete("x")) && !status(table.delete("x")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let text = "- a: /a.sls\n- nonsense\n- b:\n- c: {d: e}\n- f: [1, /g.sls]\n";
+        let options = LoadOptions { name: "master", places: true, ..LoadOptions::default() };
+        let option = yaml::load(text, &options).unwrap();
+        let (table, problems) = Table::read(&option);
+        assert_eq!(
+            problems,
+            [
+                "`nonsense` is no tag with a list of files (master:2:3)",
+                "the tag b has no files (master:3:3)",
+                "the tag c has no list of files but {'d': 'e'} (master:4:3)",
+                "the tag f has `1` among its files, which is no path (master:5:3)",
+            ]
+        );
+        assert_eq!(table.entries_of("f"), ["/g.sls"]);
     }
 }
