@@ -169,7 +169,6 @@ const CALLS: Calls = &[
 const OLDER: Calls = &[
     &["baredoc.list_modules", "sqlite3"],
     &["jinja.load_map", "users.jinja", "values"],
-    &["devinfo.filter"],
     &["ask.mark", "x"],
     &["genesis.avail_platforms"],
     &["composer.did_composer_install", "SIDE/nothing"],
