@@ -103,7 +103,7 @@ assert client.cmd("m1", ["test.ping", "test.echo"], [[], ["y"]]) == {"m1": {"tes
 assert client.cmd("nobody", "test.ping") == {}
 assert sorted(name for part in client.cmd_iter("*", "test.ping") for name in part) == ["m1", "m2"]
 batches = list(client.cmd_batch("*", "test.ping", batch="1"))
-assert len(batches) == 2 and all(part["retcode"] == 0 for part in batches), batches
+assert sorted(batches, key=str) == [{"m1": True}, {"m2": True}], batches
 job = client.run_job("*", "test.ping")
 assert sorted(job["minions"]) == ["m1", "m2"], job
 jid = client.cmd_async("*", "test.echo", ["later"])
@@ -221,7 +221,9 @@ keep("cmd_iter full", [plain(full), sorted(full["m1"])])
 keep("cmd_full_return", plain(client.cmd_full_return("m1", "test.echo", ["f"])))
 keep("cmd_iter_no_block", sorted(name for part in client.cmd_iter_no_block("*", "test.ping") for name in part or {}))
 batches = list(client.cmd_batch("*", "test.ping", batch="1"))
-keep("cmd_batch", sorted(name for part in batches for name in part if name != "retcode"))
+keep("cmd_batch", sorted(batches, key=str))
+raw = [event["tag"].rsplit("/", 2)[1:] for event in client.cmd_batch("*", "test.ping", batch="1", raw=True)]
+keep("cmd_batch raw", sorted(raw))
 keep("cmd_subset", len(client.cmd_subset("*", "test.ping", subset=1)))
 job = client.run_job("*", "test.ping")
 keep("run_job", [sorted(job), sorted(job["minions"]), len(job["jid"])])
@@ -232,7 +234,9 @@ for _ in range(300):
     if len(found) == 2:
         break
     time.sleep(0.1)
-keep("get_cache_returns", {minion: data["ret"] for minion, data in found.items()})
+keep("get_cache_returns", found)
+keep("get_cli_returns", list(client.get_cli_returns(jid, {"m1", "m2"})))
+keep("get_full_returns", client.get_full_returns(jid, {"m1", "m2"}, 5))
 keep("cmd_async nobody", client.cmd_async("nobody", "test.ping"))
 wheel = salt.wheel.WheelClient(opts)
 keep("wheel", wheel.cmd("key.list_all"))

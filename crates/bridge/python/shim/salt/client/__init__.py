@@ -176,13 +176,17 @@ class LocalClient:
         return self.cmd(chosen, fun, arg, None, "list", ret, kwarg=kwarg, full_return=full_return, **kwargs)
 
     def cmd_batch(self, tgt, fun, arg=(), tgt_type="glob", ret="", kwarg=None, batch="10%", **kwargs):
-        """Runs in batches; yields `{minion: return}`."""
+        """Runs in batches; yields `{minion: return}`, or with `raw` the event of each return."""
+        raw = kwargs.pop("raw", False)
         minions = sorted(self.cmd(tgt, "test.ping", tgt_type=tgt_type))
         text = str(batch)
         size = max(1, int(float(text[:-1]) / 100 * len(minions))) if text.endswith("%") else max(1, int(text))
         for at in range(0, len(minions), size):
             for load in self._loads(minions[at : at + size], fun, arg, None, "list", ret, kwarg, **kwargs):
-                yield {load["id"]: load.get("return"), "retcode": load.get("retcode", 0)}
+                if raw:
+                    yield {"data": load, "tag": "salt/job/{}/ret/{}".format(load["jid"], load["id"])}
+                else:
+                    yield {load["id"]: load.get("return")}
 
     def cmd_full_return(self, tgt, fun, arg=(), timeout=None, tgt_type="glob", ret="", verbose=False, kwarg=None,
                         **kwargs):
@@ -198,8 +202,13 @@ class LocalClient:
         with Control(self.opts) as control:
             job = control.ask("job", jid=jid)
         returns = (job or {}).get("returns") or {}
-        return {minion: self._full(load if isinstance(load, dict) and "return" in load else {"return": load})
-                for minion, load in returns.items()}
+        found = {}
+        for minion, load in returns.items():
+            is_load = isinstance(load, dict) and "return" in load
+            found[minion] = {"ret": load["return"] if is_load else load}
+            if is_load and "out" in load:
+                found[minion]["out"] = load["out"]
+        return found
 
     def get_full_returns(self, jid, minions, timeout=None):
         return {minion: data for minion, data in self._wait_for(jid, minions, timeout).items()}
@@ -208,8 +217,13 @@ class LocalClient:
         return {minion: data["ret"] for minion, data in self._wait_for(jid, minions, timeout).items()}
 
     def get_cli_returns(self, jid, minions, timeout=None, tgt="*", tgt_type="glob", **kwargs):
-        for minion, data in self._wait_for(jid, minions, timeout).items():
-            yield {minion: data}
+        known = {minion: data for minion, data in self.get_cache_returns(jid).items() if minion in minions}
+        if known:
+            yield known
+        missing = set(minions) - set(known)
+        if missing:
+            for minion, data in self._wait_for(jid, missing, timeout).items():
+                yield {minion: data}
 
     get_iter_returns = get_cli_returns
 
