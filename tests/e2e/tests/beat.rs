@@ -339,7 +339,7 @@ fn a_minion_begins_before_it_has_a_master() {
 fn a_slow_beacon_keeps_nobody_waiting() {
     let mut fleet = Fleet::new(ACCEPT);
     let events = follow(&fleet);
-    let config = "beacons:\n  salt_monitor:\n    - salt_fun:\n      - cmd.run: {args: [sleep 60]}\n    - interval: 1\n\
+    let config = "beacons:\n  salt_monitor:\n    - salt_fun:\n      - cmd.run: {args: [sleep 60.25]}\n    - interval: 1\n\
                   \x20 memusage:\n    - percent: 0%\n    - interval: 1\n\
                   \x20 quick:\n    - salt_fun: [test.ping]\n    - beacon_module: salt_monitor\n    - interval: 1\n";
     fleet.minion("web1", config);
@@ -349,8 +349,9 @@ fn a_slow_beacon_keeps_nobody_waiting() {
     });
     assert_eq!(count("salt/beacon/web1/salt_monitor/"), 0, "{}", events());
     // It was asked once: who is away is not asked again.
-    let running = fleet.salt(&["web1", "cmd.run", "pgrep -cf '^sleep 60$'"]).code(0).out;
-    assert!(!running.contains("    2"), "{running}");
+    let sleeping = ["web1", "ps.pgrep", "^sleep 60.25$", "full=True", "pattern_is_regex=True"];
+    let running = fleet.salt(&sleeping).code(0).out;
+    assert_eq!(running.matches("- ").count(), 1, "{running}");
     // Changed while it is away, it looks by its new options once it is back; others at once.
     let other = "[{percent: 0%}, {interval: 1}, {beacon_module: memusage}]";
     fleet.salt(&["web1", "beacons.add", "other", other]).code(0).says("Added beacon: other.");
