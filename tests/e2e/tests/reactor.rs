@@ -60,7 +60,7 @@ fn own_events_old_and_new_arguments_and_salt_addresses() {
     leaves(&fleet, "two", "two");
     fleet.machine.write(
         "srv/reactor/app.sls",
-        "old:\n  local.state.apply:\n    - tgt: {{ data['id'] }}\n    - arg: [one]\n    - kwarg:\n        pillar: {word: {{ data['data']['word'] }}}\n\
+        "old:\n  local.state.apply:\n    - tgt: {{ data['id'] }}\n    - arg: [one]\n    - kwarg:\n        pillar: {word: {{ data['data']['word'] }}}\n        queue: True\n\
          run:\n  runner.event.send:\n    - args:\n      - tag: seen/{{ tag }}\n      - data: {n: 1}\n",
     );
     fleet.machine.write(
