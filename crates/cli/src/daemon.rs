@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn daemons_are_known_by_their_command_line() {
         let check = |line: &str, folder: &str, expected: bool| {
-            let (line, at) = (line.replace(' ', "\0"), Path::new("/root"));
+            let (line, at) = (line.replace(' ', "\0"), Path::new("/srv"));
             let found = is_such(line.as_bytes(), "minion", at, Path::new(folder));
             assert_eq!(found, expected, "{line}");
         };
         check("/usr/bin/halite salt-minion -c /etc/a", "/etc/a", true);
-        check("/usr/bin/halite salt-minion --config-dir=a -d", "/root/a", true);
+        check("/usr/bin/halite salt-minion --config-dir=a -d", "/srv/a", true);
         check("/usr/bin/salt-minion -d", "/etc/salt", true);
         check("/usr/bin/python3 /usr/bin/salt-minion -c /etc/a/", "/etc/a", true);
         check("/usr/bin/halite salt-minion -c /etc/b", "/etc/a", false);
