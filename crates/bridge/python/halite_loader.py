@@ -123,7 +123,7 @@ class View(MutableMapping):
 
 
 class DictView(View, dict):
-    """`__opts__` is a dict in Salt."""
+    """`__opts__` and `__running__` are dicts in Salt."""
 
 
 OPTS = DictView("__opts__", lambda frame: frame.full_opts())
@@ -131,7 +131,7 @@ GRAINS = View("__grains__", lambda frame: frame.grains)
 PILLAR = View("__pillar__", lambda frame: frame.pillar)
 CONTEXT = View("__context__", lambda frame: frame.context)
 LOW = View("__low__", lambda frame: frame.low)
-RUNNING = View("__running__", lambda frame: frame.extra.get("running") or {})
+RUNNING = DictView("__running__", lambda frame: frame.extra.get("running") or {})
 EMPTY = View("__proxy__", lambda frame: {})
 
 
@@ -650,6 +650,11 @@ def describe(kind_name, names):
 
     found = {}
     for name in names:
+        if "." not in name:
+            module = module_of(kind_name, name)
+            if module is not None:
+                found[name] = {"doc": inspect.getdoc(module), "raw_doc": module.__doc__}
+            continue
         function = lookup(kind_name, name)
         if function is not None:
             found[name] = {"doc": inspect.getdoc(function) if function.__doc__ else None, "spec": argspec(function)}
@@ -660,6 +665,16 @@ def describe(kind_name, names):
             if isinstance(outputter, str):
                 found[name]["outputter"] = outputter
     return found
+
+
+def module_of(kind_name, name):
+    """The module of that name, a user's or an installed package's; of several, the one that has its name."""
+    own = kind(kind_name).modules.get(name)
+    if own is not None:
+        return own
+    import halite_package
+
+    return halite_package.module(kind_name, name)
 
 
 def lookup(kind_name, name):

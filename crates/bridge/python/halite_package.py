@@ -286,6 +286,19 @@ def function(kind, name):
         return None
 
 
+def module(kind, name):
+    """The module behind the functions `name.*`."""
+    try:
+        found = loader(kind) or {}
+        functions = [found[full] for full in found if full.startswith(name + ".")]
+    except Exception as error:
+        log.warning("the installed salt package cannot load %s: %s", kind, error)
+        return None
+    # The loader hands out stand-ins with the function behind them.
+    behind = [getattr(function, "func", function) for function in functions]
+    return next((sys.modules[one.__module__] for one in behind if one.__module__ in sys.modules), None)
+
+
 @verb
 def package_has(kind, names):
     return [name for name in names if function(kind, name) is not None]

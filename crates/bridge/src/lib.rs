@@ -485,6 +485,28 @@ impl Bridge {
         found
     }
 
+    /// Returns the names of all functions of a kind in an installed package.
+    pub fn package_names(&self, session: &Session<'_>, kind: &str) -> Vec<String> {
+        if !self.has_package(session) {
+            return Vec::new();
+        }
+        match self.ask(
+            session,
+            "the functions of a salt package",
+            "package_names",
+            vec![kind.into()],
+        ) {
+            Ok(answer) => {
+                let names = answer.value.items_of_sequence().unwrap_or_default();
+                names.iter().map(Value::to_string).collect()
+            }
+            Err(error) => {
+                tracing::warn!("the installed salt package cannot be listed: {error}");
+                Vec::new()
+            }
+        }
+    }
+
     /// Tells whether an installed package has a function.
     pub fn package_has(&self, session: &Session<'_>, kind: &str, name: &str) -> bool {
         if !name.contains('.') || !self.has_package(session) {

@@ -8,10 +8,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use halite_returners::Options;
 use halite_spec::{Call, Cx, Error, Files, Host, Job, Result};
-use halite_value::{Dict, Value, entries};
+use halite_value::{Dict, SmolStr, Value, entries};
 
 use crate::{
-    Engine, Link, Parts, Rendering, Sources,
+    Engine, Link, Parts, Rendering, Sources, daemon,
     executors::{self, Work},
     proc::Record,
     registry::Native,
@@ -23,7 +23,7 @@ pub struct Outcome {
     pub ret: Value,
     pub retcode: i64,
     /// The outputter the function declares, if any.
-    pub out: Option<&'static str>,
+    pub out: Option<SmolStr>,
 }
 
 /// A minion that can be called.
@@ -80,7 +80,7 @@ impl Caller {
         let result = self.execute(function, call);
         record.end(cx);
         let ret = result?;
-        Ok(Outcome { retcode: retcode(cx, &ret), ret, out: None })
+        Ok(Outcome { retcode: retcode(cx, &ret), ret, out: daemon::outputter(cx, function) })
     }
 
     fn execute(&self, function: &str, call: Call) -> Result<Value> {
@@ -116,6 +116,9 @@ impl Caller {
             "return" => &outcome.ret, "retcode" => outcome.retcode,
             "success" => outcome.retcode == 0,
         };
+        if let Some(out) = &outcome.out {
+            ret.insert("out", out);
+        }
         let options = Options::given(cx.opt("return_config"), cx.opt("return_kwargs"));
         let names = names.iter().flat_map(|name| name.split(','));
         halite_returners::deliver_all(cx, names, &options, &ret);

@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use halite_highstate::States;
 use halite_spec::{
     Call, Cx, Error, Event, Function, Refresh, Result, Runtime, StateFn, StateRuns, Template,
+    ahead_of,
 };
 use halite_value::{Dict, Value, suggest};
 
@@ -62,6 +63,11 @@ pub trait Link: Send + Sync {
 
     /// Returns what runs now, as `saltutil.running` shows it.
     fn running(&self, cx: Option<&Cx>) -> Vec<Value>;
+
+    /// As [`Runtime::ahead`].
+    fn ahead(&self, jid: &str, waits: bool) -> Vec<Value> {
+        ahead_of(self.running(None), jid, waits)
+    }
 
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value>;
 
@@ -208,6 +214,10 @@ impl Runtime for Engine {
         }
     }
 
+    fn packaged_names(&self, cx: &Cx, kind: &str) -> Vec<String> {
+        self.python.as_ref().map(|python| python.packaged_names(cx, kind)).unwrap_or_default()
+    }
+
     fn state(&self, cx: &Cx, name: &str) -> Option<&'static StateFn> {
         match &self.python {
             Some(python) if python.hides("states", name) => None,
@@ -340,6 +350,10 @@ impl Runtime for Engine {
 
     fn running(&self) -> Vec<Value> {
         self.parts.link.running(None)
+    }
+
+    fn ahead(&self, jid: &str, waits: bool) -> Vec<Value> {
+        self.parts.link.ahead(jid, waits)
     }
 
     fn ask_daemon(

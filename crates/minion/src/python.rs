@@ -233,6 +233,16 @@ impl Python {
         registry::missing(cx, kind, name).is_none() && self.package_knows(cx, kind, name)
     }
 
+    /// Returns the names of all that an installed package has of a kind, but for what it is not
+    /// asked for.
+    pub fn packaged_names(&self, cx: &Cx, kind: &str) -> Vec<String> {
+        self.remember(cx);
+        let mut names =
+            self.within(cx, Dict::new(), |session| self.bridge.package_names(session, kind));
+        names.retain(|name| registry::missing(cx, kind, name).is_none());
+        names
+    }
+
     fn package_knows(&self, cx: &Cx, kind: &str, name: &str) -> bool {
         self.within(cx, Dict::new(), |session| self.bridge.package_has(session, kind, name))
     }

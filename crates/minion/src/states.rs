@@ -270,6 +270,12 @@ impl Engine {
         match graph.order(&*self.parts.states, &places, &settings) {
             Err(problems) => shown(&problems),
             Ok(()) => {
+                // States see what was given (`__low__`), not how it was ordered here.
+                if !chunks.iter().any(|low| low.contains("order")) {
+                    for low in graph.chunks() {
+                        low.remove("order");
+                    }
+                }
                 let returns = self.run(cx, request, &graph, &places);
                 cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
                 returns.into()

@@ -48,12 +48,43 @@ fn documented<'a>(names: &'a [String], wanted: &str) -> Vec<&'a String> {
     names.iter().filter(|name| *name == wanted || name.starts_with(&prefix)).collect()
 }
 
-/// Full names that no list has: functions of an installed Python package are not listed.
-fn unlisted(names: &[String], wanted: &Rest) -> Vec<String> {
-    let texts = wanted.args.iter().map(|word| word.to_str().to_string());
-    texts
-        .filter(|word| word.contains('.') && !word.contains('*') && !names.contains(word))
-        .collect()
+/// Picks those that some words ask for, each as [`documented`] does; without words all.
+fn asked_for<'a>(names: &'a [String], words: &Rest) -> Vec<&'a String> {
+    if words.args.is_empty() {
+        return names.iter().collect();
+    }
+    words.args.iter().flat_map(|word| documented(names, &word.to_str())).collect()
+}
+
+/// The functions to pick from by some words.
+fn function_names(cx: &Cx, words: &[Value]) -> Vec<String> {
+    with_packaged(cx, "modules", cx.runtime.function_names(cx), words)
+}
+
+/// The states to pick from by some words.
+fn state_names(cx: &Cx, words: &[Value]) -> Vec<String> {
+    with_packaged(cx, "states", cx.runtime.state_names(cx), words)
+}
+
+/// Adds the names of an installed Python package. To list it all of it has to be loaded, so that
+/// is only done for words that may mean any of it.
+fn with_packaged(cx: &Cx, kind: &str, names: Vec<String>, words: &[Value]) -> Vec<String> {
+    let words: Vec<String> = words.iter().map(|word| word.to_str().into()).collect();
+    let is_open = |word: &String| word.contains('*') || word.is_empty();
+    let unknown = words.iter().filter(|word| !is_open(word) && documented(&names, word).is_empty());
+    let (full, modules): (Vec<&String>, Vec<&String>) =
+        unknown.partition(|word| word.contains('.'));
+    let more = if words.is_empty() || !modules.is_empty() || words.iter().any(is_open) {
+        cx.runtime.packaged_names(cx, kind)
+    } else {
+        let is_there =
+            |name: &&String| !cx.runtime.described(kind, std::slice::from_ref(*name)).is_empty();
+        full.into_iter().filter(is_there).cloned().collect()
+    };
+    let mut names: Vec<String> = names.into_iter().chain(more).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// Picks functions as `sys.list_functions` does.
@@ -201,14 +232,8 @@ pub fn doc(
     #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
-    let names = cx.runtime.function_names(cx);
-    let exact = unlisted(&names, &args);
-    let wanted: Vec<_> = if args.args.is_empty() {
-        names.iter().collect()
-    } else {
-        let listed = args.args.iter().flat_map(|word| documented(&names, &word.to_str()));
-        listed.chain(&exact).collect()
-    };
+    let names = function_names(cx, &args.args);
+    let wanted = asked_for(&names, &args);
     let help = |function: &Function, name: &str| function.help("salt '*'", name).into();
     let native = |name: &str| cx.runtime.function(cx, name).map(|function| help(function, name));
     Ok(with_described(cx, "modules", &wanted, native, users_doc))
@@ -229,10 +254,8 @@ pub fn argspec(
     if module.is_empty() {
         return Ok(Dict::new());
     }
-    let names = cx.runtime.function_names(cx);
-    let asked = Rest { args: vec![module.as_str().into()], ..Rest::default() };
-    let exact = unlisted(&names, &asked);
-    let wanted: Vec<_> = documented(&names, &module).into_iter().chain(&exact).collect();
+    let names = function_names(cx, &[module.as_str().into()]);
+    let wanted = documented(&names, &module);
     let native =
         |name: &str| cx.runtime.function(cx, name).map(|function| spec_of(function.params).into());
     Ok(with_described(cx, "modules", &wanted, native, shown_spec))
@@ -249,7 +272,7 @@ pub fn list_functions(
     /// Modules or globs; everything if none is given.
     args: Rest,
 ) -> Result<Vec<String>> {
-    Ok(functions(cx.runtime.function_names(cx), &args))
+    Ok(functions(function_names(cx, &args.args), &args))
 }
 
 /// Return the names of modules.
@@ -264,7 +287,7 @@ pub fn list_modules(
     #[arg(by_position)]
     args: Rest,
 ) -> Result<Vec<String>> {
-    Ok(modules(&cx.runtime.function_names(cx), &args))
+    Ok(modules(&function_names(cx, &args.args), &args))
 }
 
 /// Return the documentation of states.
@@ -279,12 +302,17 @@ pub fn state_doc(
     #[arg(by_position)]
     args: Rest,
 ) -> Result<Dict> {
-    let names = cx.runtime.state_names(cx);
-    let wanted: Vec<_> = if args.args.is_empty() {
-        names.iter().collect()
-    } else {
-        args.args.iter().flat_map(|word| documented(&names, &word.to_str())).collect()
-    };
+    let names = state_names(cx, &args.args);
+    let wanted = asked_for(&names, &args);
+    // Python's modules tell about themselves, too.
+    let mut modules: Vec<String> = wanted
+        .iter()
+        .filter(|name| cx.runtime.state(cx, name).is_none())
+        .filter_map(|name| name.split_once('.'))
+        .map(|(module, _)| module.to_owned())
+        .collect();
+    modules.dedup();
+    let wanted: Vec<_> = modules.iter().chain(wanted).collect();
     let native = |name: &str| cx.runtime.state(cx, name).map(|state| (state.doc)().into());
     Ok(with_described(cx, "states", &wanted, native, users_doc))
 }
@@ -304,7 +332,7 @@ pub fn state_argspec(
     if module.is_empty() {
         return Ok(Dict::new());
     }
-    let names = cx.runtime.state_names(cx);
+    let names = state_names(cx, &[module.as_str().into()]);
     let wanted = documented(&names, &module);
     let native = |name: &str| {
         let state = cx.runtime.state(cx, name)?;
@@ -333,7 +361,7 @@ pub fn state_schema(
         return Ok(Vec::new());
     }
     let mut schemas = Vec::new();
-    for name in documented(&cx.runtime.state_names(cx), &module) {
+    for name in documented(&state_names(cx, &[module.as_str().into()]), &module) {
         let Some(state) = cx.runtime.state(cx, name) else { continue };
         let properties = Dict::new();
         let mut required = Vec::new();
@@ -374,9 +402,7 @@ pub fn list_state_functions(
     /// Modules or globs; everything if none is given.
     args: Rest,
 ) -> Result<Vec<String>> {
-    let mut names = functions(cx.runtime.state_names(cx), &args);
-    names.sort();
-    Ok(names)
+    Ok(functions(state_names(cx, &args.args), &args))
 }
 
 /// Return the names of state modules.
@@ -391,7 +417,7 @@ pub fn list_state_modules(
     #[arg(by_position)]
     args: Rest,
 ) -> Result<Vec<String>> {
-    Ok(modules(&cx.runtime.state_names(cx), &args))
+    Ok(modules(&state_names(cx, &args.args), &args))
 }
 
 /// Load the modules anew.

@@ -117,6 +117,13 @@ pub trait Runtime: Send + Sync {
     /// Returns the names of all functions, sorted.
     fn function_names(&self, cx: &Cx) -> Vec<String>;
 
+    /// Returns the names of all functions (`modules`) or states (`states`) that an installed Python
+    /// package has besides; to know them all of it has to be loaded.
+    fn packaged_names(&self, cx: &Cx, kind: &str) -> Vec<String> {
+        let _ = (cx, kind);
+        Vec::new()
+    }
+
     /// Returns the declaration of a native state: `file.absent`.
     fn state(&self, cx: &Cx, name: &str) -> Option<&'static StateFn>;
 
@@ -169,6 +176,13 @@ pub trait Runtime: Send + Sync {
     /// Returns what runs now, as `saltutil.running` shows it.
     fn running(&self) -> Vec<Value>;
 
+    /// Returns what runs now and is in the way of a job that bears no other beside it: what came
+    /// before it. Jobs of other processes may have come before; to one that `waits`, which they
+    /// might do as well, only those of lower number count.
+    fn ahead(&self, jid: &str, waits: bool) -> Vec<Value> {
+        ahead_of(self.running(), jid, waits)
+    }
+
     /// Sends a signal to a job; `false` if it is not running.
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value>;
 
@@ -205,6 +219,15 @@ pub trait Runtime: Send + Sync {
         let _ = (cx, tag, request, reply);
         Ok(None)
     }
+}
+
+/// Keeps of jobs whose order nobody knows those that are ahead of one, as [`Runtime::ahead`] says.
+pub fn ahead_of(jobs: Vec<Value>, jid: &str, waits: bool) -> Vec<Value> {
+    let is_ahead = |job: &Value| {
+        let other = job.get("jid").unwrap_or_default().to_str();
+        if waits { *other < *jid } else { other != jid }
+    };
+    jobs.into_iter().filter(is_ahead).collect()
 }
 
 /// The state engine as the `state` module drives it.

@@ -24,7 +24,7 @@ pub use args::{
     AbsPath, Args, Binder, By, Call, FromArg, Function, IntoReturn, Module, Param, Rest, Strings,
     ToDefault, Unknown,
 };
-pub use cx::{Cx, Event, Job, Refresh, Runtime, StateRuns, Template};
+pub use cx::{Cx, Event, Job, Refresh, Runtime, StateRuns, Template, ahead_of};
 pub use error::{ArgError, Error, Result};
 pub use files::{Fetch, Files};
 pub use halite_macros::{Args, function};

@@ -356,8 +356,11 @@ fn jobs_that_wait_are_seen_on_the_disk() {
             && names[0].ends_with(&format!("_{jid}.p"))
     };
     until("a job waits", || is_it(waiting(&fleet, "one", "job_queue"), &behind));
+    // Of two that come together the second gives way.
     let slow = start_job(&fleet, &["many", "state.apply", "slow"]);
-    until("the states run", || fleet.salt(&["many", "saltutil.running"]).out.contains(&slow));
+    let second = start_job(&fleet, &["many", "state.apply", "quick"]);
+    let told = |jid: &str| fleet.run(&["jobs.lookup_jid", jid, "--out=json"]).out;
+    until("the second is refused", || told(&second).contains(&format!("with jid {slow}")));
     let queued = start_job(&fleet, &["many", "state.apply", "quick", "queue=True"]);
     until("a run waits", || is_it(waiting(&fleet, "many", "state_queue"), &queued));
     fleet.machine.write("go", "");
@@ -365,6 +368,7 @@ fn jobs_that_wait_are_seen_on_the_disk() {
         until("it returns", || fleet.run(&["jobs.lookup_jid", jid]).out.contains(id));
         assert_eq!(waiting(&fleet, id, queue), [""; 0]);
     }
+    until("the first ran", || told(&slow).contains("\"cmd_|-wait_|-"));
 }
 
 #[test]

@@ -7,14 +7,11 @@ use halite_host::Os;
 use halite_minion::{
     Alone, Caller, Masterless, Pipes,
     caller::{Outcome, Setup},
-    daemon::{
-        self,
-        call::{self, CallError, Connected},
-    },
+    daemon::call::{self, CallError, Connected},
     registry,
 };
 use halite_spec::{By, Call, Error, Host, Job};
-use halite_value::{Dict, SmolStr, Value, dict, entries, suggest};
+use halite_value::{Dict, Value, dict, entries, suggest};
 
 use crate::{
     args::{Args, yamlify},
@@ -296,9 +293,8 @@ pub fn run(cx: &mut Context) -> u8 {
                 let ret = with_metadata(cx, &caller, &function, outcome);
                 shown(cx, &dict! { "local" => ret }, "", retcode)
             } else {
-                let out = users_outputter(&caller, &function);
                 let ret = dict! { "local" => outcome.ret };
-                shown_as(cx, &ret, &function, out.as_deref(), retcode)
+                shown_as(cx, &ret, &function, outcome.out.as_deref(), retcode)
             };
             if code != 0 {
                 return code;
@@ -349,8 +345,7 @@ fn with_metadata(cx: &Context, caller: &Caller, function: &str, outcome: Outcome
     let ret = entries! {
         "jid" => &caller.cx.job.jid, "return" => outcome.ret, "retcode" => outcome.retcode,
     };
-    let users = users_outputter(caller, function);
-    if let Some(out) = users.or_else(|| daemon::outputter(function).map(SmolStr::from)) {
+    if let Some(out) = outcome.out {
         ret.insert("out", out);
     }
     ret.insert("id", caller.cx.id());
@@ -473,11 +468,11 @@ fn report(
     call: Call,
     outcome: &Result<Outcome, Error>,
 ) {
-    let (ret, retcode) = match outcome {
-        Ok(outcome) => (outcome.ret.clone(), outcome.retcode),
+    let (ret, retcode, out) = match outcome {
+        Ok(outcome) => (outcome.ret.clone(), outcome.retcode, outcome.out.clone()),
         Err(error) => {
             let text = halite_minion::failure::text(function, registry::function(function), error);
-            (text.into(), 1)
+            (text.into(), 1, None)
         }
     };
     let done = call::Report {
@@ -485,6 +480,7 @@ fn report(
         call,
         ret,
         retcode,
+        out,
         user: cx.opts.str("user"),
         metadata: Some(cx.opts.get("metadata").unwrap_or_default()).filter(Value::truthy),
     };
@@ -495,15 +491,6 @@ fn report(
 
 fn shown(cx: &Context, ret: &Value, fun: &str, retcode: i64) -> u8 {
     shown_as(cx, ret, fun, None, retcode)
-}
-
-/// Returns the outputter a user's module asks for (`__outputter__`).
-fn users_outputter(caller: &Caller, function: &str) -> Option<SmolStr> {
-    let runtime = &caller.cx.runtime;
-    if runtime.function(&caller.cx, function).is_some() {
-        return None;
-    }
-    runtime.described("modules", &[function.to_owned()]).get(function)?.get_str("outputter")
 }
 
 fn shown_as(cx: &Context, ret: &Value, fun: &str, out: Option<&str>, retcode: i64) -> u8 {

@@ -12,7 +12,6 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
     auth::{Identity, SignInError},
-    execute::outputter,
     files::Remote,
     link::MasterLink,
     options::{MasterType, Problem, Settings},
@@ -143,7 +142,7 @@ impl Connected {
             "fun" => &done.fun, "fun_args" => args.write(), "return" => &done.ret,
             "retcode" => done.retcode, "success" => done.retcode == 0, "user" => &done.user,
         };
-        if let Some(out) = outputter(&done.fun) {
+        if let Some(out) = &done.out {
             load.insert("out", out);
         }
         if let Some(metadata) = &done.metadata {
@@ -167,6 +166,7 @@ pub struct Report {
     pub call: Call,
     pub ret: Value,
     pub retcode: i64,
+    pub out: Option<SmolStr>,
     pub user: SmolStr,
     pub metadata: Option<Value>,
 }

@@ -126,7 +126,7 @@ fn one(cx: &Cx, fun: &SmolStr, args: Args, publication: &Publication, ticket: &T
             if retcode == 0 && failure::says_failed(&ret) {
                 retcode = 1;
             }
-            let out = outputter(fun).map(SmolStr::from).or_else(|| users_outputter(cx, fun));
+            let out = outputter(cx, fun);
             Done { ret, retcode, success: retcode == 0, raised: false, out }
         }
         Ok(Err(Refused::Told(text))) => Done::failed(text),
@@ -273,10 +273,10 @@ fn blackout(cx: &Cx, fun: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the outputter a user's module asks for (`__outputter__`).
-fn users_outputter(cx: &Cx, fun: &str) -> Option<SmolStr> {
+/// Returns the outputter a function asks for; a user's does in `__outputter__`.
+pub(crate) fn outputter(cx: &Cx, fun: &str) -> Option<SmolStr> {
     if cx.runtime.function(cx, fun).is_some() {
-        return None;
+        return native_outputter(fun).map(SmolStr::from);
     }
     cx.runtime.described("modules", &[fun.to_owned()]).get(fun)?.get_str("outputter")
 }
@@ -287,8 +287,7 @@ fn users_doc(cx: &Cx, fun: &str) -> Option<String> {
     about.get("doc").filter(Value::truthy).map(|doc| doc.to_str().into())
 }
 
-/// Returns the outputter a function asks for.
-pub fn outputter(fun: &str) -> Option<&'static str> {
+fn native_outputter(fun: &str) -> Option<&'static str> {
     let (module, name) = fun.split_once('.')?;
     match (module, name) {
         (

@@ -5,7 +5,7 @@
 //! jobs (`saltutil.find_job` and its like) never waits, or a busy minion would look like a dead one.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     path::PathBuf,
     sync::{
         Arc,
@@ -18,6 +18,7 @@ use halite_host::Cancel;
 use halite_modules::state::Queued;
 use halite_spec::Host;
 use halite_value::{Dict, SmolStr, Value};
+use indexmap::IndexMap;
 use parking_lot::{Condvar, Mutex};
 
 /// Without a configured limit; a minion with more jobs than this helps nobody by starting more.
@@ -66,7 +67,8 @@ pub(crate) struct Shelf {
 
 #[derive(Default)]
 struct Table {
-    jobs: HashMap<SmolStr, Job>,
+    /// In the order they came.
+    jobs: IndexMap<SmolStr, Job>,
     running: usize,
     waiting: VecDeque<Waiting>,
 }
@@ -222,7 +224,7 @@ impl Jobs {
     fn ended(self: &Arc<Self>, key: &str, counted: bool) {
         self.finished.fetch_add(1, Ordering::Relaxed);
         let mut table = self.table.lock();
-        table.jobs.remove(key);
+        table.jobs.shift_remove(key);
         if counted {
             table.running -= 1;
         }
@@ -240,12 +242,9 @@ impl Jobs {
         }
     }
 
-    /// Returns what runs or waits, as `saltutil.running` shows it.
+    /// Returns what runs or waits, as `saltutil.running` shows it, in the order it came.
     pub fn list(&self) -> Vec<Value> {
-        let table = self.table.lock();
-        let mut jobs: Vec<_> = table.jobs.iter().collect();
-        jobs.sort_by_key(|(key, _)| *key);
-        jobs.iter().map(|(_, job)| shown(job)).collect()
+        self.table.lock().jobs.values().map(shown).collect()
     }
 
     /// Ends a job. Returns the number of its thread, or `None` if it does not run.
@@ -337,6 +336,27 @@ mod tests {
         go.send(()).unwrap();
         let order: Vec<_> = (0..3).map(|_| heard.recv().unwrap()).collect();
         assert_eq!(order, ["1", "2", "3"]);
+    }
+
+    #[test]
+    fn jobs_are_listed_in_the_order_they_came() {
+        let jobs = Jobs::new(None);
+        let gates: Vec<_> = ["3", "1", "2"]
+            .map(|jid| {
+                let (go, gate) = mpsc::channel::<()>();
+                jobs.start(jid, entries! { "fun" => "a.b", "jid" => jid }, move |_| {
+                    let _ = gate.recv();
+                });
+                go
+            })
+            .into();
+        let listed = || -> Vec<String> {
+            jobs.list().iter().map(|job| job.get_str("jid").unwrap().into()).collect()
+        };
+        assert_eq!(listed(), ["3", "1", "2"]);
+        drop(gates);
+        assert_eq!(jobs.end_all(Duration::from_secs(10)), 0);
+        assert_eq!(listed(), [""; 0]);
     }
 
     #[test]

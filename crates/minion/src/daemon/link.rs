@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use halite_spec::{Cx, Error, Event, Host, Refresh, Result};
+use halite_spec::{Cx, Error, Event, Host, Refresh, Result, ahead_of};
 use halite_transport::ipc::Address;
 use halite_value::{Dict, Value, entries};
 
@@ -69,6 +69,21 @@ impl MasterLink {
         Self { master, host, proc, side: Side::Caller { handle, daemon, listen } }
     }
 
+    /// Jobs of this process, in the order they came.
+    fn own_jobs(&self) -> Vec<Value> {
+        match &self.side {
+            Side::Daemon { jobs, .. } => jobs.list(),
+            Side::Caller { .. } => Vec::new(),
+        }
+    }
+
+    /// Jobs that left their record, without those known already.
+    fn foreign_jobs(&self, known: &[Value]) -> Vec<Value> {
+        let is_known = |job: &Value| known.iter().any(|own| own.get("jid") == job.get("jid"));
+        let jobs = proc::running(&*self.host, &self.proc);
+        jobs.into_iter().filter(|job| !is_known(job)).collect()
+    }
+
     fn fire_here(&self, tag: &str, data: &Dict) -> bool {
         match &self.side {
             Side::Daemon { bus, .. } => bus.fire(tag, data),
@@ -84,6 +99,14 @@ impl MasterLink {
 /// Builds the load of an event for the master.
 pub(crate) fn event_load(tag: &str, data: Value, pretag: Option<&str>) -> Dict {
     entries! { "cmd" => "_minion_event", "pretag" => pretag, "tag" => tag, "data" => data }
+}
+
+/// Keeps what came before a job: of its own process by the order they came in, so that of two that
+/// come together the later one gives way and never both.
+fn ahead(own: Vec<Value>, foreign: Vec<Value>, jid: &str, waits: bool) -> Vec<Value> {
+    let is_it = |job: &Value| job.get_str("jid").is_some_and(|other| other == jid);
+    let before = own.into_iter().take_while(|job| !is_it(job));
+    before.chain(ahead_of(foreign, jid, waits)).collect()
 }
 
 impl Link for MasterLink {
@@ -130,16 +153,15 @@ impl Link for MasterLink {
     }
 
     fn running(&self, _: Option<&Cx>) -> Vec<Value> {
-        let mut jobs = match &self.side {
-            Side::Daemon { jobs, .. } => jobs.list(),
-            Side::Caller { .. } => Vec::new(),
-        };
-        for job in proc::running(&*self.host, &self.proc) {
-            if !jobs.iter().any(|own| own.get("jid") == job.get("jid")) {
-                jobs.push(job);
-            }
-        }
+        let mut jobs = self.own_jobs();
+        jobs.extend(self.foreign_jobs(&jobs));
         jobs
+    }
+
+    fn ahead(&self, jid: &str, waits: bool) -> Vec<Value> {
+        let own = self.own_jobs();
+        let foreign = self.foreign_jobs(&own);
+        ahead(own, foreign, jid, waits)
     }
 
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
@@ -213,5 +235,31 @@ pub(crate) fn of_ask(error: AskError) -> Error {
     match error {
         AskError::Cancelled => Error::Cancelled,
         other => Error::failed(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::dict;
+
+    use super::*;
+
+    #[test]
+    fn of_two_jobs_that_come_together_one_gives_way() {
+        let jobs = |jids: &[&str]| jids.iter().map(|jid| dict! { "jid" => *jid }).collect();
+        let seen = |jid: &str, waits: bool| {
+            let found = ahead(jobs(&["20", "30", "10"]), jobs(&["15", "40"]), jid, waits);
+            found.iter().map(|job| job.get_str("jid").unwrap().into()).collect::<Vec<String>>()
+        };
+        assert_eq!(seen("20", false), ["15", "40"]);
+        assert_eq!(seen("30", false), ["20", "15", "40"]);
+        // It came last, whatever its number says.
+        assert_eq!(seen("10", false), ["20", "30", "15", "40"]);
+        assert_eq!(seen("30", true), ["20", "15"]);
+        assert_eq!(
+            seen("10", true),
+            ["20", "30"],
+            "who waits does not wait for who may wait for it"
+        );
     }
 }

@@ -32,7 +32,7 @@ mod tie;
 
 use std::{sync::Arc, time::Duration};
 
-pub use execute::outputter;
+pub(crate) use execute::outputter;
 use halite_host::{Cancel, Os};
 use halite_spec::Job;
 use halite_value::{Dict, Value};

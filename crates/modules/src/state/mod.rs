@@ -153,7 +153,7 @@ fn conflict(cx: &Cx, queue: Option<bool>, request: &StateRequest) -> Result<Opti
     let queue = queue.unwrap_or_else(|| cx.opt_bool("state_queue"));
     let mut shown = None;
     loop {
-        let others = running_texts(cx, queue);
+        let others = state_runs(cx.runtime.ahead(&cx.job.jid, queue));
         if others.is_empty() {
             return Ok(None);
         }
@@ -175,14 +175,9 @@ fn show_waiting(cx: &Cx) -> Option<Queued> {
     Some(Queued::new(&cx.host, &folder, &cx.job.jid, &load))
 }
 
-/// Describes the state runs of others; with `earlier`, of those only that came before this one: of
-/// two that wait for each other neither would ever begin.
-fn running_texts(cx: &Cx, earlier: bool) -> Vec<String> {
-    let is_other_state = |job: &Value| {
-        let jid = job.get("jid").unwrap_or_default().to_str();
-        let counts = if earlier { jid < cx.job.jid } else { jid != cx.job.jid };
-        counts && job.get_str("fun").is_some_and(|fun| fun.starts_with("state."))
-    };
+/// Describes the state runs among jobs.
+fn state_runs(jobs: Vec<Value>) -> Vec<String> {
+    let is_state = |job: &Value| job.get_str("fun").is_some_and(|fun| fun.starts_with("state."));
     let describe = |job: Value| {
         let text = |key: &str| job.get(key).unwrap_or_default().to_str();
         format!(
@@ -193,7 +188,7 @@ fn running_texts(cx: &Cx, earlier: bool) -> Vec<String> {
             text("jid")
         )
     };
-    cx.runtime.running().into_iter().filter(is_other_state).map(describe).collect()
+    jobs.into_iter().filter(is_state).map(describe).collect()
 }
 
 /// The time in a job id, as Salt shows it: `2026, Nov 15 22:40:46.354303`.
@@ -557,5 +552,9 @@ pub fn running(
     #[default(false)]
     concurrent: bool,
 ) -> Result<Vec<String>> {
-    Ok(if concurrent { Vec::new() } else { running_texts(cx, false) })
+    if concurrent {
+        return Ok(Vec::new());
+    }
+    let is_other = |job: &Value| job.get_str("jid").is_none_or(|jid| jid != cx.job.jid);
+    Ok(state_runs(cx.runtime.running().into_iter().filter(is_other).collect()))
 }

@@ -156,6 +156,11 @@ fn documentation_and_arguments() {
     let names = returned(&machine, &["sys.list_functions", "deploy"]);
     assert!(names.contains("deploy.list") && !names.contains("_private"), "{names}");
     machine.call(&["sys.list_modules", "deploy"]).says("- deploy");
+    let states = "'Of all.'\n\n\ndef one(name):\n    'Of one.'\n";
+    machine.write("srv/salt/_states/told.py", states);
+    sync(&machine);
+    let docs = r#"{"told": "Of all.", "told.one": "Of one."}"#;
+    assert_eq!(returned(&machine, &["sys.state_doc", "told.one"]), docs);
 }
 
 #[test]
@@ -248,6 +253,12 @@ def inner(name):
     return __states__["test.nop"](name=name)
 
 
+def seen(name, **kwargs):
+    given = sorted(key for key in __low__ if not key.startswith("__"))
+    comment = " ".join(given + [str(isinstance(one, dict)) for one in (__opts__, __running__)])
+    return {"name": name, "changes": {}, "result": True, "comment": comment}
+
+
 def broken(name):
     raise ValueError("on purpose")
 
@@ -291,6 +302,8 @@ fn states_run_with_requisites_and_tests() {
         .says("Malformed state return. Data must be a dictionary type.")
         .says("Reason: 'own.nope' is not available.");
     machine.call(&["sys.list_state_functions", "own"]).says("- own.present");
+    let seen = "Comment: fun name state value True True\n";
+    machine.call(&["state.single", "own.seen", "x", "value=1"]).code(0).says(seen);
 }
 
 #[test]
@@ -394,9 +407,13 @@ fn pillar_returners_and_outputters() {
     machine.write(
         "srv/salt/_returners/own.py",
         &format!(
-            "def returner(ret):\n    with open('{}', 'a') as f:\n        f.write(ret['fun'] + ' ' + str(ret['return']))\n",
+            "def returner(ret):\n    with open('{}', 'a') as f:\n        print(ret['fun'], ret['return'], ret.get('out'), file=f)\n",
             machine.path("returned").display()
         ),
+    );
+    machine.write(
+        "srv/salt/_modules/shown.py",
+        "__outputter__ = {'loudly': 'loud'}\n\n\ndef loudly():\n    return 1\n",
     );
     machine.write(
         "srv/salt/_output/loud.py",
@@ -409,7 +426,9 @@ fn pillar_returners_and_outputters() {
     assert_eq!(returned(&machine, &show), r#""e2e1""#);
     assert_eq!(returned(&machine, &["seen.pillar"]), r#"{"p": 1, "k": "e2e1"}"#);
     machine.call(&["--return", "own", "test.ping"]).code(0);
-    assert_eq!(machine.read("returned").as_deref(), Some("test.ping True"));
+    machine.call(&["--return", "own", "shown.loudly"]).code(0).says("LOUD {'local': 1}");
+    let told = "test.ping True None\nshown.loudly 1 loud\n";
+    assert_eq!(machine.read("returned").as_deref(), Some(told));
     let loud = machine.call(&["--out", "loud", "test.ping"]).code(0);
     assert_eq!(loud.out, "LOUD {'local': True}{'_retcode': 0}\n");
     assert_eq!(loud.err, "");

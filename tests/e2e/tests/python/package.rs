@@ -238,6 +238,21 @@ fn the_same_answers_as_genuine() {
     assert!(bridged.len() >= 40, "only {} modules are not native: {bridged:?}", bridged.len());
 }
 
+#[test]
+fn what_a_package_has_is_listed() {
+    let machine = Machine::new();
+    let config = machine.read("etc/salt/minion").expect("a configuration");
+    let python = genuine::programs(genuine::VERSIONS[2]).join("python");
+    machine
+        .write("etc/salt/minion", &format!("{config}halite: {{python: {}}}\n", python.display()));
+    let doc = &["sys.doc", "highstate_doc.read_file"];
+    machine.call(doc).code(0).says("output the contents of a file");
+    let functions = machine.call(&["sys.list_functions", "highstate_doc", "test.p*"]).code(0);
+    functions.says("- highstate_doc.read_file").says("- test.ping");
+    machine.call(&["sys.list_modules"]).code(0).says("- highstate_doc").says("- test");
+    machine.call(&["sys.list_functions", "no.such"]).code(0).says("local:\n");
+}
+
 /// Asks both makes the same with the package of one release; returns the answers, which are equal.
 fn compare(release: &str, calls: Calls) -> Vec<Value> {
     let programs = genuine::programs(release);
