@@ -34,10 +34,11 @@ module! {
     /// Install and look at packages.
     "pkg": add_repo_key, autoremove, available_version, check_db, clean_metadata, del_repo,
     del_repo_key, file_dict, file_list, get_repo, get_repo_keys, get_selections, group_diff,
-    group_info, group_install, group_list, hold, info_installed, install, latest_version,
+    group_info, group_install, group_list, hold, info_available, info_installed, install,
+    latest_version,
     list_downloaded, list_holds, list_installed_patches, list_patches, list_pkgs, list_repo_pkgs,
     list_repos, list_updates, list_upgrades, mod_repo, modified, normalize_name, owner, parse_arch,
-    purge, refresh_db, remove, services_need_restart, set_selections, show, unhold, update,
+    purge, refresh_db, remove, search, services_need_restart, set_selections, show, unhold, update,
     upgrade, upgrade_available, verify, version_, version_cmp, which,
 }
 
@@ -924,6 +925,48 @@ pub fn info_installed(
     names: Rest,
 ) -> Result<Value> {
     provider(cx)?.info_installed(cx, &names_of(&names), &names.kwargs)
+}
+
+/// Return what the repositories say of packages, by field; known to zypper.
+///
+/// ```console
+/// $ salt '*' pkg.info_available bash vim
+/// ```
+#[function]
+pub fn info_available(
+    cx: &Cx,
+    /// Packages; `refresh=False` to go by the lists that are here.
+    names: Rest,
+) -> Result<Dict> {
+    let refresh = names.kwargs.get("refresh").is_none_or(|refresh| refresh.truthy());
+    let mut names = names_of(&names);
+    names.sort();
+    names.dedup();
+    if names.is_empty() {
+        return Ok(Dict::new());
+    }
+    provider(cx)?.info_available(cx, &names, refresh)
+}
+
+/// Return the packages that fit what is looked for: name → fields; known to zypper.
+///
+/// ```console
+/// $ salt '*' pkg.search bash match=exact details=True
+/// ```
+#[function]
+pub fn search(
+    cx: &Cx,
+    /// What to look for.
+    criteria: String,
+    /// Fetch the lists first.
+    #[default(false)]
+    refresh: bool,
+    /// `match` (`exact`, `words`, `substrings`), and where or how to look: `provides`, `requires`,
+    /// `recommends`, `suggests`, `conflicts`, `obsoletes`, `file_list`, `search_descriptions`,
+    /// `case_sensitive`, `installed_only`, `not_installed_only`, `details`.
+    how: Rest,
+) -> Result<Dict> {
+    provider(cx)?.search(cx, &criteria, refresh, &how.kwargs)
 }
 
 /// Return what the lists say of packages.

@@ -293,6 +293,15 @@ pub trait Provider: Sync {
         unavailable("info_installed")
     }
 
+    /// What the repositories say of packages.
+    fn info_available(&self, cx: &Cx, names: &[String], refresh: bool) -> Result<Dict> {
+        unavailable("info_available")
+    }
+
+    fn search(&self, cx: &Cx, criteria: &str, refresh: bool, how: &Dict) -> Result<Dict> {
+        unavailable("search")
+    }
+
     fn autoremove(&self, cx: &Cx, list_only: bool, purge: bool) -> Result<Value> {
         unavailable("autoremove")
     }

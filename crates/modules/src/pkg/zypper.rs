@@ -82,7 +82,51 @@ fn informed(text: &str) -> Dict {
     ret
 }
 
-impl Zypper {
+/// Reads the elements `solvable` of `zypper --xmlout search`: package → its attributes.
+fn found(text: &str) -> Dict {
+    let ret = Dict::new();
+    for element in text.split("<solvable").skip(1) {
+        let fields = Dict::new();
+        let mut rest = element;
+        while let Some((name, after)) = rest.split_once("=\"") {
+            if name.contains('>') {
+                break;
+            }
+            let Some((value, after)) = after.split_once('"') else { break };
+            fields.insert(name.trim(), unescaped(value));
+            rest = after;
+        }
+        if let Some(name) = fields.get("name") {
+            ret.insert(name.to_str(), fields);
+        }
+    }
+    ret
+}
+
+/// Puts characters in place of XML's five entities.
+fn unescaped(text: &str) -> String {
+    [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
+        .iter()
+        .fold(text.to_owned(), |text, (entity, character)| text.replace(entity, character))
+}
+
+/// The options of `zypper search` by their names here; naming one is enough, as in Salt.
+const SEARCH: [(&str, &str); 12] = [
+    ("provides", "--provides"),
+    ("recommends", "--recommends"),
+    ("requires", "--requires"),
+    ("suggests", "--suggests"),
+    ("conflicts", "--conflicts"),
+    ("obsoletes", "--obsoletes"),
+    ("file_list", "--file-list"),
+    ("search_descriptions", "--search-descriptions"),
+    ("case_sensitive", "--case-sensitive"),
+    ("installed_only", "--installed-only"),
+    ("not_installed_only", "-u"),
+    ("details", "--details"),
+];
+
+impl Provider for Zypper {
     fn info_available(&self, cx: &Cx, names: &[String], refresh: bool) -> Result<Dict> {
         if refresh {
             self.refresh_db(cx, &Dict::new())?;
@@ -95,9 +139,29 @@ impl Zypper {
         }
         Ok(all)
     }
-}
 
-impl Provider for Zypper {
+    fn search(&self, cx: &Cx, criteria: &str, refresh: bool, how: &Dict) -> Result<Dict> {
+        if refresh {
+            self.refresh_db(cx, &Dict::new())?;
+        }
+        let mut words = vec!["--xmlout", "search"];
+        match how.get("match").as_ref().and_then(Value::as_str) {
+            Some("exact") => words.push("--match-exact"),
+            Some("words") => words.push("--match-words"),
+            Some("substrings") => words.push("--match-substrings"),
+            _ => {}
+        }
+        words.extend(SEARCH.iter().filter(|(name, _)| how.contains(*name)).map(|(_, word)| word));
+        words.push(criteria);
+        // 104: nothing was found, which is told below.
+        let how = Options { success_retcodes: halite_value::list![104], ..looking() };
+        let packages = found(&call(cx, words, false, how)?.stdout);
+        if packages.is_empty() {
+            return Err(Error::failed(format!("No packages found matching '{criteria}'")));
+        }
+        Ok(packages)
+    }
+
     fn has(&self, function: &str) -> bool {
         !matches!(function, "get_selections" | "show" | "autoremove" | "group_diff")
     }
@@ -601,6 +665,22 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(found.first().unwrap().name, "vim");
         assert_eq!(found.get(1).unwrap().version.as_deref(), Some("1.2-3"));
+    }
+
+    #[test]
+    fn packages_that_were_found() {
+        let text = "<?xml version='1.0'?>\n<stream>\n<search-result version=\"0.0\">\n<solvable-list>\n\
+                    <solvable status=\"installed\" name=\"vim\" summary=\"Vi &quot;IMproved&quot; &amp;c\" kind=\"package\"/>\n\
+                    <solvable status=\"not-installed\" name=\"vim-data\" kind=\"package\"></solvable>\n\
+                    </solvable-list>\n</search-result>\n</stream>\n";
+        let found = found(text);
+        assert_eq!(found.len(), 2);
+        let vim = entries! {
+            "status" => "installed", "name" => "vim", "summary" => "Vi \"IMproved\" &c",
+            "kind" => "package",
+        };
+        assert_eq!(found.get("vim"), Some(vim.into()));
+        assert_eq!(found.get("vim-data").unwrap().get_str("kind").unwrap(), "package");
     }
 
     #[test]
