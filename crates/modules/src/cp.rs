@@ -346,6 +346,15 @@ pub fn get_file(
     let saltenv = env_of(cx, saltenv);
     let path = rendered(cx, path, template.as_ref(), &saltenv)?;
     let dest = rendered(cx, text_of(&dest), template.as_ref(), &saltenv)?;
+    if !path.starts_with("salt://") {
+        // The hash is asked for first: to a master, what is no file of this machine has none.
+        let is_local = cx.opt_str("file_client").is_some_and(|client| client == "local");
+        if is_local || cx.host.is_file(Path::new(&path))? {
+            return Err(Error::raised("MinionError", format!("Unsupported path: {path}")));
+        }
+        tracing::warn!("specified file {path} is not present to generate hash");
+        return Ok(Value::str(""));
+    }
     match cx.files.cache(&path, &saltenv)? {
         Some(cached) if dest.is_empty() => Ok(shown(Some(cached))),
         Some(cached) => deliver(cx, &cached, &dest, file_name(&parse_salt(&path).0), makedirs),

@@ -26,10 +26,12 @@ pub mod cryptdev;
 pub mod data;
 pub mod debconf;
 pub mod defaults;
+pub mod devmap;
 pub mod dig;
 pub mod disk;
 pub mod dnsutil;
 pub mod environ;
+pub mod ethtool;
 pub mod event;
 pub mod extfs;
 pub mod file;
@@ -64,9 +66,12 @@ pub mod mine;
 pub mod minion;
 pub mod mount;
 pub mod mysql;
+pub mod netaddress;
 pub mod network;
+pub mod nfs3;
 pub mod nftables;
 pub mod npm;
+pub mod pam;
 pub mod partition;
 pub mod pillar;
 pub mod pip;
@@ -76,6 +81,7 @@ pub mod pki;
 pub mod postgres;
 pub mod ps;
 pub mod publish;
+pub mod pyenv;
 pub mod quota;
 pub mod rabbitmq;
 pub mod raid;
@@ -85,12 +91,14 @@ pub mod salt_version;
 pub mod saltcheck;
 pub mod saltutil;
 pub mod schedule;
+pub mod scsi;
 pub mod sdb;
 pub mod selinux;
 pub mod service;
 pub mod shadow;
 pub mod slsutil;
 pub mod smtp;
+pub mod sqlite3;
 pub mod ssh;
 pub mod ssh_pki;
 pub mod state;
@@ -108,6 +116,7 @@ pub mod user;
 pub mod virtualenv;
 pub mod webutil;
 pub mod x509;
+pub mod xfs;
 pub mod xml;
 
 /// Every module of this crate.
@@ -130,10 +139,12 @@ pub static ALL: &[&Module] = &[
     &data::MODULE,
     &debconf::MODULE,
     &defaults::MODULE,
+    &devmap::MODULE,
     &dig::MODULE,
     &disk::MODULE,
     &dnsutil::MODULE,
     &environ::MODULE,
+    &ethtool::MODULE,
     &event::MODULE,
     &extfs::MODULE,
     &file::MODULE,
@@ -168,9 +179,12 @@ pub static ALL: &[&Module] = &[
     &minion::MODULE,
     &mount::MODULE,
     &mysql::MODULE,
+    &netaddress::MODULE,
     &network::MODULE,
+    &nfs3::MODULE,
     &nftables::MODULE,
     &npm::MODULE,
+    &pam::MODULE,
     &partition::MODULE,
     &pillar::MODULE,
     &pip::MODULE,
@@ -179,6 +193,7 @@ pub static ALL: &[&Module] = &[
     &postgres::MODULE,
     &ps::MODULE,
     &publish::MODULE,
+    &pyenv::MODULE,
     &quota::MODULE,
     &rabbitmq::MODULE,
     &raid::MODULE,
@@ -188,12 +203,14 @@ pub static ALL: &[&Module] = &[
     &saltcheck::MODULE,
     &saltutil::MODULE,
     &schedule::MODULE,
+    &scsi::MODULE,
     &sdb::MODULE,
     &selinux::MODULE,
     &service::MODULE,
     &shadow::MODULE,
     &slsutil::MODULE,
     &smtp::MODULE,
+    &sqlite3::MODULE,
     &ssh::MODULE,
     &ssh_pki::MODULE,
     &state::MODULE,
@@ -211,6 +228,7 @@ pub static ALL: &[&Module] = &[
     &virtualenv::MODULE,
     &webutil::MODULE,
     &x509::MODULE,
+    &xfs::MODULE,
     &xml::MODULE,
 ];
 // gen:end

@@ -29,7 +29,7 @@ fn proc(cx: &Cx, name: &str) -> Result<String> {
 }
 
 /// Seconds since 1970.
-fn now(cx: &Cx) -> f64 {
+pub fn now(cx: &Cx) -> f64 {
     cx.host.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 

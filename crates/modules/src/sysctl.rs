@@ -8,7 +8,10 @@ use std::path::Path;
 use halite_spec::{Command, Cx, Error, Result, function, host::Write, module};
 use halite_value::{Dict, Value, entries};
 
-use crate::file::text::read_to_edit_if_there;
+use crate::{
+    cmd::{Options, plain},
+    file::text::read_to_edit_if_there,
+};
 
 module! {
     /// Settings of the kernel.
@@ -77,9 +80,8 @@ pub fn get(
     name: String,
 ) -> Result<String> {
     checked(&name)?;
-    let output = cx.host.run(&Command::line(["sysctl", "-n", &name]).query())?;
-    let text = if output.ok() { output.stdout_text() } else { output.stderr_text() };
-    Ok(text.trim_end().to_owned())
+    let options = Options { redirect_stderr: true, query: true, ..Options::default() };
+    Ok(plain(cx, ["sysctl", "-n", &name], options)?.stdout)
 }
 
 /// Set one setting until the next start.

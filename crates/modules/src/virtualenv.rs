@@ -23,70 +23,148 @@ pub struct Create {
     pub clear: bool,
     pub python: Option<String>,
     pub extra_search_dir: Vec<String>,
-    pub never_download: bool,
+    pub never_download: Option<bool>,
     pub prompt: Option<String>,
-    pub symlinks: bool,
-    pub upgrade: bool,
+    pub symlinks: Option<bool>,
+    pub upgrade: Option<bool>,
     pub user: Option<String>,
     pub env_vars: Dict,
 }
 
-/// The tool, and whether it is Python's own `venv`.
-fn tool(cx: &Cx, how: &Create) -> Result<(Vec<String>, bool)> {
-    let given = how.venv_bin.clone().or_else(|| {
-        cx.opt_str("venv_bin").map(|text| text.to_string()).filter(|text| !text.is_empty())
-    });
-    let python = || how.python.clone().unwrap_or_else(|| "python3".to_owned());
-    let of_python = |python: String| (vec![python, "-m".to_owned(), "venv".to_owned()], true);
-    match given.as_deref() {
-        Some("venv" | "pyvenv") => Ok(of_python(python())),
-        Some(name) if name.rsplit('/').next().is_some_and(|name| name.starts_with("python")) => {
-            Ok(of_python(name.to_owned()))
+/// What makes environments.
+enum Tool {
+    /// Python's own module, by the interpreter it is to be run with.
+    Module(String),
+    /// A program that takes the options of that module.
+    Like(String, Vec<String>),
+    /// `virtualenv`, or what is called otherwise.
+    Virtualenv(String),
+}
+
+/// Tells whether a path names an interpreter: `python3`, `/usr/bin/pypy3.10`.
+fn is_interpreter(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let rest = name.strip_prefix("python").or_else(|| name.strip_prefix("pypy"));
+    rest.is_some_and(|rest| rest.chars().all(|char| char.is_ascii_digit() || char == '.'))
+}
+
+impl Tool {
+    fn of(cx: &Cx, how: &Create) -> Result<Self> {
+        let configured = |value: Option<Value>| {
+            value.filter(Value::truthy).map(|value| value.to_str().to_string())
+        };
+        let given = how
+            .venv_bin
+            .clone()
+            .or_else(|| configured(cx.pillar.get("venv_bin")))
+            .or_else(|| configured(cx.opt("venv_bin")));
+        let found = || cx.host.which("virtualenv").map(|_| "virtualenv".to_owned());
+        let name = given.or_else(found).unwrap_or_else(|| "venv".to_owned());
+        let python = how.python.as_deref().filter(|python| !python.trim().is_empty());
+        let missing =
+            |python: &str| Err(Error::failed(format!("Cannot find requested python ({python}).")));
+        if name == "venv" {
+            return match python {
+                Some(python) if cx.host.which(python).is_none() => missing(python),
+                other => Ok(Self::Module(other.unwrap_or("python3").to_owned())),
+            };
         }
-        Some(words) if words.trim_end().ends_with("-m venv") => {
-            Ok((words.split_whitespace().map(str::to_owned).collect(), true))
-        }
-        Some(name) => {
-            if cx.host.which(name).is_none() {
-                return Err(Error::failed(format!("Cannot find the virtualenv tool '{name}'")));
+        if is_interpreter(&name) {
+            if python.is_some() {
+                return Err(Error::failed(
+                    "Pass the target interpreter either as `venv_bin` or as `python`, not both.",
+                ));
             }
-            Ok((vec![name.to_owned()], false))
+            return if cx.host.which(&name).is_none() {
+                missing(&name)
+            } else {
+                Ok(Self::Module(name))
+            };
         }
-        None if cx.host.which("virtualenv").is_some() => Ok((vec!["virtualenv".to_owned()], false)),
-        None => Ok(of_python(python())),
+        if name.contains("venv") {
+            if python.is_some() {
+                return Err(unsupported("python", &name));
+            }
+            let words = name.split_whitespace().map(str::to_owned).collect();
+            return Ok(Self::Like(name, words));
+        }
+        if cx.host.which(&name).is_none() {
+            return Err(Error::failed(format!("Cannot find the virtualenv tool '{name}'")));
+        }
+        match python {
+            Some(python) if cx.host.which(python).is_none() => missing(python),
+            _ => Ok(Self::Virtualenv(name)),
+        }
     }
 }
 
-/// Makes an environment.
-pub fn make(cx: &Cx, path: &str, how: &Create) -> Result<Ran> {
-    let (mut words, own) = tool(cx, how)?;
-    if own {
-        if how.prompt.is_some() || !how.extra_search_dir.is_empty() || how.never_download {
-            return Err(Error::failed(
-                "The `prompt`, `extra_search_dir` and `never_download` parameters are not \
-                 supported by venv",
-            ));
-        }
-        if how.upgrade {
-            words.push("--upgrade".into());
-        }
-        if how.symlinks {
-            words.push("--symlinks".into());
-        }
-    } else {
-        if let Some(python) = how.python.as_deref().filter(|python| !python.trim().is_empty()) {
-            if cx.host.which(python).is_none() {
-                return Err(Error::failed(format!("Cannot find requested python ({python}).")));
-            }
-            words.push(format!("--python={python}"));
-        }
-        for folder in &how.extra_search_dir {
-            words.push(format!("--extra-search-dir={folder}"));
-        }
-        if let Some(prompt) = how.prompt.as_deref().filter(|prompt| !prompt.trim().is_empty()) {
-            words.push(format!("--prompt='{prompt}'"));
+/// An option that the other kind of tool has.
+fn unsupported(option: &str, tool: &str) -> Error {
+    let dashed = option.replace('_', "-");
+    Error::failed(format!("The `{option}`(`--{dashed}`) option is not supported by '{tool}'"))
+}
+
+/// The words of a command that takes the options of Python's module.
+fn like_the_module(mut words: Vec<String>, name: &str, how: &Create) -> Result<Vec<String>> {
+    if !how.extra_search_dir.is_empty() {
+        return Err(unsupported("extra_search_dir", name));
+    }
+    if how.never_download.is_some() {
+        return Err(unsupported("never_download", name));
+    }
+    if how.upgrade == Some(true) {
+        words.push("--upgrade".into());
+    }
+    if how.symlinks == Some(true) {
+        words.push("--symlinks".into());
+    }
+    if let Some(prompt) = how.prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
+        words.extend(["--prompt".to_owned(), prompt.clone()]);
+    }
+    Ok(words)
+}
+
+/// The words of a command for `virtualenv`.
+fn with_virtualenv(cx: &Cx, name: &str, how: &Create) -> Result<Vec<String>> {
+    if how.upgrade.is_some() {
+        return Err(unsupported("upgrade", name));
+    }
+    if how.symlinks.is_some() {
+        return Err(unsupported("symlinks", name));
+    }
+    let mut words = vec![name.to_owned()];
+    if let Some(python) = how.python.as_deref().filter(|python| !python.trim().is_empty()) {
+        words.push(format!("--python={python}"));
+    }
+    for folder in &how.extra_search_dir {
+        words.push(format!("--extra-search-dir={folder}"));
+    }
+    if let Some(never) = how.never_download {
+        let version = version_of(cx, name, how.user.clone())?;
+        // Between these the option was gone.
+        if never && !(version >= vec![1, 10] && version < vec![14]) {
+            words.push("--never-download".into());
+        } else if !never && version >= vec![20] {
+            words.push("--download".into());
         }
     }
+    if let Some(prompt) = how.prompt.as_deref().filter(|prompt| !prompt.trim().is_empty()) {
+        words.push(format!("--prompt='{prompt}'"));
+    }
+    Ok(words)
+}
+
+/// Makes an environment. What a failure leaves behind is removed: it would be taken for one.
+pub fn make(cx: &Cx, path: &str, how: &Create) -> Result<Ran> {
+    let mut words = match Tool::of(cx, how)? {
+        Tool::Module(python) => {
+            let words = vec![python.clone(), "-m".to_owned(), "venv".to_owned()];
+            let name = how.venv_bin.as_deref().unwrap_or("venv");
+            like_the_module(words, name, how)?
+        }
+        Tool::Like(name, words) => like_the_module(words, &name, how)?,
+        Tool::Virtualenv(name) => with_virtualenv(cx, &name, how)?,
+    };
     if how.clear {
         words.push("--clear".into());
     }
@@ -96,7 +174,12 @@ pub fn make(cx: &Cx, path: &str, how: &Create) -> Result<Ran> {
     words.push(path.to_owned());
     let options =
         Options { runas: how.user.clone(), env: how.env_vars.clone().into(), ..Options::default() };
-    cmd::plain(cx, words, options)
+    let was_there = cx.host.exists(Path::new(path))?;
+    let ran = cmd::plain(cx, words, options)?;
+    if !ran.ok() && !was_there && cx.host.is_dir(Path::new(path))? {
+        cx.host.remove_all(Path::new(path))?;
+    }
+    Ok(ran)
 }
 
 /// Make a virtual environment; returns the result of the command.
@@ -159,10 +242,10 @@ pub fn create(
         clear,
         python,
         extra_search_dir,
-        never_download: never_download.unwrap_or(false),
+        never_download,
         prompt,
-        symlinks: symlinks.unwrap_or(false),
-        upgrade: upgrade.unwrap_or(false),
+        symlinks,
+        upgrade,
         user,
         env_vars,
     };
@@ -287,8 +370,12 @@ pub fn virtualenv_ver(
     rest: Rest,
 ) -> Result<Value> {
     let _ = rest;
+    Ok(Value::list(version_of(cx, &venv_bin, user)?))
+}
+
+fn version_of(cx: &Cx, tool: &str, user: Option<String>) -> Result<Vec<i64>> {
     let options = Options { runas: user, query: true, ..Options::default() };
-    let ran = cmd::plain(cx, [venv_bin.as_str(), "--version"], options)?;
+    let ran = cmd::plain(cx, [tool, "--version"], options)?;
     // `virtualenv 20.24.5 from /usr/lib/…`, or the number alone.
     let number = ran
         .stdout
@@ -296,10 +383,9 @@ pub fn virtualenv_ver(
         .find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
     let Some(number) = number.filter(|_| ran.ok()) else {
         return Err(Error::failed(format!(
-            "Unable to get the virtualenv version output using '{venv_bin}'. Returned data: {}",
+            "Unable to get the virtualenv version output using '{tool}'. Returned data: {}",
             Value::from(ran.to_value()).repr()
         )));
     };
-    let parts = number.split('.').map_while(|part| part.parse::<i64>().ok());
-    Ok(Value::list(parts))
+    Ok(number.split('.').map_while(|part| part.parse::<i64>().ok()).collect())
 }

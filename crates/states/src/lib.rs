@@ -70,6 +70,7 @@ pub mod postgres_schema;
 pub mod postgres_tablespace;
 pub mod postgres_user;
 pub mod process;
+pub mod pyenv;
 pub mod quota;
 pub mod rabbitmq_cluster;
 pub mod rabbitmq_plugin;
@@ -160,6 +161,7 @@ pub static ALL: &[&StateModule] = &[
     &postgres_tablespace::STATES,
     &postgres_user::STATES,
     &process::STATES,
+    &pyenv::STATES,
     &quota::STATES,
     &rabbitmq_cluster::STATES,
     &rabbitmq_plugin::STATES,

@@ -547,6 +547,11 @@ impl State for Masked {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         service::mask(cx, self.name.clone(), self.runtime, None)?;
+        // Salt calls it done all the same.
+        if !self.observe(cx)? {
+            let text = format!("Failed to mask service {}", self.name);
+            return Ok(Applied::changes(Dict::new()).comment(text));
+        }
         Ok(Applied::as_planned())
     }
 }
@@ -571,6 +576,10 @@ impl State for Unmasked {
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
         service::unmask(cx, self.name.clone(), self.runtime, None)?;
+        if self.observe(cx)? {
+            let text = format!("Failed to unmask service {}", self.name);
+            return Ok(Applied::changes(Dict::new()).comment(text));
+        }
         Ok(Applied::as_planned())
     }
 }

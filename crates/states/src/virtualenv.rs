@@ -245,7 +245,7 @@ impl State for Managed {
                 clear: self.clear,
                 python: self.python.clone(),
                 extra_search_dir: self.extra_search_dir.clone(),
-                never_download: self.never_download.unwrap_or(false),
+                never_download: self.never_download,
                 prompt: self.prompt.clone(),
                 user: self.user.clone(),
                 env_vars: self.env_vars.clone(),

@@ -211,11 +211,7 @@ pub fn latest_version(
         fromrepo: text(&names.kwargs, "fromrepo"),
         extra: names.kwargs.shallow_copy(),
     };
-    let found = provider(cx)?.latest_version(cx, &packages, &how)?;
-    Ok(match found.as_slice() {
-        [(_, version)] => version.into(),
-        _ => found.into_iter().collect::<Dict>().into(),
-    })
+    provider(cx)?.latest_return(cx, &packages, &how)
 }
 
 /// Tell whether there is a newer version of a package.

@@ -208,6 +208,15 @@ pub trait Provider: Sync {
         how: &Latest,
     ) -> Result<Vec<(String, String)>>;
 
+    /// Returns what `pkg.latest_version` does: the version of one package, or a dict of several.
+    fn latest_return(&self, cx: &Cx, names: &[String], how: &Latest) -> Result<Value> {
+        let found = self.latest_version(cx, names, how)?;
+        Ok(match found.as_slice() {
+            [(_, version)] => version.into(),
+            _ => found.into_iter().collect::<Dict>().into(),
+        })
+    }
+
     fn refresh_db(&self, cx: &Cx, extra: &Dict) -> Result<Value>;
 
     fn install(&self, cx: &Cx, request: &Install) -> Result<Done>;

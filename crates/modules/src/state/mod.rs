@@ -381,6 +381,13 @@ pub fn single(
         cx.job.set_retcode(COMPILE_ERROR);
         return Ok("Invalid function passed".into());
     };
+    if name.truthy() && !matches!(name, Value::Str(_)) {
+        cx.job.set_retcode(COMPILE_ERROR);
+        return Ok(Value::list([format!(
+            "ID '{name}' is not formed as a string, but is a {}",
+            name.type_name()
+        )]));
+    }
     if !is_state(cx, &fun) {
         cx.job.set_retcode(COMPILE_ERROR);
         return Ok(Value::list([format!("Specified state '{fun}' was not found")]));

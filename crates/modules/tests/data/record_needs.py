@@ -13,8 +13,8 @@ PROGRAMS = """a2dismod a2enconf a2enmod a2ensite apachectl apache2ctl at atq atr
 dig debconf-get-selections debconf-set-selections debconf-show firewall-cmd getfacl getsebool git gpg
 htpasswd httpd httpd2 ip6tables ipset iptables lsblk lvm mdadm mke2fs mkfs mount nft npm partprobe parted
 pip postconf psql quota quotaon rabbitmq-plugins rabbitmqctl restorecon rsync semanage semodule setfacl
-setquota setsebool systemctl timedatectl udevadm update-alternatives useradd virtualenv""".split()
-SETS = [[one] for one in "apache2ctl at brctl crontab dig debconf-get-selections firewall-cmd getfacl git gpg htpasswd ipset iptables lvm mdadm nft npm psql rabbitmqctl rsync semanage setquota udevadm parted apachectl httpd".split()] + [
+setquota setsebool showmount systemctl timedatectl udevadm update-alternatives useradd virtualenv""".split()
+SETS = [[one] for one in "apache2ctl at brctl crontab dig debconf-get-selections firewall-cmd getfacl git gpg htpasswd ipset iptables lvm mdadm nft npm psql rabbitmqctl rsync semanage setquota showmount udevadm parted apachectl httpd".split()] + [
     ["getfacl", "setfacl"], ["parted", "lsblk"], ["parted", "lsblk", "partprobe"], ["semanage", "setsebool"],
     ["semanage", "setsebool", "semodule"]]
 SAYS = {"git": "git version 2.39.2", "npm": "9.2.0", "pip": "pip 23.0 from x (python 3.11)"}

@@ -111,9 +111,7 @@ impl State for Cached {
             )));
         }
         let sum = self.sum(cx)?;
-        if scheme.is_empty() || scheme == "file" {
-            return self.local(cx, sum.as_ref()).map(Found::right);
-        }
+        // A file of this machine is not looked at before it is asked for.
         let mut plan = Plan::unknown();
         plan.pending = match (cached_path(cx, name, &self.saltenv)?, &sum) {
             (None, _) => format!("File will be cached: {name}"),
@@ -137,6 +135,10 @@ impl State for Cached {
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let Some(sum) = seen.work else { return Ok(Applied::as_planned()) };
         let name = &self.name;
+        if matches!(scheme_of(name).as_str(), "" | "file") {
+            let comment = self.local(cx, sum.as_ref())?;
+            return Ok(Applied::changes(Dict::new()).comment(comment));
+        }
         let configured = cx.opt_str("hash_type").and_then(|name| Kind::named(&name));
         let kind = sum.as_ref().map(|sum| sum.kind).or(configured).unwrap_or(Kind::Sha256);
         let hash_of = |path: &Path| kind.of_file(&*cx.host, path);

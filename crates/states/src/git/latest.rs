@@ -20,6 +20,7 @@ pub struct Latest {
     /// The URL of the repository.
     name: String,
     /// Where the working copy is.
+    #[arg(required)]
     target: Option<String>,
     /// The branch, tag or commit; the remote's HEAD by default.
     #[default(Some("HEAD".to_owned()))]
@@ -131,6 +132,17 @@ struct Local {
     forward: Option<bool>,
     /// `None`: no branch, so none is possible.
     upstream: Option<Option<String>>,
+}
+
+impl Local {
+    /// What becomes of the working copy, as far as known.
+    fn merge_action(&self) -> &'static str {
+        match self.forward {
+            Some(false) => "hard-reset",
+            Some(true) => "fast-forwarded",
+            None => "updated",
+        }
+    }
 }
 
 /// Everything seen.
@@ -500,6 +512,37 @@ impl Latest {
         (new.map(|name| (*name).to_owned()).collect(), gone.cloned().collect())
     }
 
+    /// The remote gets another address, and whatever is there afterwards is only told in short.
+    fn plan_another_remote(&self, sha: &str, matches: bool, local: &Local) -> Result<Plan> {
+        let changes = Dict::new();
+        let old = local.remote_url.as_deref().map_or_else(|| "None".into(), git::redacted);
+        let new = git::redacted(&self.url()?);
+        let mut actions =
+            vec![format!("Remote '{}' would be changed from {old} to {new}", self.remote)];
+        if local.remote_url.is_none() {
+            changes.insert("new", format!("{} => {}", self.name, self.remote));
+        }
+        if !local.has_rev {
+            actions.push("Remote would be fetched".to_owned());
+        }
+        if !matches && self.update_head {
+            changes.insert("revision", dict! { "old" => local.rev.clone(), "new" => sha });
+            if local.forward == Some(false) {
+                changes.insert("forced update", true);
+            }
+            let action = local.merge_action();
+            actions.push(format!("Repository would be {action} to {}", short(sha)));
+        }
+        if !changes.is_empty() {
+            return Ok(Plan { unknown: true, ..Plan::changes(changes).pending(joined(&actions)) });
+        }
+        let pending = match matches {
+            true => self.up_to_date(&actions, false, true)?,
+            false => joined(&actions),
+        };
+        Ok(Plan { test_result: Some(true), ..Plan::unknown().pending(pending) })
+    }
+
     fn plan_update(&self, remote: &Remote, local: &Local) -> Result<Plan> {
         let target = self.target()?;
         if self.is_bare() {
@@ -539,14 +582,8 @@ impl Latest {
         }
         let changes = Dict::new();
         let mut actions = Vec::new();
-        let url = self.url()?;
-        if local.remote_url.as_ref() != Some(&url) {
-            let old = local.remote_url.as_deref().map_or_else(|| "None".into(), git::redacted);
-            let new = git::redacted(&url);
-            actions.push(format!("Remote '{}' would be changed from {old} to {new}", self.remote));
-            if local.remote_url.is_none() {
-                changes.insert("new", format!("{} => {}", self.name, self.remote));
-            }
+        if local.remote_url.as_ref() != Some(&self.url()?) {
+            return self.plan_another_remote(sha, matches, local);
         }
         let (new_tags, gone_tags) = self.tag_changes(remote, local);
         if !local.has_rev {
@@ -563,11 +600,7 @@ impl Latest {
             changes.insert("deleted_tags", Value::list(gone_tags));
         }
         let branch = self.branch.as_deref().unwrap_or_default();
-        let action = match local.forward {
-            Some(false) => "hard-reset",
-            Some(true) => "fast-forwarded",
-            None => "updated",
-        };
+        let action = local.merge_action();
         if !matches && (self.update_head || switches) {
             if local.forward == Some(false) {
                 changes.insert("forced update", true);

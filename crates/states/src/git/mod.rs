@@ -223,6 +223,7 @@ pub struct Cloned {
     /// The URL of the repository.
     name: String,
     /// Where the working copy is.
+    #[arg(required)]
     target: Option<String>,
     /// The branch checked out.
     branch: Option<String>,
@@ -618,13 +619,15 @@ impl State for ConfigSet {
             return Ok(Plan::nothing(format!("{kind}'{name}' is already set to {shown}")));
         }
         let how = if old.is_none() { "added as" } else { "set to" };
-        let change = dict! { "old" => old.clone().map(Value::list), "new" => Value::list(wanted) };
-        Ok(Plan::changes(entries! { name => change })
+        // What would change is told without the key, what did change under it.
+        let changes =
+            entries! { "old" => old.clone().map(Value::list), "new" => Value::list(wanted) };
+        Ok(Plan::changes(changes)
             .pending(format!("{kind}'{name}' would be {how} {shown}"))
             .done(format!("{kind}'{name}' was {how} {shown}")))
     }
 
-    fn apply(&self, cx: &Cx, _: Option<Vec<String>>) -> Result<Applied> {
+    fn apply(&self, cx: &Cx, old: Option<Vec<String>>) -> Result<Applied> {
         let (wanted, shown) = self.wanted();
         let config = self.place.config()?;
         let kind = if self.place.global { "global key " } else { "" };
@@ -632,10 +635,18 @@ impl State for ConfigSet {
         config.set(cx, &self.name, &wanted, false).map_err(|error| {
             Error::failed(format!("{failed}: {}", git::without_command(&error)))
         })?;
-        if config.get(cx, &self.name)?.as_ref() != Some(&wanted) {
-            return Err(Error::failed(failed));
+        let new = config.get(cx, &self.name)?;
+        let changes = Dict::new();
+        if new != old {
+            let change =
+                dict! { "old" => old.map(Value::list), "new" => new.clone().map(Value::list) };
+            changes.insert(self.name.as_str(), change);
         }
-        Ok(Applied::as_planned())
+        Ok(if new.as_ref() == Some(&wanted) {
+            Applied::changes(changes)
+        } else {
+            Applied::failed(changes, failed)
+        })
     }
 }
 

@@ -297,25 +297,27 @@ impl Provider for Apt {
         names: &[String],
         how: &Latest,
     ) -> Result<Vec<(String, String)>> {
-        let pkgs = self.list_pkgs(cx, Which::Installed, &how.extra)?;
-        if how.refresh {
-            self.refresh_db(cx, &how.extra)?;
+        let offers = Offers::of(self, cx, names, how)?;
+        Ok(names.iter().map(|name| (name.clone(), offers.newest(name))).collect())
+    }
+
+    /// A name nobody offers does not count as one of those asked for: alone it makes a dict, and
+    /// beside one other that one's version is all there is. One of another architecture stands for
+    /// a name this machine's own has nothing of.
+    fn latest_return(&self, cx: &Cx, names: &[String], how: &Latest) -> Result<Value> {
+        let offers = Offers::of(self, cx, names, how)?;
+        let (known, unknown): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| offers.candidates.contains_key(*name));
+        let foreign = unknown.iter().flat_map(|name| {
+            let prefix = format!("{name}:");
+            offers.candidates.keys().filter(move |own| own.starts_with(&prefix))
+        });
+        let offered: Vec<&String> = known.into_iter().chain(foreign).collect();
+        if let [name] = offered.as_slice() {
+            return Ok(offers.newest(name).into());
         }
-        let mut words = vec!["apt-cache".to_owned(), "-q".into(), "policy".into()];
-        words.extend(names.iter().cloned());
-        words.extend(release(how.fromrepo.as_deref()));
-        let ran = call(cx, words, looking())?;
-        let candidates = candidates(&ran.stdout);
-        let newest = |name: &String| -> String {
-            let Some(candidate) = candidates.get(name.as_str()) else { return String::new() };
-            let installed = pkgs.get(name).map_or(&[][..], Vec::as_slice);
-            let is_there = |own: &String| version::compare_deb(own, candidate).is_ge();
-            if !how.show_installed && installed.iter().any(is_there) {
-                return String::new();
-            }
-            candidate.clone()
-        };
-        Ok(names.iter().map(|name| (name.clone(), newest(name))).collect())
+        let all = names.iter().chain(offered);
+        Ok(all.map(|name| (name.clone(), offers.newest(name))).collect::<Dict>().into())
     }
 
     fn refresh_db(&self, cx: &Cx, extra: &Dict) -> Result<Value> {
@@ -634,6 +636,39 @@ pub(super) fn which(cx: &Cx, path: &str) -> Result<Value> {
         return Ok(Value::Null);
     }
     Ok(ran.stdout.split(':').next().unwrap_or_default().into())
+}
+
+/// What the archives offer beside what is installed.
+struct Offers {
+    installed: Pkgs,
+    candidates: BTreeMap<String, String>,
+    show_installed: bool,
+}
+
+impl Offers {
+    fn of(apt: &Apt, cx: &Cx, names: &[String], how: &Latest) -> Result<Self> {
+        let installed = apt.list_pkgs(cx, Which::Installed, &how.extra)?;
+        if how.refresh {
+            apt.refresh_db(cx, &how.extra)?;
+        }
+        let mut words = vec!["apt-cache".to_owned(), "-q".into(), "policy".into()];
+        words.extend(names.iter().cloned());
+        words.extend(release(how.fromrepo.as_deref()));
+        let ran = call(cx, words, looking())?;
+        let candidates = candidates(&ran.stdout);
+        Ok(Self { installed, candidates, show_installed: how.show_installed })
+    }
+
+    /// The version to be had, empty where it is there already.
+    fn newest(&self, name: &str) -> String {
+        let Some(candidate) = self.candidates.get(name) else { return String::new() };
+        let installed = self.installed.get(name).map_or(&[][..], Vec::as_slice);
+        let is_there = |own: &String| version::compare_deb(own, candidate).is_ge();
+        if !self.show_installed && installed.iter().any(is_there) {
+            return String::new();
+        }
+        candidate.clone()
+    }
 }
 
 /// Reads `apt-cache policy`: package → candidate.
