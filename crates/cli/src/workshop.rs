@@ -29,7 +29,7 @@ use halite_spec::{
     Template,
 };
 use halite_target::fnmatch::fnmatch;
-use halite_value::{Dict, SmolStr, Value, entries};
+use halite_value::{Dict, SmolStr, Value};
 
 /// What functions of the master work with.
 pub struct Workshop {
@@ -272,7 +272,8 @@ fn outcome(form: &str, name: &str, cx: &Cx, ran: Result<Value>) -> RunnerOutcome
         Err(Error::Args(wrong)) => {
             let own = halite_runners::runner(name).filter(|_| form == "runner");
             let doc = own.map(|function| function.help("salt-run", name)).unwrap_or_default();
-            let text = format!("Passed invalid arguments: {name}: {wrong}.\n\nUsage:\n{doc}");
+            let why = halite_minion::failure::python_text(name, own, &wrong);
+            let text = format!("\nPassed invalid arguments: {why}\n\nUsage:\n\n{doc}");
             RunnerOutcome { value: text.into(), success: false }
         }
         Err(error) => {
@@ -338,13 +339,13 @@ impl Authenticator for PythonAuth {
         self.ask("auth", fields).truthy()
     }
 
-    fn groups(&self, _: &Settings, user: &str) -> Vec<SmolStr> {
-        let groups = self.ask("groups", &entries! { "username" => user });
+    fn groups(&self, _: &Settings, fields: &Dict) -> Vec<SmolStr> {
+        let groups = self.ask("groups", fields);
         groups.items_of_sequence().unwrap_or_default().iter().map(Value::to_str).collect()
     }
 
-    fn acl(&self, _: &Settings, user: &str) -> Option<Vec<Value>> {
-        self.ask("acl", &entries! { "username" => user }).items_of_sequence()
+    fn acl(&self, _: &Settings, fields: &Dict) -> Option<Vec<Value>> {
+        self.ask("acl", fields).items_of_sequence()
     }
 }
 
@@ -412,6 +413,13 @@ impl JobCache for MasterWorks {
 impl Runners for MasterWorks {
     fn run(&self, master: &Arc<Master>, call: &RunnerCall) -> Option<RunnerOutcome> {
         self.call(master, call)
+    }
+
+    fn deliver(&self, master: &Arc<Master>, returners: &[String], job: &Dict, ret: &Dict) {
+        let cx = self.cx(master, "", "", "root");
+        let given = (job.get("return_config"), job.get("return_kwargs"));
+        let options = halite_returners::Options::given(given.0, given.1);
+        halite_returners::deliver_all(&cx, returners.iter().map(String::as_str), &options, ret);
     }
 
     fn tops(&self, master: &Arc<Master>, minion_opts: &Dict) -> Dict {

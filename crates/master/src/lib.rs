@@ -32,6 +32,7 @@ pub mod engines;
 pub mod job_cache;
 mod jobs;
 mod keys;
+mod ldap;
 mod local_cache;
 mod offline;
 pub mod orchestration;

@@ -7,7 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use halite_client::{EventItem, Job, Patience, Request};
 use halite_spec::{
-    Call, Cx, Error, Rest, Result, StateRequest, Strings, Template, What, alias, function, module,
+    Call, Cx, Error, Event, Rest, Result, StateRequest, Strings, Template, What, alias, function,
+    module,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries, json};
@@ -140,6 +141,14 @@ pub fn sls(cx: &Cx, rest: Rest) -> Result<Value> {
     (orchestrate::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
 }
 
+/// Tells of what was done, as an event of the run, and returns it.
+fn shown_at_once(cx: &Cx, returns: Value) -> Result<Value> {
+    let all = Value::from(entries! { cx.id() => returns });
+    let data = dict! { "data" => all.clone(), "outputter" => "highstate" };
+    cx.runtime.fire(cx, Event { tag: "progress".into(), data, pretag: None, local: false })?;
+    Ok(all)
+}
+
 /// Run a single state on the master.
 ///
 /// ```console
@@ -186,7 +195,7 @@ pub fn orchestrate_single(
         orchestration_jid: None,
     };
     let returns = run(cx, request(cx, What::High(high.into()), options))?;
-    Ok(entries! { cx.id() => returns }.into())
+    shown_at_once(cx, returns)
 }
 
 /// Run a single state on the master: the short name of `orchestrate_single`.
@@ -254,7 +263,7 @@ pub fn orchestrate_high(
         orchestration_jid: None,
     };
     let returns = run(cx, request(cx, What::High(high.into()), options))?;
-    Ok(entries! { cx.id() => returns }.into())
+    shown_at_once(cx, returns)
 }
 
 /// Run high data on the master: the short name of `orchestrate_high`.

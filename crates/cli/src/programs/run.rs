@@ -191,8 +191,11 @@ fn in_master(
             let ret = data.get("return").unwrap_or_default();
             let well = data.get("success").is_none_or(|success| success.truthy());
             Some(match ret {
-                // An error comes as its text.
-                Value::Str(text) if !well => Err(Error::failed(text.to_string())),
+                // An error comes as its text; to Salt wrong arguments are none.
+                Value::Str(text) if !well && !text.starts_with("\nPassed invalid arguments: ") => {
+                    let told = format!("Exception occurred in runner {fun}: ");
+                    Err(Error::failed(text.strip_prefix(&*told).unwrap_or(&text).to_owned()))
+                }
                 ret => Ok(ret),
             })
         }
