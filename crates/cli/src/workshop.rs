@@ -21,8 +21,8 @@ use halite_master::{
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
 use halite_minion::{
-    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, kinds, python::Found,
-    registry::Native,
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, failure, kinds,
+    python::Found, registry::Native,
 };
 use halite_spec::{
     Aggregate, Call, Cx, Error, Event, Function, Host, Job, Outcome, Refresh, Result, StateFn,
@@ -249,7 +249,7 @@ impl MasterWorks {
         let cx = self.cx(master, call.jid.as_str(), &call.function, user);
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = self.workshop.runner(&cx, &call.function, arguments)?;
-        Some(outcome("runner", &call.function, &cx, ran))
+        Some(outcome("runner", &call.function, &cx, call, ran))
     }
 }
 
@@ -259,25 +259,41 @@ impl MasterWorks {
         let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = self.workshop.wheel(&cx, &call.function, arguments)?;
-        Some(outcome("wheel", &call.function, &cx, ran))
+        Some(outcome("wheel", &call.function, &cx, call, ran))
     }
 }
 
-fn outcome(form: &str, name: &str, cx: &Cx, ran: Result<Value>) -> RunnerOutcome {
+/// Says how a native runner is called, if that is what went wrong: in Salt this is its return.
+pub fn usage(name: &str, call: &Call, error: &Error) -> Option<String> {
+    let function = halite_runners::runner(name);
+    let why = match error {
+        Error::Args(wrong) => function
+            .and_then(|function| failure::misfit(function, call))
+            .unwrap_or_else(|| failure::python_text(name, function, wrong)),
+        Error::Invalid(why) => why.clone(),
+        _ => return None,
+    };
+    let doc = function.map(|function| function.help("salt-run", name)).unwrap_or_default();
+    Some(format!("\nPassed invalid arguments: {why}\n\nUsage:\n\n{doc}"))
+}
+
+fn outcome(
+    form: &str,
+    name: &str,
+    cx: &Cx,
+    call: &RunnerCall,
+    ran: Result<Value>,
+) -> RunnerOutcome {
     match ran {
         Ok(value) => {
             let code = value.get("retcode").and_then(|code| code.as_int()).unwrap_or(0);
             RunnerOutcome { success: code == 0 && cx.job.retcode() == 0, value }
         }
-        Err(Error::Args(wrong)) => {
-            let own = halite_runners::runner(name).filter(|_| form == "runner");
-            let doc = own.map(|function| function.help("salt-run", name)).unwrap_or_default();
-            let why = halite_minion::failure::python_text(name, own, &wrong);
-            let text = format!("\nPassed invalid arguments: {why}\n\nUsage:\n\n{doc}");
-            RunnerOutcome { value: text.into(), success: false }
-        }
         Err(error) => {
-            let text = format!("Exception occurred in {form} {name}: {error}");
+            let given = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+            let usage = if form == "runner" { usage(name, &given, &error) } else { None };
+            let text =
+                usage.unwrap_or_else(|| format!("Exception occurred in {form} {name}: {error}"));
             RunnerOutcome { value: text.into(), success: false }
         }
     }
@@ -434,7 +450,7 @@ impl Runners for MasterWorks {
         }
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = cx.call(&call.function, arguments);
-        Some(outcome("caller", &call.function, &cx, ran))
+        Some(outcome("caller", &call.function, &cx, call, ran))
     }
 }
 

@@ -141,6 +141,16 @@ pub fn sls(cx: &Cx, rest: Rest) -> Result<Value> {
     (orchestrate::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
 }
 
+/// Tells whether there is such a state: one of orchestrations, of this machine, or a user's.
+fn is_state(cx: &Cx, module: &str, function: &str) -> bool {
+    let own = &crate::STATES;
+    let name = format!("{module}.{function}");
+    (module == own.name && own.states.iter().any(|state| state.name == function))
+        || cx.runtime.state(cx, &name).is_some()
+        || cx.runtime.state_names(cx).contains(&name)
+        || !cx.runtime.described("states", &[name]).is_empty()
+}
+
 /// Tells of what was done, as an event of the run, and returns it.
 fn shown_at_once(cx: &Cx, returns: Value) -> Result<Value> {
     let all = Value::from(entries! { cx.id() => returns });
@@ -181,6 +191,10 @@ pub fn orchestrate_single(
     let (state, function) = fun.split_once('.').ok_or_else(|| {
         Error::failed(format!("`{fun}` is no state: module.function is expected"))
     })?;
+    if !is_state(cx, state, function) {
+        let unknown = format!("Specified state '{fun}' was not found");
+        return shown_at_once(cx, Value::list([unknown]));
+    }
     let mut arguments = vec![Value::from(function)];
     arguments.extend(body);
     let high = entries! { name => entries! {
@@ -618,8 +632,6 @@ fn given_pillar(cx: &Cx, pillar: Option<Value>, encrypted: Option<&str>) -> Resu
     };
     match pillar {
         Value::Dict(pillar) => Ok(Some(pillar)),
-        _ => Err(Error::invalid(
-            "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.",
-        )),
+        _ => Err(Error::invalid("Pillar data must be formatted as a dictionary")),
     }
 }
