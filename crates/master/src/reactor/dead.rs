@@ -170,6 +170,7 @@ mod tests {
         letters.add("a", &data, "x.sls", Some("second"), "no");
         letters.add("a", &data, "x.sls", Some("third"), "a required reaction failed");
         letters.add("b", &data, "y.sls", None, "missing");
+        store.write(Vec::new()).wait().unwrap();
         let events = letters.take();
         assert_eq!((events.len(), letters.len()), (2, 0));
         let run = |id: &str| {
