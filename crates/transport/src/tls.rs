@@ -105,19 +105,8 @@ pub(crate) async fn connect(
     connector.connect(name, stream).await.map_err(text)
 }
 
-/// Puts TLS over a connection of a thread that waits for its answers.
-pub fn over(
-    ssl: &Ssl,
-    host: &str,
-    stream: std::net::TcpStream,
-) -> Result<impl std::io::Read + std::io::Write + Send + use<>, String> {
-    let name = ServerName::try_from(unbracketed(host).to_owned()).map_err(text)?;
-    let connection =
-        rustls::ClientConnection::new(Arc::new(client_config(ssl)?), name).map_err(text)?;
-    Ok(rustls::StreamOwned::new(connection, stream))
-}
-
-fn client_config(ssl: &Ssl) -> Result<ClientConfig, String> {
+/// Makes the settings of a client, for libraries that speak TLS themselves.
+pub fn client_config(ssl: &Ssl) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(versions(ssl))
         .map_err(text)?;

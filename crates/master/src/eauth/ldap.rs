@@ -17,7 +17,7 @@ use halite_value::{Dict, SmolStr, Value, dict, entries};
 use super::{Authenticator, text};
 use crate::{
     Settings,
-    ldap::{Connection, Error, Scope, escape},
+    ldap::{Connection, Error, Scope, escape, escape_name},
 };
 
 /// People in a directory.
@@ -74,7 +74,7 @@ impl Config<'_> {
         let Some(given) = self.0.opts.get("auth.ldap.scope") else { return Ok(Scope::Subtree) };
         match given.to_str().as_str() {
             "0" => Ok(Scope::Base),
-            "1" => Ok(Scope::One),
+            "1" => Ok(Scope::OneLevel),
             "2" => Ok(Scope::Subtree),
             other => Err(format!("auth.ldap.scope: `{other}` is not 0, 1 or 2").into()),
         }
@@ -99,11 +99,7 @@ impl Config<'_> {
         }
         let (uri, ssl) = (self.uri(), self.ssl());
         let failed = |error: Error| format!("{uri}: {error}");
-        let mut connection = Connection::open(&uri, &ssl).map_err(failed)?;
-        if starttls {
-            connection.start_tls(&ssl).map_err(failed)?;
-        }
-        Ok(connection)
+        Ok(Connection::open(&uri, &ssl, starttls).map_err(failed)?)
     }
 
     /// Connects, and signs in.
@@ -144,7 +140,7 @@ impl Config<'_> {
                 let found = connection.search(&self.basedn(), self.scope()?, &filter, &["1.1"])?;
                 match found.as_slice() {
                     [] => return Err(format!("Unable to find user {user}").into()),
-                    [one] => one.dn.clone(),
+                    [one] => one.dn().to_owned(),
                     _ => {
                         return Err(
                             format!("LDAP lookup found multiple results for user {user}").into()
@@ -190,7 +186,7 @@ impl Config<'_> {
         };
         let filter = format!(
             "(&(member={})(objectClass={}))",
-            escape(&person.dn),
+            escape(person.dn()),
             self.text("groupclass", "posixGroup")
         );
         let found = connection.search(&base, Scope::Subtree, &filter, &["cn"])?;
@@ -210,7 +206,7 @@ impl Config<'_> {
         for entry in connection.search(&base, Scope::Subtree, &filter, &wanted)? {
             let members = attributes.iter().flat_map(|name| entry.values(name));
             let own = members.filter(|member| first_value(member) == user);
-            groups.extend(own.map(|_| first_value(&entry.dn).to_owned()));
+            groups.extend(own.map(|_| first_value(entry.dn()).to_owned()));
         }
         Ok(groups)
     }
@@ -239,7 +235,7 @@ impl Config<'_> {
                 groups.extend(entry.values("cn").first().cloned());
             }
         }
-        for entry in found.iter().filter(|entry| first_value(&entry.dn) == user) {
+        for entry in found.iter().filter(|entry| first_value(entry.dn()) == user) {
             let named = entry.values(&attribute).iter();
             groups.extend(named.map(|group| first_value(group).to_owned()));
         }
@@ -331,24 +327,8 @@ fn first_value(dn: &str) -> &str {
 /// Puts a user's name into a name of the directory.
 fn as_name(template: &str, user: &str) -> Result<String, Failed> {
     // `{{ username }}@example.com` is no such name, but what Active Directory takes for one.
-    let user = if template.contains('=') { escape_name(user) } else { user.to_owned() };
+    let user = if template.contains('=') { escape_name(user) } else { user.into() };
     rendered(template, &user)
-}
-
-/// Makes a text harmless inside a name (RFC 4514).
-fn escape_name(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for (at, character) in text.char_indices() {
-        let is_edge = at == 0 || at + character.len_utf8() == text.len();
-        match character {
-            '"' | '+' | ',' | ';' | '<' | '>' | '\\' | '=' => out.extend(['\\', character]),
-            ' ' if is_edge => out.push_str("\\ "),
-            '#' if at == 0 => out.push_str("\\#"),
-            '\0' => out.push_str("\\00"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 fn rendered(template: &str, user: &str) -> Result<String, Failed> {
@@ -463,9 +443,8 @@ mod tests {
         assert_eq!(first_value("ann"), "ann");
         let check = |template: &str, user: &str| as_name(template, user).unwrap();
         assert_eq!(check("uid={{ username }},dc=x", "ann"), "uid=ann,dc=x");
-        assert_eq!(check("uid={{username}},dc=x", "a,ou=b "), "uid=a\\,ou\\=b\\ ,dc=x");
+        assert_eq!(check("uid={{username}},dc=x", "a,ou=b "), "uid=a\\2cou\\3db\\20,dc=x");
         assert_eq!(check("{{ username|lower }}@x", "ANN"), "ann@x");
         assert_eq!(check("cn=reader,dc=x", "ann"), "cn=reader,dc=x");
-        assert_eq!(escape_name("#a#"), "\\#a#");
     }
 }
