@@ -135,7 +135,7 @@ async fn work(master: &Arc<Master>, due: Due) {
     };
     let id = Value::from(&master.settings.id);
     let ret = entries! {
-        "cmd" => "_return", "id" => &id, "fun" => function.as_str(), "fun_args" => fun_args,
+        "id" => &id, "fun" => function.as_str(), "fun_args" => fun_args,
         "schedule" => name.as_str(), "jid" => &jid, "pid" => std::process::id(),
         "return" => outcome.value, "retcode" => i64::from(!outcome.success),
         "success" => outcome.success,
@@ -161,6 +161,7 @@ async fn work(master: &Arc<Master>, due: Due) {
     let is_kept = job.get("return_job").is_none_or(|wanted| wanted != "nocache");
     if master.settings.opts.bool("job_cache") && (is_kept || is_returned) {
         let kept = ret.shallow_copy();
+        kept.insert("cmd", "_return");
         let load = entries! {
             "jid" => &jid, "fun" => function.as_str(), "arg" => ret.get("fun_args"),
             "tgt" => &id, "tgt_type" => "list", "id" => &id, "user" => "root",
@@ -177,6 +178,7 @@ async fn work(master: &Arc<Master>, due: Due) {
     if !is_returned {
         ret.insert("jid", if is_kept { "req" } else { "nocache" });
     }
+    ret.insert("cmd", "_return");
     master.bus.fire("__schedule_return".to_owned(), ret);
     // Only now: a crash before this makes the next master tell the end once more, not never.
     drop(open);

@@ -552,7 +552,7 @@ pub fn event(
     }
     if node != "master" {
         let text = format!("state.event: node={node}: there are the buses `master` and `minion`");
-        return Err(Error::invalid(text));
+        return Err(Error::failed(text));
     }
     let cx = &match sock_dir {
         None => cx.clone(),

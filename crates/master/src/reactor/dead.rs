@@ -89,7 +89,7 @@ impl Letters {
             let what = (letter.get_str("sls").unwrap_or_default(), letter.get_str("reaction"));
             // Several failures of one event are one event.
             let is_it = |(own, other, _): &&mut (String, Dict, Failed)| {
-                *own == *tag && Value::from(&*other) == Value::from(&data)
+                *own == *tag && Value::from(other) == Value::from(&data)
             };
             match events.iter_mut().find(is_it) {
                 Some((_, _, failed)) => failed.0.push(what),

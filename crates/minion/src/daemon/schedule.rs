@@ -263,11 +263,9 @@ fn finish(
     if !job.get("return_job").is_none_or(|wanted| wanted.truthy()) {
         return;
     }
-    // Who gave it to a returner finds it under the same id there and at the master.
-    if !is_returned {
-        let is_kept = job.get("return_job").is_none_or(|wanted| wanted != "nocache");
-        ret.insert("jid", if is_kept { "req" } else { "nocache" });
-    }
+    // What went to a returner is kept all the same, as in Salt.
+    let is_kept = is_returned || job.get("return_job").is_none_or(|wanted| wanted != "nocache");
+    ret.insert("jid", if is_kept { "req" } else { "nocache" });
     let told = ret.shallow_copy();
     told.insert("cmd", "_return");
     node.bus.fire("__schedule_return", &told);
