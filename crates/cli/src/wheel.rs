@@ -36,8 +36,9 @@ impl Runners for Wheel {
             // To Salt this is an answer: how the function is called.
             Err(Error::Args(wrong)) => Outcome {
                 value: format!(
-                    "\nPassed invalid arguments: {}: {wrong}.\n\nUsage:\n\n{}",
-                    call.function, function.doc
+                    "\nPassed invalid arguments: {}\n\nUsage:\n\n{}",
+                    halite_minion::failure::python_text(&call.function, Some(function), &wrong),
+                    function.doc
                 )
                 .into(),
                 success: true,

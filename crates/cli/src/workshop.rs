@@ -21,15 +21,15 @@ use halite_master::{
     runners::{Call as RunnerCall, Outcome as RunnerOutcome, Runners},
 };
 use halite_minion::{
-    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, kinds, python::Found,
-    registry::Native,
+    Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, failure, kinds,
+    python::Found, registry::Native,
 };
 use halite_spec::{
     Aggregate, Call, Cx, Error, Event, Function, Host, Job, Outcome, Refresh, Result, StateFn,
     Template,
 };
 use halite_target::fnmatch::fnmatch;
-use halite_value::{Dict, SmolStr, Value, entries};
+use halite_value::{Dict, SmolStr, Value};
 
 /// What functions of the master work with.
 pub struct Workshop {
@@ -249,7 +249,7 @@ impl MasterWorks {
         let cx = self.cx(master, call.jid.as_str(), &call.function, user);
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = self.workshop.runner(&cx, &call.function, arguments)?;
-        Some(outcome("runner", &call.function, &cx, ran))
+        Some(outcome("runner", &call.function, &cx, call, ran))
     }
 }
 
@@ -259,24 +259,41 @@ impl MasterWorks {
         let cx = self.cx(master, call.jid.as_str(), &call.function, &call.user);
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = self.workshop.wheel(&cx, &call.function, arguments)?;
-        Some(outcome("wheel", &call.function, &cx, ran))
+        Some(outcome("wheel", &call.function, &cx, call, ran))
     }
 }
 
-fn outcome(form: &str, name: &str, cx: &Cx, ran: Result<Value>) -> RunnerOutcome {
+/// Says how a native runner is called, if that is what went wrong: in Salt this is its return.
+pub fn usage(name: &str, call: &Call, error: &Error) -> Option<String> {
+    let function = halite_runners::runner(name);
+    let why = match error {
+        Error::Args(wrong) => function
+            .and_then(|function| failure::misfit(function, call))
+            .unwrap_or_else(|| failure::python_text(name, function, wrong)),
+        Error::Invalid(why) => why.clone(),
+        _ => return None,
+    };
+    let doc = function.map(|function| function.help("salt-run", name)).unwrap_or_default();
+    Some(format!("\nPassed invalid arguments: {why}\n\nUsage:\n\n{doc}"))
+}
+
+fn outcome(
+    form: &str,
+    name: &str,
+    cx: &Cx,
+    call: &RunnerCall,
+    ran: Result<Value>,
+) -> RunnerOutcome {
     match ran {
         Ok(value) => {
             let code = value.get("retcode").and_then(|code| code.as_int()).unwrap_or(0);
             RunnerOutcome { success: code == 0 && cx.job.retcode() == 0, value }
         }
-        Err(Error::Args(wrong)) => {
-            let own = halite_runners::runner(name).filter(|_| form == "runner");
-            let doc = own.map(|function| function.help("salt-run", name)).unwrap_or_default();
-            let text = format!("Passed invalid arguments: {name}: {wrong}.\n\nUsage:\n{doc}");
-            RunnerOutcome { value: text.into(), success: false }
-        }
         Err(error) => {
-            let text = format!("Exception occurred in {form} {name}: {error}");
+            let given = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
+            let usage = if form == "runner" { usage(name, &given, &error) } else { None };
+            let text =
+                usage.unwrap_or_else(|| format!("Exception occurred in {form} {name}: {error}"));
             RunnerOutcome { value: text.into(), success: false }
         }
     }
@@ -338,13 +355,13 @@ impl Authenticator for PythonAuth {
         self.ask("auth", fields).truthy()
     }
 
-    fn groups(&self, _: &Settings, user: &str) -> Vec<SmolStr> {
-        let groups = self.ask("groups", &entries! { "username" => user });
+    fn groups(&self, _: &Settings, fields: &Dict) -> Vec<SmolStr> {
+        let groups = self.ask("groups", fields);
         groups.items_of_sequence().unwrap_or_default().iter().map(Value::to_str).collect()
     }
 
-    fn acl(&self, _: &Settings, user: &str) -> Option<Vec<Value>> {
-        self.ask("acl", &entries! { "username" => user }).items_of_sequence()
+    fn acl(&self, _: &Settings, fields: &Dict) -> Option<Vec<Value>> {
+        self.ask("acl", fields).items_of_sequence()
     }
 }
 
@@ -414,6 +431,13 @@ impl Runners for MasterWorks {
         self.call(master, call)
     }
 
+    fn deliver(&self, master: &Arc<Master>, returners: &[String], job: &Dict, ret: &Dict) {
+        let cx = self.cx(master, "", "", "root");
+        let given = (job.get("return_config"), job.get("return_kwargs"));
+        let options = halite_returners::Options::given(given.0, given.1);
+        halite_returners::deliver_all(&cx, returners.iter().map(String::as_str), &options, ret);
+    }
+
     fn tops(&self, master: &Arc<Master>, minion_opts: &Dict) -> Dict {
         let cx = self.cx(master, "", "", "");
         cx.runtime.clone().master_tops(&cx, minion_opts)
@@ -426,7 +450,7 @@ impl Runners for MasterWorks {
         }
         let arguments = Call { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ran = cx.call(&call.function, arguments);
-        Some(outcome("caller", &call.function, &cx, ran))
+        Some(outcome("caller", &call.function, &cx, call, ran))
     }
 }
 

@@ -57,7 +57,7 @@ pub static OPTS: &[Opt] = &[
     opt("django_auth_settings", STR, P::Str(""), "Settings module of that Django project."),
     opt("drop_messages_signature_fail", BOOL, P::Bool(false), "Drop minion messages whose signature is wrong.").acts(),
     opt("dummy_pub", BOOL, P::Bool(false), "Publish nothing; used to measure the master.").unchecked().acts(),
-    opt("eauth_acl_module", STR, P::Str(""), "Module that decides what an authenticated user may do."),
+    opt("eauth_acl_module", STR, P::Str(""), "Module that decides what an authenticated user may do.").acts(),
     opt("eauth_tokens", STR, P::Str("localfs"), "Where sign-in tokens are stored."),
     opt("eauth_tokens.cache_driver", &[None, Str], P::None, "Cache driver for sign-in tokens, if they are kept in the cache."),
     opt("eauth_tokens.cluster_id", &[None, Str], P::None, "Cluster name under which shared sign-in tokens are stored."),

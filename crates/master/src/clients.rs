@@ -10,6 +10,7 @@ use halite_wire::{ClientRequest, Credentials, Publish};
 
 use crate::{
     Counters, Error, Master, acl, blocking,
+    eauth::Authenticator,
     publish::{self, Refusal, Rights, Wish},
     runners::{self, Call},
     tokens::Tokens,
@@ -351,9 +352,14 @@ fn check(master: &Master, credentials: &Credentials) -> Result<Caller, Kind> {
             let kept = data.get("auth_list").and_then(|list| list.items_of_sequence());
             let list = match kept {
                 Some(list) if master.settings.opts.bool("keep_acl_in_token") => list,
-                _ => system
-                    .acl(&master.settings, &name)
-                    .unwrap_or_else(|| permissions(master, &config, &name, &groups)),
+                _ => {
+                    let known = halite_value::entries! { "username" => &name, "eauth" => &eauth };
+                    let own = acl_of(master, system.as_ref(), &known);
+                    own.unwrap_or_else(|| {
+                        let list = permissions(master, &config, &name, &groups);
+                        system.expand(&master.settings, list)
+                    })
+                }
             };
             Ok(Caller { name, rights: Rights::List(list), is_master_user: false })
         }
@@ -377,6 +383,15 @@ fn permissions(master: &Master, config: &Dict, name: &str, groups: &[SmolStr]) -
     acl::list_for(config, name, groups, master.settings.opts.bool("permissive_acl"))
 }
 
+/// Asks the system what somebody may do, or the one `eauth_acl_module` names in its place.
+fn acl_of(master: &Master, system: &dyn Authenticator, fields: &Dict) -> Option<Vec<Value>> {
+    let other = master.settings.opts.opt_str("eauth_acl_module").filter(|name| !name.is_empty());
+    match other {
+        Some(name) => master.authenticators.get(name.as_str())?.acl(&master.settings, fields),
+        None => system.acl(&master.settings, fields),
+    }
+}
+
 /// Checks an external sign-in: name, permissions, groups.
 fn check_eauth(
     master: &Master,
@@ -392,9 +407,11 @@ fn check_eauth(
         return None;
     }
     let name = fields.get("username").map(|name| name.to_str())?;
-    let groups = system.groups(&master.settings, &name);
-    let own = system.acl(&master.settings, &name);
-    let list = own.unwrap_or_else(|| permissions(master, &config, &name, &groups));
+    let groups = system.groups(&master.settings, fields);
+    let own = acl_of(master, system.as_ref(), fields);
+    let list = own.unwrap_or_else(|| {
+        system.expand(&master.settings, permissions(master, &config, &name, &groups))
+    });
     Some((name, list, groups))
 }
 

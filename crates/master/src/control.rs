@@ -322,12 +322,7 @@ async fn answer(
             end(found.await?)
         }
         Request::EndToken { token } => {
-            off(master, move |master| {
-                master.revoke_token(&token);
-                Ok(())
-            })
-            .await?;
-            end(true.into())
+            end(off(master, move |master| Ok(master.revoke_token(&token))).await?.into())
         }
         Request::Runner { fun, arg, kwarg, asynchronous } => {
             let call = call(master, caller, fun, arg, kwarg);

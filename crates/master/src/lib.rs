@@ -32,6 +32,7 @@ pub mod engines;
 pub mod job_cache;
 mod jobs;
 mod keys;
+mod ldap;
 mod local_cache;
 mod offline;
 pub mod orchestration;
@@ -188,8 +189,8 @@ impl Master {
     }
 
     /// Ends a user's token: a sign-out. Blocking.
-    pub fn revoke_token(&self, token: &str) {
-        self.tokens.revoke(token);
+    pub fn revoke_token(&self, token: &str) -> bool {
+        self.tokens.revoke(token)
     }
 
     /// Forgets what is remembered of minions: `grains`, `pillar`, `mine`, or one function of it.

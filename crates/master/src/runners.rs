@@ -41,6 +41,11 @@ pub trait Runners: Send + Sync {
         None
     }
 
+    /// Hands the return of a scheduled job to returners, with what the job says of them.
+    fn deliver(&self, master: &Arc<Master>, returners: &[String], job: &Dict, ret: &Dict) {
+        let _ = (master, returners, job, ret);
+    }
+
     /// Returns what `master_tops` gives a minion with these options: environment → list of SLS.
     fn tops(&self, master: &Arc<Master>, minion_opts: &Dict) -> Dict {
         let _ = (master, minion_opts);

@@ -103,6 +103,15 @@ fn random(most: u64) -> u64 {
     bits % (most + 1)
 }
 
+/// Returns the returners a job's return goes to: its own, and those of all jobs.
+fn returners(master: &Master, job: &Dict) -> Vec<String> {
+    let given = [job.get("returner"), master.settings.opts.get("schedule_returner")];
+    let given = given.into_iter().flatten().filter(Value::truthy);
+    let names = given.flat_map(|names| names.items_of_sequence().unwrap_or_else(|| vec![names]));
+    let split = |name: Value| name.to_str().split(',').map(str::to_owned).collect::<Vec<_>>();
+    names.flat_map(split).collect()
+}
+
 async fn work(master: &Arc<Master>, due: Due) {
     let Due { name, job, call } = due;
     let (jid, function) = (call.jid.clone(), call.function.clone());
@@ -126,20 +135,33 @@ async fn work(master: &Arc<Master>, due: Due) {
     };
     let id = Value::from(&master.settings.id);
     let ret = entries! {
-        "cmd" => "_return", "id" => &id, "fun" => function.as_str(), "fun_args" => fun_args,
-        "schedule" => name.as_str(), "jid" => "req", "pid" => std::process::id(),
+        "id" => &id, "fun" => function.as_str(), "fun_args" => fun_args,
+        "schedule" => name.as_str(), "jid" => &jid, "pid" => std::process::id(),
         "return" => outcome.value, "retcode" => i64::from(!outcome.success),
         "success" => outcome.success,
     };
     if let Some(metadata @ Value::Dict(_)) = job.get("metadata") {
         ret.insert("metadata", metadata);
     }
+    let returners = returners(master, &job);
+    let is_returned = !returners.is_empty();
+    if is_returned {
+        let (owner, job, ret) = (master.clone(), job.clone(), ret.shallow_copy());
+        let given = blocking(move || {
+            let runners = owner.runners.clone();
+            runners.deliver(&owner, &returners, &job, &ret);
+        });
+        if let Err(error) = given.await {
+            tracing::error!("The returners of the scheduled job {name}: {error}");
+        }
+    }
     if !job.get("return_job").is_none_or(|wanted| wanted.truthy()) {
         return;
     }
-    if master.settings.opts.bool("job_cache") {
+    let is_kept = job.get("return_job").is_none_or(|wanted| wanted != "nocache");
+    if master.settings.opts.bool("job_cache") && (is_kept || is_returned) {
         let kept = ret.shallow_copy();
-        kept.insert("jid", &jid);
+        kept.insert("cmd", "_return");
         let load = entries! {
             "jid" => &jid, "fun" => function.as_str(), "arg" => ret.get("fun_args"),
             "tgt" => &id, "tgt_type" => "list", "id" => &id, "user" => "root",
@@ -153,6 +175,10 @@ async fn work(master: &Arc<Master>, due: Due) {
             tracing::error!("The return of the scheduled job {} is not kept: {error}", name);
         }
     }
+    if !is_returned {
+        ret.insert("jid", if is_kept { "req" } else { "nocache" });
+    }
+    ret.insert("cmd", "_return");
     master.bus.fire("__schedule_return".to_owned(), ret);
     // Only now: a crash before this makes the next master tell the end once more, not never.
     drop(open);

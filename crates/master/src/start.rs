@@ -273,16 +273,22 @@ fn write_pid(settings: &Settings) -> Result<Option<PathBuf>, Error> {
     Ok(Some(path.clone()))
 }
 
+/// Makes a folder with this mode. What has to be made above it can be entered by all, whatever the
+/// umask: local users reach the master's socket through it.
 fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
-    if path.is_dir() {
-        return Ok(());
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    for folder in missing.into_iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
+        let mode = if folder == path { mode } else { 0o755 };
+        match fs::DirBuilder::new().mode(mode).create(folder) {
+            // Somebody else was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            made => {
+                made.and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(mode)))
+            }
+        }
+        .map_err(|source| Error::io(folder, source))?;
     }
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(path)
-        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
-        .map_err(|source| Error::io(path, source))
+    Ok(())
 }
 
 /// Does everything that needs no network. Blocking.
@@ -513,5 +519,19 @@ mod tests {
         check("ops.*", None, &["ops.*"]);
         check("nobody-here", None, &["nobody-here"]);
         check("../ops", None, &[]);
+    }
+
+    #[test]
+    fn folders_above_can_be_entered() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().join("run/salt/master");
+        make_folder(&folder, 0o700).unwrap();
+        make_folder(&folder, 0o755).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700, "one that is there stays as it is");
+        assert_eq!(mode(&top.path().join("run/salt")), 0o755);
+        assert_eq!(mode(&top.path().join("run")), 0o755);
+        fs::write(top.path().join("file"), "").unwrap();
+        assert!(make_folder(&top.path().join("file/x"), 0o755).is_err());
     }
 }

@@ -87,12 +87,11 @@ impl Tokens {
         is_it.then_some((path, data))
     }
 
-    /// Ends a token. Blocking.
-    pub(crate) fn revoke(&self, token: &str) {
-        let _ = fs::remove_file(self.path(token));
-        if let Some((path, _)) = self.foreign(token) {
-            let _ = fs::remove_file(path);
-        }
+    /// Ends a token; tells whether there was one. Blocking.
+    pub(crate) fn revoke(&self, token: &str) -> bool {
+        let own = fs::remove_file(self.path(token)).is_ok();
+        let foreign = self.foreign(token);
+        own | foreign.is_some_and(|(path, _)| fs::remove_file(path).is_ok())
     }
 
     /// Removes tokens that have ended. Blocking.
@@ -128,7 +127,7 @@ mod tests {
         for file in fs::read_dir(dir.path().join("tokens")).unwrap() {
             assert!(!file.unwrap().file_name().to_string_lossy().contains(token.as_str()));
         }
-        tokens.revoke(&token);
+        assert!(tokens.revoke(&token) && !tokens.revoke(&token));
         assert!(tokens.get(&token).is_none());
         let short = tokens.make(&entries! { "name" => "ann" }, -1.0).unwrap();
         assert!(tokens.get(&short.get("token").unwrap().to_str()).is_none());
@@ -141,7 +140,7 @@ mod tests {
         let file = dir.path().join("tokens").join(format!("{name}.p"));
         fs::write(&file, msgpack::to_vec(&entry, Dialect::Modern).unwrap()).unwrap();
         assert_eq!(Tokens::name(&tokens.get(&name).unwrap()), "bob");
-        tokens.revoke(&name);
+        assert!(tokens.revoke(&name));
         assert!(tokens.get(&name).is_none() && !file.exists());
         let made = tokens.make(&entries! { "name" => "ann" }, 100.0).unwrap();
         let hash = tokens.path(&made.get("token").unwrap().to_str());

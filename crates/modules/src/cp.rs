@@ -849,6 +849,11 @@ pub fn recv_chunked(
         cx.job.set_retcode(1);
         Ok(text.into())
     };
+    let refused = |error: halite_spec::host::Error| {
+        failed(error.python_words().unwrap_or_else(|| error.to_string()))
+    };
+    // Where a daemon stands.
+    let dest = if dest.starts_with('/') { dest } else { format!("/{dest}") };
     let at = Path::new(&dest);
     let Some(chunk) = chunk else {
         if cx.host.is_file(at)? {
@@ -856,7 +861,7 @@ pub fn recv_chunked(
         }
         return match cx.host.create_dirs(at, None) {
             Ok(()) => Ok(true.into()),
-            Err(error) => failed(error.to_string()),
+            Err(error) => refused(error),
         };
     };
     let encoded = chunk.as_bytes().unwrap_or_default();
@@ -876,7 +881,7 @@ pub fn recv_chunked(
     if !cx.host.is_dir(folder)?
         && let Err(error) = cx.host.create_dirs(folder, None)
     {
-        return failed(error.to_string());
+        return refused(error);
     }
     let mode = mode.and_then(|mode| u32::try_from(mode).ok()).map(|mode| mode & 0o7777);
     let written = if append && cx.host.exists(at)? {
@@ -886,7 +891,7 @@ pub fn recv_chunked(
     };
     match written {
         Ok(()) => Ok(true.into()),
-        Err(error) => failed(error.to_string()),
+        Err(error) => refused(error),
     }
 }
 

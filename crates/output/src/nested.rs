@@ -17,7 +17,7 @@ pub(crate) fn outline(value: &Value, style: &Style, indent: usize, retcode: i64,
     let frame = |ok| if retcode == 0 { ok } else { Color::Red };
     let mut nested = Nested {
         style,
-        start: out.len(),
+        begun: false,
         key: style.colors.get(frame(Color::Cyan)),
         item: style.colors.get(frame(Color::Green)),
         out,
@@ -28,14 +28,15 @@ pub(crate) fn outline(value: &Value, style: &Style, indent: usize, retcode: i64,
 struct Nested<'a> {
     style: &'a Style,
     out: &'a mut String,
-    start: usize,
+    /// Whether a line stands there already; it may be an empty one.
+    begun: bool,
     key: &'a str,
     item: &'a str,
 }
 
 impl Nested<'_> {
     fn line(&mut self, indent: usize, color: &str, text: [&str; 2], suffix: &str) {
-        if self.out.len() > self.start {
+        if std::mem::replace(&mut self.begun, true) {
             self.out.push('\n');
         }
         python::pad(self.out, indent);

@@ -93,7 +93,7 @@ pub fn deliver(cx: &Cx, name: &str, options: &Options, ret: &Dict) -> Result<()>
     if let Some(native) = returner(name) {
         return (native.ret)(cx, &options.of(name), ret);
     }
-    let call = Call { args: vec![ret.into()], kwargs: Dict::new() };
+    let call = Call { args: vec![options.within(ret).into()], kwargs: Dict::new() };
     let function = format!("{name}.returner");
     match cx.runtime.call_extension(cx, "returners", &function, call)? {
         Some(_) => Ok(()),

@@ -25,6 +25,18 @@ impl Options {
         }
     }
 
+    /// Puts them into a return, where Salt's returners look for them.
+    pub(crate) fn within(&self, ret: &Dict) -> Dict {
+        let ret = ret.shallow_copy();
+        if let Some(config) = &self.config {
+            ret.insert("ret_config", config.as_str());
+        }
+        if !self.kwargs.is_empty() {
+            ret.insert("ret_kwargs", &self.kwargs);
+        }
+        ret
+    }
+
     /// The same, for a returner of that name.
     #[must_use]
     pub fn of(&self, name: &str) -> Self {

@@ -4,7 +4,7 @@
 //! nothing.
 
 use halite_client::Request;
-use halite_spec::{Cx, Event, Result, function, module};
+use halite_spec::{Cx, Error, Event, Result, function, module};
 use halite_value::{Dict, Value, dict, entries};
 
 use crate::master;
@@ -18,6 +18,14 @@ module! {
 fn ask(cx: &Cx, action: &str, load: Dict) -> Result<Value> {
     load.insert("action", action);
     master::ask(cx, &Request::Ask { what: "queue".into(), load })
+}
+
+/// Which of Salt's back ends is named does not matter, but it has to be one.
+fn known(backend: &str, function: &str) -> Result<()> {
+    match backend {
+        "sqlite" | "pgjsonb" => Ok(()),
+        _ => Err(Error::invalid(format!("Function \"{backend}.{function}\" is not available"))),
+    }
 }
 
 /// Add an item, or a list of items.
@@ -36,7 +44,7 @@ pub fn insert(
     #[default("sqlite".to_owned())]
     backend: String,
 ) -> Result<Value> {
-    let _ = backend;
+    known(&backend, "insert")?;
     ask(cx, "insert", entries! { "queue" => queue, "items" => items })
 }
 
@@ -83,7 +91,7 @@ pub fn delete(
     #[default("sqlite".to_owned())]
     backend: String,
 ) -> Result<Value> {
-    let _ = backend;
+    known(&backend, "delete")?;
     ask(cx, "delete", entries! { "queue" => queue, "items" => items })
 }
 
@@ -99,7 +107,7 @@ pub fn list_queues(
     #[default("sqlite".to_owned())]
     backend: String,
 ) -> Result<Value> {
-    let _ = backend;
+    known(&backend, "list_queues")?;
     ask(cx, "list_queues", Dict::new())
 }
 
@@ -117,7 +125,7 @@ pub fn list_length(
     #[default("sqlite".to_owned())]
     backend: String,
 ) -> Result<Value> {
-    let _ = backend;
+    known(&backend, "list_length")?;
     ask(cx, "list_length", entries! { "queue" => queue })
 }
 
@@ -135,7 +143,7 @@ pub fn list_items(
     #[default("sqlite".to_owned())]
     backend: String,
 ) -> Result<Value> {
-    let _ = backend;
+    known(&backend, "list_items")?;
     ask(cx, "list_items", entries! { "queue" => queue })
 }
 
@@ -159,7 +167,8 @@ pub fn pop(
     #[default(false)]
     is_runner: bool,
 ) -> Result<Value> {
-    let _ = (backend, is_runner);
+    let _ = is_runner;
+    known(&backend, "pop")?;
     ask(cx, "pop", entries! { "queue" => queue, "quantity" => quantity })
 }
 
@@ -185,6 +194,7 @@ pub fn process_queue(
     is_runner: bool,
 ) -> Result<Value> {
     let _ = is_runner;
+    known(&backend, "pop")?;
     let taken = ask(cx, "pop", entries! { "queue" => queue.as_str(), "quantity" => quantity });
     let items = match taken {
         Ok(items) => items,
@@ -234,4 +244,16 @@ pub fn process_runner(
         Ok(answer.get("return").unwrap_or_default())
     });
     Ok(Value::list(returns.collect::<Result<Vec<_>>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn back_ends_are_those_of_salt() {
+        assert!(known("sqlite", "insert").is_ok() && known("pgjsonb", "pop").is_ok());
+        let error = known("nosuch", "list_queues").unwrap_err();
+        assert_eq!(error.to_string(), "Function \"nosuch.list_queues\" is not available");
+    }
 }

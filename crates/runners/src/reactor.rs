@@ -29,7 +29,7 @@ fn runs(engines: Option<Value>, reactor: Option<Value>) -> bool {
     }
 }
 
-/// Who leads is a question to the engine.
+/// What is asked of the reactor is asked of its engine.
 fn must_run(cx: &Cx) -> Result<()> {
     if runs(cx.opt("engines"), cx.opt("reactor")) {
         return Ok(());
@@ -56,6 +56,7 @@ pub fn list(
     test: Option<Value>,
 ) -> Result<Value> {
     let _ = (saltenv, test);
+    must_run(cx)?;
     ask(cx, "list", Dict::new())
 }
 
@@ -78,6 +79,7 @@ pub fn add(
     test: Option<bool>,
 ) -> Result<Value> {
     let _ = (saltenv, test);
+    must_run(cx)?;
     ask(cx, "add", entries! { "event" => event, "reactors" => reactors })
 }
 
@@ -98,6 +100,7 @@ pub fn delete(
     test: Option<Value>,
 ) -> Result<Value> {
     let _ = (saltenv, test);
+    must_run(cx)?;
     ask(cx, "delete", entries! { "event" => event })
 }
 
@@ -154,7 +157,7 @@ pub fn dead_letters(
     ask(cx, if clear { "forget_dead" } else { "dead" }, Dict::new())
 }
 
-/// React once more to the events whose reaction failed.
+/// Do once more what failed: of each event only the reactions that did, as their files say now.
 ///
 /// ```console
 /// $ salt-run reactor.retry

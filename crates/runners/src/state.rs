@@ -7,7 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use halite_client::{EventItem, Job, Patience, Request};
 use halite_spec::{
-    Call, Cx, Error, Rest, Result, StateRequest, Strings, Template, What, alias, function, module,
+    Call, Cx, Error, Event, Rest, Result, StateRequest, Strings, Template, What, alias, function,
+    module,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries, json};
@@ -140,6 +141,24 @@ pub fn sls(cx: &Cx, rest: Rest) -> Result<Value> {
     (orchestrate::SPEC.call)(cx, Call { args: rest.args, kwargs: rest.kwargs })
 }
 
+/// Tells whether there is such a state: one of orchestrations, of this machine, or a user's.
+fn is_state(cx: &Cx, module: &str, function: &str) -> bool {
+    let own = &crate::STATES;
+    let name = format!("{module}.{function}");
+    (module == own.name && own.states.iter().any(|state| state.name == function))
+        || cx.runtime.state(cx, &name).is_some()
+        || cx.runtime.state_names(cx).contains(&name)
+        || !cx.runtime.described("states", &[name]).is_empty()
+}
+
+/// Tells of what was done, as an event of the run, and returns it.
+fn shown_at_once(cx: &Cx, returns: Value) -> Result<Value> {
+    let all = Value::from(entries! { cx.id() => returns });
+    let data = dict! { "data" => all.clone(), "outputter" => "highstate" };
+    cx.runtime.fire(cx, Event { tag: "progress".into(), data, pretag: None, local: false })?;
+    Ok(all)
+}
+
 /// Run a single state on the master.
 ///
 /// ```console
@@ -172,6 +191,10 @@ pub fn orchestrate_single(
     let (state, function) = fun.split_once('.').ok_or_else(|| {
         Error::failed(format!("`{fun}` is no state: module.function is expected"))
     })?;
+    if !is_state(cx, state, function) {
+        let unknown = format!("Specified state '{fun}' was not found");
+        return shown_at_once(cx, Value::list([unknown]));
+    }
     let mut arguments = vec![Value::from(function)];
     arguments.extend(body);
     let high = entries! { name => entries! {
@@ -186,7 +209,7 @@ pub fn orchestrate_single(
         orchestration_jid: None,
     };
     let returns = run(cx, request(cx, What::High(high.into()), options))?;
-    Ok(entries! { cx.id() => returns }.into())
+    shown_at_once(cx, returns)
 }
 
 /// Run a single state on the master: the short name of `orchestrate_single`.
@@ -254,7 +277,7 @@ pub fn orchestrate_high(
         orchestration_jid: None,
     };
     let returns = run(cx, request(cx, What::High(high.into()), options))?;
-    Ok(entries! { cx.id() => returns }.into())
+    shown_at_once(cx, returns)
 }
 
 /// Run high data on the master: the short name of `orchestrate_high`.
@@ -529,7 +552,7 @@ pub fn event(
     }
     if node != "master" {
         let text = format!("state.event: node={node}: there are the buses `master` and `minion`");
-        return Err(Error::invalid(text));
+        return Err(Error::failed(text));
     }
     let cx = &match sock_dir {
         None => cx.clone(),
@@ -609,8 +632,6 @@ fn given_pillar(cx: &Cx, pillar: Option<Value>, encrypted: Option<&str>) -> Resu
     };
     match pillar {
         Value::Dict(pillar) => Ok(Some(pillar)),
-        _ => Err(Error::invalid(
-            "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.",
-        )),
+        _ => Err(Error::invalid("Pillar data must be formatted as a dictionary")),
     }
 }

@@ -96,7 +96,7 @@ pub use options::{
 };
 pub use peer::{Binding, Ended, Peer, Role};
 pub use service::{ServeError, Server, Service};
-pub use tls::acceptor as tls_acceptor;
+pub use tls::{acceptor as tls_acceptor, client_config as tls_client};
 
 use std::sync::Arc;
 

@@ -1,5 +1,8 @@
 //! TLS for tcp and ws: Salt's `ssl` options on rustls with aws-lc.
 //!
+//! A certificate that is itself among the trusted ones is taken for itself, as OpenSSL does: those that people sign
+//! themselves say that they are an authority, which the verifier of rustls refuses in a server's or a client's.
+//!
 //! Files are read when a server starts and whenever a client connects, so a client picks up a renewed certificate.
 //!
 //! differs: the host name is looked for in the certificate's alternative names only; OpenSSL falls back to the common
@@ -9,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
-    SupportedProtocolVersion,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore,
+    ServerConfig, SignatureScheme, SupportedProtocolVersion,
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{
@@ -55,7 +59,7 @@ pub fn acceptor(ssl: &Ssl) -> Result<TlsAcceptor, String> {
     let builder = match ssl.cert_reqs.unwrap_or(CertReqs::Required) {
         CertReqs::None => builder.with_no_client_auth(),
         demand => {
-            let (roots, crls) = trusted(ssl)?;
+            let Trusted { roots, crls, named } = trusted(ssl)?;
             let mut verifier =
                 WebPkiClientVerifier::builder_with_provider(roots.into(), provider());
             if let Some(depth) = ssl.crl_check {
@@ -67,7 +71,8 @@ pub fn acceptor(ssl: &Ssl) -> Result<TlsAcceptor, String> {
             if demand == CertReqs::Optional {
                 verifier = verifier.allow_unauthenticated();
             }
-            builder.with_client_cert_verifier(verifier.build().map_err(text)?)
+            let usual = verifier.build().map_err(text)?;
+            builder.with_client_cert_verifier(Arc::new(Themselves { usual, named }))
         }
     };
     let config = builder.with_single_cert(chain, key).map_err(text)?;
@@ -105,14 +110,15 @@ pub(crate) async fn connect(
     connector.connect(name, stream).await.map_err(text)
 }
 
-fn client_config(ssl: &Ssl) -> Result<ClientConfig, String> {
+/// Makes the settings of a client, for libraries that speak TLS themselves.
+pub fn client_config(ssl: &Ssl) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(versions(ssl))
         .map_err(text)?;
     let builder = if ssl.cert_reqs == Some(CertReqs::None) {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider())))
     } else {
-        let (roots, crls) = trusted(ssl)?;
+        let Trusted { roots, crls, named } = trusted(ssl)?;
         let mut verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider());
         if let Some(depth) = ssl.crl_check {
             verifier = verifier.with_crls(crls);
@@ -120,7 +126,9 @@ fn client_config(ssl: &Ssl) -> Result<ClientConfig, String> {
                 verifier = verifier.only_check_end_entity_revocation();
             }
         }
-        builder.with_webpki_verifier(verifier.build().map_err(text)?)
+        let usual: Arc<dyn ServerCertVerifier> = verifier.build().map_err(text)?;
+        let verifier = Arc::new(Themselves { usual, named });
+        builder.dangerous().with_custom_certificate_verifier(verifier)
     };
     match identity(ssl)? {
         Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(text),
@@ -157,17 +165,27 @@ fn identity(ssl: &Ssl) -> Result<Option<Identity>, String> {
     Ok(Some((chain, key)))
 }
 
-type Trusted = (RootCertStore, Vec<CertificateRevocationListDer<'static>>);
+/// Whom to believe.
+struct Trusted {
+    roots: RootCertStore,
+    crls: Vec<CertificateRevocationListDer<'static>>,
+    /// The certificates the configuration names, for those who show one of them; none if revocation is looked up.
+    named: Vec<CertificateDer<'static>>,
+}
 
 fn trusted(ssl: &Ssl) -> Result<Trusted, String> {
     let (mut roots, mut crls) = (RootCertStore::empty(), Vec::new());
     let system = || SYSTEM.iter().map(PathBuf::from).find(|path| path.exists());
-    let named = !ssl.ca_certs.is_empty() || !ssl.ca_data.is_empty();
+    let is_named = !ssl.ca_certs.is_empty() || !ssl.ca_data.is_empty();
+    let mut named = Vec::new();
     let places: Vec<PathBuf> =
-        if named { ssl.ca_certs.clone() } else { system().into_iter().collect() };
+        if is_named { ssl.ca_certs.clone() } else { system().into_iter().collect() };
     for place in &places {
         for file in files(place)? {
             for certificate in read_certificates(&file)? {
+                if is_named {
+                    named.push(certificate.clone());
+                }
                 // One certificate of a bundle that we cannot use must not spoil the others.
                 let _ = roots.add(certificate);
             }
@@ -180,14 +198,19 @@ fn trusted(ssl: &Ssl) -> Result<Trusted, String> {
     }
     for data in &ssl.ca_data {
         for certificate in CertificateDer::pem_slice_iter(data.as_bytes()) {
-            roots.add(certificate.map_err(text)?).map_err(text)?;
+            let certificate = certificate.map_err(text)?;
+            named.push(certificate.clone());
+            roots.add(certificate).map_err(text)?;
         }
     }
     if roots.is_empty() {
         let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
         return Err(format!("no certificate authority in {places:?}"));
     }
-    Ok((roots, crls))
+    if ssl.crl_check.is_some() {
+        named.clear();
+    }
+    Ok(Trusted { roots, crls, named })
 }
 
 /// Returns the files of a folder of certificates, or the file itself.
@@ -214,6 +237,172 @@ fn in_file(file: &Path, error: impl std::fmt::Display) -> String {
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// Takes the certificates the configuration names for themselves, if name and time are right; the others as usual.
+#[derive(Debug)]
+struct Themselves<V> {
+    usual: V,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl<V> Themselves<V> {
+    fn knows(&self, shown: &CertificateDer<'_>, now: UnixTime) -> Result<bool, rustls::Error> {
+        if !self.named.iter().any(|own| own == shown) {
+            return Ok(false);
+        }
+        let wrong = |error| Err(rustls::Error::InvalidCertificate(error));
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        match validity(shown) {
+            None => wrong(CertificateError::BadEncoding),
+            Some((from, _)) if now < from => wrong(CertificateError::NotValidYet),
+            Some((_, until)) if now > until => wrong(CertificateError::Expired),
+            Some(_) => Ok(true),
+        }
+    }
+}
+
+impl ServerCertVerifier for Themselves<Arc<dyn ServerCertVerifier>> {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.knows(shown, now)? {
+            verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        self.usual.verify_server_cert(shown, between, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
+
+impl ClientCertVerifier for Themselves<Arc<dyn ClientCertVerifier>> {
+    fn offer_client_auth(&self) -> bool {
+        self.usual.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.usual.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.usual.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        if self.knows(shown, now)? {
+            return Ok(ClientCertVerified::assertion());
+        }
+        self.usual.verify_client_cert(shown, between, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
+
+/// Takes the first element of DER: its tag, its body, and what follows.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        short if short < 0x80 => (usize::from(short), rest),
+        long => {
+            let count = usize::from(long & 0x7f);
+            let digits = rest.get(..count).filter(|_| (1..=4).contains(&count))?;
+            let length = digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit));
+            (length, &rest[count..])
+        }
+    };
+    Some((tag, rest.get(..length)?, &rest[length..]))
+}
+
+/// Returns from when until when a certificate is good, in seconds.
+fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
+    let (_, whole, _) = element(certificate)?;
+    let (_, mut inside, _) = element(whole)?;
+    // The version may be left out.
+    if inside.first() == Some(&0xa0) {
+        inside = element(inside)?.2;
+    }
+    // Number, algorithm, issuer.
+    for _ in 0..3 {
+        inside = element(inside)?.2;
+    }
+    let (_, times, _) = element(inside)?;
+    let (kind, from, rest) = element(times)?;
+    let (other, until, _) = element(rest)?;
+    Some((seconds(kind, from)?, seconds(other, until)?))
+}
+
+/// Reads `YYMMDDhhmmssZ` (23) or `YYYYMMDDhhmmssZ` (24).
+fn seconds(kind: u8, text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
+    let (year, rest) = text.split_at_checked(if kind == 0x17 { 2 } else { 4 })?;
+    let mut year: i64 = year.parse().ok()?;
+    if kind == 0x17 {
+        year += if year < 50 { 2000 } else { 1900 };
+    }
+    let part = |at: usize| rest.get(at..at + 2)?.parse::<i64>().ok();
+    let (month, day) = (part(0)?, part(2)?);
+    if rest.len() != 10 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days since 1970: years begin in March, so that the leap day is the last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let era = year.div_euclid(400);
+    let in_era = year.rem_euclid(400);
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    let days = era * 146_097 + in_era * 365 + in_era / 4 - in_era / 100 + of_year - 719_468;
+    Some(days * 86_400 + part(4)? * 3600 + part(6)? * 60 + part(8)?)
 }
 
 /// `cert_reqs: CERT_NONE`: takes any certificate; the handshake's own signature must still be right.

@@ -169,7 +169,24 @@ impl Certificates {
             write(&format!("{file}.pem"), signed.pem());
             write(&format!("{file}.key"), key.serialize_pem());
         }
+        // What `openssl req -x509` makes: it is its own authority, and says that it is one.
+        let now = rcgen::date_time_ymd(2020, 1, 1);
+        for (file, until) in [("own", 2120), ("old", 2021)] {
+            let key = KeyPair::generate().expect("a key");
+            let mut own = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("parameters");
+            own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            own.not_before = now;
+            own.not_after = rcgen::date_time_ymd(until, 1, 1);
+            write(&format!("{file}.pem"), own.self_signed(&key).expect("signed").pem());
+            write(&format!("{file}.key"), key.serialize_pem());
+        }
         Self { folder }
+    }
+
+    /// One certificate for everybody.
+    fn themselves(&self, name: &str) -> Ssl {
+        let trusted = self.folder.join(format!("{name}.pem"));
+        Ssl { ca_certs: vec![trusted], ..self.ssl(Some(name)) }
     }
 
     fn ssl(&self, name: Option<&str>) -> Ssl {
@@ -219,6 +236,29 @@ async fn tls() {
         let anyone = connect(kind, with(&lenient, anyone));
         anyone.request(packed("x"), 5 * SECOND).await.expect("a reply");
     }
+}
+
+#[tokio::test]
+async fn who_signed_themselves_is_taken_for_themselves() {
+    let files = Certificates::new("themselves");
+    let ssl = |name: &str| Some(files.themselves(name));
+    let master = master_of(Kind::Tcp, ServerOptions { ssl: ssl("own"), ..any_port() }).await;
+    let usual = ClientOptions { ssl: ssl("own"), ..master.client_options(true) };
+    check_requests(&master, usual.clone()).await;
+    // The name still has to be right, and so has the time; and who is not named is a stranger.
+    let refused = async |ssl: Ssl| {
+        let client = connect(Kind::Tcp, ClientOptions { ssl: Some(ssl), ..usual.clone() });
+        client.request(packed("x"), SECOND / 2).await.expect_err("refused").to_string()
+    };
+    let name = Some("other.example".to_owned());
+    let error = refused(Ssl { server_name: name, ..files.themselves("own") }).await;
+    assert!(error.contains("certificate"), "{error}");
+    refused(files.themselves("old")).await;
+    refused(Ssl { ca_certs: files.themselves("own").ca_certs, ..files.ssl(Some("minion")) }).await;
+    let old = master_of(Kind::Tcp, ServerOptions { ssl: ssl("old"), ..any_port() }).await;
+    let client = ClientOptions { ssl: ssl("old"), ..old.client_options(true) };
+    let asked = connect(Kind::Tcp, client).request(packed("x"), SECOND / 2).await;
+    asked.expect_err("its time is over");
 }
 
 #[tokio::test]

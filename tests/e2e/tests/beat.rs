@@ -48,7 +48,8 @@ fn beacons_become_events_of_the_master() {
 #[test]
 fn the_schedule_returns_to_the_job_cache() {
     let mut fleet = Fleet::new(
-        "auto_accept: True\nschedule:\n  own: {function: test.arg, args: [from the master], seconds: 3600}\n",
+        "auto_accept: True\nschedule:\n  own: {function: test.arg, args: [from the master], seconds: 3600, \
+         returner: rawfile_json, return_kwargs: {filename: \"{root}/own.json\"}}\n",
     );
     let events = follow(&fleet);
     let returns = fleet.machine.path("returns.json").display().to_string();
@@ -81,6 +82,8 @@ fn the_schedule_returns_to_the_job_cache() {
 
     let all = fleet.run(&["jobs.list_jobs", "--out=json"]).out;
     assert!(all.contains("from the master"), "{all}");
+    let kept = fleet.machine.read("own.json").unwrap_or_default();
+    assert!(kept.contains("from the master") && !kept.contains("\"cmd\""), "{kept}");
 
     // What genuine Salt's events of scheduled jobs say, too.
     fleet.machine.write("srv/salt/calm.sls", "calm: test.succeed_without_changes");

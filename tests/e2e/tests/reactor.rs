@@ -120,6 +120,18 @@ fn a_failure_leads_to_what_waits_for_it_and_mistakes_have_a_place() {
     ] {
         until(what, || fleet.log().lines().any(|line| line.contains(what) && line.contains(place)));
     }
+    // Once the file is mended, what failed is done again, and nothing else.
+    fleet.machine.write(
+        "srv/reactor/work.sls",
+        "work:\n  runner.event.send:\n    - tag: mended/{{ data['n'] }}\n\
+         alarm:\n  runner.event.send:\n    - tag: alarm/again\n    - onfail:\n      - runner: work\n\
+         well:\n  runner.event.send:\n    - tag: well/{{ data['n'] }}\n    - require:\n      - runner: work\n",
+    );
+    fleet.run(&["reactor.retry", "--out=json"]).code(0).says("2");
+    until("the second try is followed", || followed.tags("well/").len() == 2);
+    assert_eq!(followed.tags("well/"), ["well/2", "well/1"]);
+    assert_eq!(followed.tags("mended/"), ["mended/1"]);
+    assert_eq!(followed.tags("alarm/"), ["alarm/1"]);
 }
 
 #[test]

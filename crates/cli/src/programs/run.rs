@@ -105,6 +105,7 @@ pub fn run(cx: &mut Context) -> u8 {
     }
     let workshop = workshop(cx);
     let own = context(&workshop, &jid, &name);
+    let given = Call { args: args.clone(), kwargs: kwargs.clone() };
     let result = match in_master(cx, &name, &jid, &args, &kwargs) {
         Some(ran) => ran,
         None => {
@@ -140,12 +141,6 @@ pub fn run(cx: &mut Context) -> u8 {
             }
             code
         }
-        Err(Error::Args(wrong)) => {
-            let function = halite_runners::runner(&name);
-            let doc = function.map(|own| own.help("salt-run", &name)).unwrap_or_default();
-            let why = halite_minion::failure::python_text(&name, function, &wrong);
-            said(cx, format!("\nPassed invalid arguments: {why}\n\nUsage:\n\n{doc}"), 0)
-        }
         Err(Error::Raised { class, message, traceback: Some(trace) }) => {
             let trace = match trace.is_empty() {
                 true => format!("{class}: {message}"),
@@ -153,7 +148,10 @@ pub fn run(cx: &mut Context) -> u8 {
             };
             said(cx, format!("Exception occurred in runner {name}: {trace}"), 1)
         }
-        Err(error) => said(cx, format!("Exception occurred in runner {name}: {error}"), 1),
+        Err(error) => match workshop::usage(&name, &given, &error) {
+            Some(text) => said(cx, text, 0),
+            None => said(cx, format!("Exception occurred in runner {name}: {error}"), 1),
+        },
     }
 }
 
@@ -191,8 +189,11 @@ fn in_master(
             let ret = data.get("return").unwrap_or_default();
             let well = data.get("success").is_none_or(|success| success.truthy());
             Some(match ret {
-                // An error comes as its text.
-                Value::Str(text) if !well => Err(Error::failed(text.to_string())),
+                // An error comes as its text; to Salt wrong arguments are none.
+                Value::Str(text) if !well && !text.starts_with("\nPassed invalid arguments: ") => {
+                    let told = format!("Exception occurred in runner {fun}: ");
+                    Err(Error::failed(text.strip_prefix(&*told).unwrap_or(&text).to_owned()))
+                }
                 ret => Ok(ret),
             })
         }

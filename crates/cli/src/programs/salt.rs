@@ -14,6 +14,7 @@ use crate::{
     display,
     fleet::{self, batch, ticker::Ticker},
     interrupt,
+    machine::Real,
     optparse::{Action, Default, Flag, Group, Program, flag},
     programs::{Context, Early, check_no_parse, check_output, check_targets, id_list, shared},
     terminal,
@@ -250,9 +251,22 @@ fn set_function(cx: &Context, function: &str, typed: &[String]) -> Result<(), Ea
     Ok(())
 }
 
-/// Prints the configuration of the master as YAML.
+/// Prints the configuration of the master as YAML: what the files say, without the command line.
 fn dump_config(cx: &Context) -> u8 {
-    let values = Value::Dict(cx.opts.values().clone());
+    let folder = cx.parsed.str("config_dir").unwrap_or_default();
+    let request = halite_config::Request {
+        role: halite_config::Role::Master,
+        config_dir: &folder,
+        minion_id: None,
+        remember_id: false,
+        strict: false,
+        program: cx.program.name,
+    };
+    let opts = match halite_config::load(&request, &Real) {
+        Ok(opts) => opts,
+        Err(error) => return cx.report(&Report::from(&error)),
+    };
+    let values = Value::Dict(opts.values().clone());
     match yaml::dump(&values, &yaml::DumpOptions::block()) {
         Ok(text) => {
             terminal::out(&text);

@@ -36,7 +36,7 @@ use crate::{
 };
 
 pub use dead::DEAD;
-use dead::Letters;
+use dead::{Failed, Letters};
 pub use queue::SPILLED;
 use queue::Waiting;
 pub use reaction::{Kind, Reaction, Unusable};
@@ -210,6 +210,7 @@ async fn watch_spill(master: Arc<Master>) {
                 &event.tag,
                 &event.data,
                 "",
+                None,
                 &format!("it could not be kept: {error}"),
             );
         })
@@ -240,20 +241,46 @@ fn handle(master: &Arc<Master>, event: Arc<Fired>) -> impl Future<Output = ()> +
         for entry in entries {
             files.extend(render(&master, &event, entry, names(&event)).await);
         }
-        perform_files(&master, &event, files).await;
-        if !reactor.rules.matches(&event.tag) {
-            return;
+        perform_files(&master, &event, files, None).await;
+        follow_rules(&master, &event).await;
+    }
+}
+
+/// Shows an event to the rules, and does what they ask for.
+async fn follow_rules(master: &Arc<Master>, event: &Arc<Fired>) {
+    if !master.reactor.rules.matches(&event.tag) {
+        return;
+    }
+    let (owner, about) = (master.clone(), event.clone());
+    let fired = blocking(move || owner.reactor.rules.see(&owner, &about)).await;
+    for (what, names) in fired.unwrap_or_default() {
+        let files = match what {
+            rules::React::File(entry) => render(master, event, entry, names).await,
+            rules::React::Inline(name, high) => vec![(name, high)],
+        };
+        perform_files(master, event, files, None).await;
+    }
+}
+
+/// Does once more what failed of an event, and nothing else of it.
+async fn handle_again(master: Arc<Master>, event: Arc<Fired>, mut failed: Failed) {
+    if failed.is_all() {
+        return handle(&master, event).await;
+    }
+    let entries = master.reactor.table.read().entries_of(&event.tag);
+    let mut files = Vec::new();
+    for entry in entries {
+        let found = render(&master, &event, entry.clone(), names(&event)).await;
+        if failed.has_file(&entry) {
+            failed.add_files(&found);
         }
-        let owner = master.clone();
-        let about = event.clone();
-        let fired = blocking(move || owner.reactor.rules.see(&owner, &about)).await;
-        for (what, names) in fired.unwrap_or_default() {
-            let files = match what {
-                rules::React::File(entry) => render(&master, &event, entry, names).await,
-                rules::React::Inline(name, high) => vec![(name, high)],
-            };
-            perform_files(&master, &event, files).await;
-        }
+        files.extend(found);
+    }
+    if failed.concerns(&files) {
+        perform_files(&master, &event, files, Some(&failed)).await;
+    } else {
+        // None of the table's files: a rule asked for it.
+        follow_rules(&master, &event).await;
     }
 }
 
@@ -270,7 +297,7 @@ async fn render(
         Err(why) => why,
     };
     tracing::error!("Can not render SLS {entry} for tag {}. {why}", event.tag);
-    failed(reactor, event, &entry, &why);
+    failed(reactor, event, &entry, None, &why);
     Vec::new()
 }
 
@@ -285,25 +312,37 @@ async fn try_render(
     rendered.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-async fn perform_files(master: &Arc<Master>, event: &Arc<Fired>, files: Vec<(String, Value)>) {
+/// Does what files say: all of it, or only what failed before.
+async fn perform_files(
+    master: &Arc<Master>,
+    event: &Arc<Fired>,
+    files: Vec<(String, Value)>,
+    again: Option<&Failed>,
+) {
     let problem = match reaction::compile(&files) {
-        Ok(reactions) => return perform::all(master, event, reactions).await,
+        Ok(all) => {
+            let all = match again {
+                Some(failed) => failed.of(all),
+                None => all,
+            };
+            return perform::all(master, event, all).await;
+        }
         Err(problem) => problem,
     };
     // One that is unusable does not keep the others from being done.
     if let [(sls, _)] = files.as_slice() {
         tracing::error!("The reactor file {sls} for tag {} is unusable: {problem}", event.tag);
-        return failed(&master.reactor, event, sls, &problem.to_string());
+        return failed(&master.reactor, event, sls, None, &problem.to_string());
     }
     for file in files {
-        Box::pin(perform_files(master, event, vec![file])).await;
+        Box::pin(perform_files(master, event, vec![file], again)).await;
     }
 }
 
 /// Counts and keeps a failure.
-fn failed(reactor: &Reactor, event: &Fired, sls: &str, error: &str) {
+fn failed(reactor: &Reactor, event: &Fired, sls: &str, id: Option<&str>, error: &str) {
     count(&reactor.counters.failed);
-    reactor.letters.add(&event.tag, &event.data, sls, error);
+    reactor.letters.add(&event.tag, &event.data, sls, id, error);
 }
 
 /// Answers what programs ask of the reactor.
@@ -327,10 +366,11 @@ pub(crate) async fn answer(master: &Arc<Master>, load: &Dict) -> Result<Value, R
             // What was counted is to be found: letters are written without waiting for the disk.
             let _ = master.store.write(Vec::new()).await;
             let (owner, what) = (master.clone(), what.to_owned());
+            let runtime = tokio::runtime::Handle::current();
             let work = move || match what.as_str() {
                 "dead" => owner.reactor.letters.list(),
                 "forget_dead" => owner.reactor.letters.clear().into(),
-                _ => retry_dead(&owner).into(),
+                _ => retry_dead(&owner, &runtime).into(),
             };
             blocking(work).await.map_err(|error| Refusal::invocation(error.to_string()))?
         }
@@ -345,28 +385,20 @@ pub(crate) async fn answer(master: &Arc<Master>, load: &Dict) -> Result<Value, R
     })
 }
 
-/// Puts the dead letters back into the queue; returns how many.
-fn retry_dead(master: &Arc<Master>) -> u64 {
+/// Does once more what lies among the dead letters; returns how many events that concerns.
+fn retry_dead(master: &Arc<Master>, runtime: &tokio::runtime::Handle) -> u64 {
     let letters = master.reactor.letters.take();
-    let mut again = 0;
-    let mut seen = std::collections::HashSet::new();
-    for (tag, data) in letters {
-        // Several files of one event are one event.
-        let stamp = data.get("_stamp").map(|stamp| stamp.to_str()).unwrap_or_default();
-        if seen.insert((tag.clone(), stamp)) {
-            master.reactor.waiting.push(&Arc::new(Fired {
-                cursor: 0,
-                bytes: halite_wire::Event { tag: tag.clone(), data: data.clone() }
-                    .encode()
-                    .unwrap_or_default()
-                    .into(),
-                tag,
-                data,
-            }));
-            again += 1;
+    let count = letters.len() as u64;
+    let owner = master.clone();
+    runtime.spawn(async move {
+        for (tag, data, failed) in letters {
+            let bytes = halite_wire::Event { tag: tag.clone(), data: data.clone() }.encode();
+            let bytes = bytes.unwrap_or_default().into();
+            let event = Arc::new(Fired { cursor: 0, bytes, tag, data });
+            handle_again(owner.clone(), event, failed).await;
         }
-    }
-    again
+    });
+    count
 }
 
 /// Tells what an event would lead to, without doing it.

@@ -74,7 +74,7 @@ pub(super) async fn all(master: &Arc<Master>, event: &Arc<Fired>, list: Vec<Reac
                     );
                     let sls = &reaction.sls;
                     tracing::error!("The reaction {what} (file {sls}, tag {}) failed", event.tag);
-                    failed(reactor, &event, sls, &what);
+                    failed(reactor, &event, sls, Some(&reaction.id), &what);
                 }
             }
             let _ = tell.send(Some(ended));

@@ -408,7 +408,7 @@ impl Rules {
                     Err(error) => {
                         let error = format!("The condition of the rule `{}`: {error}", rule.name);
                         tracing::error!("{error}");
-                        super::failed(&master.reactor, event, &rule.name, &error);
+                        super::failed(&master.reactor, event, &rule.name, None, &error);
                         continue;
                     }
                 }

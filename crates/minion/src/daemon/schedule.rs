@@ -255,14 +255,17 @@ fn finish(
     };
     let mut returners = names(job.get("returner"));
     returners.extend(names(node.opts.get("schedule_returner")));
-    if !returners.is_empty() {
+    let is_returned = !returners.is_empty();
+    if is_returned {
         let options = Options::given(job.get("return_config"), job.get("return_kwargs"));
         halite_returners::deliver_all(cx, returners.iter().map(String::as_str), &options, &ret);
     }
     if !job.get("return_job").is_none_or(|wanted| wanted.truthy()) {
         return;
     }
-    ret.insert("jid", "req");
+    // What went to a returner is kept all the same, as in Salt.
+    let is_kept = is_returned || job.get("return_job").is_none_or(|wanted| wanted != "nocache");
+    ret.insert("jid", if is_kept { "req" } else { "nocache" });
     let told = ret.shallow_copy();
     told.insert("cmd", "_return");
     node.bus.fire("__schedule_return", &told);

@@ -190,21 +190,23 @@ fn range_text((start, stop): (usize, usize)) -> String {
     }
 }
 
-/// What the header and the hunk lines end with.
+/// What the header says, the hunk lines end with, and how much is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'x> {
     pub from: &'x str,
     pub to: &'x str,
     pub line_end: &'x str,
+    /// Lines shown around each change.
+    pub around: usize,
 }
 
 impl Default for Layout<'_> {
     fn default() -> Self {
-        Self { from: "", to: "", line_end: "\n" }
+        Self { from: "", to: "", line_end: "\n", around: 3 }
     }
 }
 
-/// Returns the lines of a unified diff with three lines around each change; none if equal.
+/// Returns the lines of a unified diff; none if equal.
 pub fn unified_lines<L: AsRef<str>>(a: &[L], b: &[L], layout: Layout<'_>) -> Vec<String> {
     let mut kinds: HashMap<&str, u32> = HashMap::new();
     let mut ids = Vec::with_capacity(a.len() + b.len());
@@ -215,9 +217,9 @@ pub fn unified_lines<L: AsRef<str>>(a: &[L], b: &[L], layout: Layout<'_>) -> Vec
     let (left, right) = ids.split_at(a.len());
     let steps = Matcher::new(left, right, kinds.len()).steps();
     let mut out = Vec::new();
-    for hunk in hunks(steps, 3) {
+    for hunk in hunks(steps, layout.around) {
         let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { continue };
-        let Layout { from, to, line_end } = layout;
+        let Layout { from, to, line_end, .. } = layout;
         if out.is_empty() {
             out.push(format!("--- {from}{line_end}"));
             out.push(format!("+++ {to}{line_end}"));

@@ -68,9 +68,15 @@ fn tree(cx: &Cx, folder: &Path, depth: usize) -> Dict {
     for name in cx.host.read_dir(folder).unwrap_or_default() {
         let path = folder.join(&name);
         let name = name.to_string_lossy().into_owned();
-        let stat = cx.host.stat(&path, false);
-        if stat.is_ok_and(|stat| stat.kind == halite_spec::host::Kind::Dir) {
+        let is_dir = |follow| {
+            let stat = cx.host.stat(&path, follow);
+            stat.is_ok_and(|stat| stat.kind == halite_spec::host::Kind::Dir)
+        };
+        if is_dir(false) {
             shown.insert(name, tree(cx, &path, depth - 1));
+        } else if is_dir(true) {
+            // Links to folders are shown, not followed.
+            shown.insert(name, Dict::new());
         } else {
             shown.insert(name, "f");
         }
@@ -89,10 +95,7 @@ pub(super) fn list_roots(cx: &Cx, option: &str) -> Result<Dict> {
     let envs = cx.opt(option).and_then(|envs| envs.as_dict().cloned()).unwrap_or_default();
     for env in envs.keys() {
         let env = env.to_str();
-        let trees = list_env(cx, option, &env)?.entries();
-        let each =
-            trees.into_iter().map(|(root, tree)| Value::from(Dict::from_iter([(root, tree)])));
-        all.insert(env, Value::list(each));
+        all.insert(&*env, Value::list([list_env(cx, option, &env)?]));
     }
     Ok(all)
 }

@@ -2,13 +2,17 @@
 //!
 //! A system is used only if `external_auth` names it. `auto` believes everybody (for tests, as in
 //! Salt), `sharedsecret` compares with the option of that name, `file` looks the user up in a
-//! file of passwords, `pam` asks `unix_chkpwd`. Others come through [`Authenticator`]s given at start.
+//! file of passwords, `pam` asks `unix_chkpwd`, `ldap` a directory and `rest` a web service (files of
+//! their own). Others come through [`Authenticator`]s given at start.
 //!
 //! `pam` here is PAM's own password checker, the program `pam_unix` uses: it knows every hash the
 //! system's libcrypt knows, and locked and expired accounts, and it runs in a process of its own.
 //! Accounts that live in LDAP or SSSD are not found by it. Only root may ask it about others
 //! (`docs/decisions/0010-pam-by-unix_chkpwd.md`). The account rules of the PAM service are judged as far
 //! as that is possible without PAM (`pam_rules.rs`).
+
+mod ldap;
+mod rest;
 
 use std::{
     collections::HashMap,
@@ -34,13 +38,19 @@ pub trait Authenticator: Send + Sync {
     }
 
     /// Returns the groups of a user who was checked.
-    fn groups(&self, _settings: &Settings, _user: &str) -> Vec<SmolStr> {
+    fn groups(&self, _settings: &Settings, _fields: &Dict) -> Vec<SmolStr> {
         Vec::new()
     }
 
     /// Returns what a user may do, if the system itself knows; else the configuration says so.
-    fn acl(&self, _settings: &Settings, _user: &str) -> Option<Vec<Value>> {
+    /// Of somebody who came with a token only the name is known.
+    fn acl(&self, _settings: &Settings, _fields: &Dict) -> Option<Vec<Value>> {
         None
+    }
+
+    /// Replaces what only this system understands in the permissions the configuration gives.
+    fn expand(&self, _settings: &Settings, list: Vec<Value>) -> Vec<Value> {
+        list
     }
 }
 
@@ -54,6 +64,8 @@ pub fn built_in() -> Systems {
     systems.insert("sharedsecret".into(), Box::new(SharedSecret));
     systems.insert("file".into(), Box::new(PasswordFile));
     systems.insert("pam".into(), Box::new(Pam));
+    systems.insert("ldap".into(), Box::new(ldap::Ldap));
+    systems.insert("rest".into(), Box::new(rest::Rest));
     systems
 }
 
@@ -185,9 +197,10 @@ impl Authenticator for Pam {
             && pam_rules::allow(Path::new("/"), &service, user, account.uid.as_raw())
     }
 
-    fn groups(&self, _: &Settings, user: &str) -> Vec<SmolStr> {
-        let Some(account) = Self::account(user) else { return Vec::new() };
-        let Ok(name) = CString::new(user) else { return Vec::new() };
+    fn groups(&self, _: &Settings, fields: &Dict) -> Vec<SmolStr> {
+        let user = text(fields, "username").unwrap_or_default();
+        let Some(account) = Self::account(&user) else { return Vec::new() };
+        let Ok(name) = CString::new(user.as_str()) else { return Vec::new() };
         let ids = nix::unistd::getgrouplist(&name, account.gid).unwrap_or_default();
         ids.into_iter()
             .filter_map(|id| nix::unistd::Group::from_gid(id).ok().flatten())
