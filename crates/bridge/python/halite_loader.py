@@ -185,7 +185,10 @@ class Functions(Mapping):
         if not dot or module in own.hiding:
             return None
         if name in NATIVE.get(self._kind, ()):
-            return Native(self._kind, name) if is_here(self._kind, name) else None
+            if is_here(self._kind, name):
+                return Native(self._kind, name)
+            if self._kind + "." + module not in NATIVE.get("libraries", ()):
+                return None
         import halite_package
 
         return halite_package.function(self._kind, name)

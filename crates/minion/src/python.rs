@@ -230,7 +230,7 @@ impl Python {
     /// Tells whether an installed `salt` package has what is missing. It is not asked for a module
     /// that we have and this machine has no program for: its own would do no better.
     pub fn package_has(&self, cx: &Cx, kind: &str, name: &str) -> bool {
-        registry::missing(cx, kind, name).is_none() && self.package_knows(cx, kind, name)
+        registry::missing_anyhow(cx, kind, name).is_none() && self.package_knows(cx, kind, name)
     }
 
     /// Returns the names of all that an installed package has of a kind, but for what it is not
@@ -239,7 +239,7 @@ impl Python {
         self.remember(cx);
         let mut names =
             self.within(cx, Dict::new(), |session| self.bridge.package_names(session, kind));
-        names.retain(|name| registry::missing(cx, kind, name).is_none());
+        names.retain(|name| registry::missing_anyhow(cx, kind, name).is_none());
         names
     }
 

@@ -68,16 +68,26 @@ fn function_module(name: &str) -> Option<&'static Module> {
 /// `None` if it does, or if the binary has no such module anyway.
 pub fn missing(cx: &Cx, kind: &str, name: &str) -> Option<String> {
     let module = module_of(name);
-    let needs = match kind {
-        "states" => state_module(module)?.needs,
-        "modules" => function_module(module)?.needs,
-        _ => return None,
-    };
+    let needs = needs(kind, module)?;
     let said = format!("'{module}' __virtual__ returned False");
     Need::unmet(needs, cx).map(|reason| match reason {
         "" => said,
         reason => format!("{said}: {reason}"),
     })
+}
+
+/// As [`missing`], if a package of Salt would not have it either: only where Salt works with a
+/// Python library in place of our program may it.
+pub fn missing_anyhow(cx: &Cx, kind: &str, name: &str) -> Option<String> {
+    missing(cx, kind, name).filter(|_| !needs(kind, module_of(name)).is_some_and(Need::has_library))
+}
+
+fn needs(kind: &str, module: &str) -> Option<&'static [Need]> {
+    match kind {
+        "states" => state_module(module).map(|module| module.needs),
+        "modules" => function_module(module).map(|module| module.needs),
+        _ => None,
+    }
 }
 
 /// Tells whether there is a native execution module of that name on this machine.
@@ -119,19 +129,19 @@ pub fn state_names_here(cx: &Cx) -> Vec<String> {
 }
 
 /// Returns what users' Python is told about native functions: their names by kind, and in `needing`
-/// the modules (`states.cron`) that do not exist everywhere.
+/// the modules (`states.cron`) that do not exist everywhere, of which in `libraries` those that an
+/// installed package may have all the same.
 pub fn natives() -> Dict {
-    let needing = |kind: &str, name: &str, needs: &[Need]| {
-        (!needs.is_empty()).then(|| format!("{kind}.{name}"))
-    };
-    let modules = halite_modules::ALL.iter();
-    let modules = modules.filter_map(|module| needing("modules", module.name, module.needs));
-    let states = halite_states::ALL.iter();
-    let states = states.filter_map(|module| needing("states", module.name, module.needs));
+    let modules = halite_modules::ALL.iter().map(|one| ("modules", one.name, one.needs));
+    let states = halite_states::ALL.iter().map(|one| ("states", one.name, one.needs));
+    let named = |(kind, name, _): &(&str, &str, &[Need])| format!("{kind}.{name}");
+    let needing: Vec<_> = modules.chain(states).filter(|(.., needs)| !needs.is_empty()).collect();
+    let libraries = needing.iter().filter(|(.., needs)| Need::has_library(needs)).map(named);
     entries! {
         "modules" => Value::list(function_names()),
         "states" => Value::list(state_names()),
-        "needing" => Value::list(modules.chain(states)),
+        "libraries" => Value::list(libraries),
+        "needing" => Value::list(needing.iter().map(named)),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cmd::{Options, Ran, plain, shlex};
 module! {
     /// Parts of configuration files, by Augeas.
     "augeas", needs = [
-        Need::program(&["augtool"], "Cannot load augeas_cfg module: augtool is not installed"),
+        Need::for_library(&["augtool"], "Cannot load augeas_cfg module: augtool is not installed"),
     ]: execute, get, setvalue, match_, remove, ls, tree,
 }
 

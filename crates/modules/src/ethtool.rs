@@ -10,7 +10,7 @@ use crate::cmd::{Options, Ran, plain};
 module! {
     /// Settings of network interfaces.
     "ethtool", needs = [
-        Need::program(&["ethtool"], "The ethtool module could not be loaded: ethtool python libraries not found."),
+        Need::for_library(&["ethtool"], "The ethtool module could not be loaded: ethtool python libraries not found."),
     ]: show_ring, show_coalesce, show_driver, set_ring, set_coalesce, show_offload, set_offload,
     show_pause, set_pause, show_features, set_feature,
 }

@@ -11,7 +11,7 @@ use crate::cmd::{Options, plain};
 module! {
     /// Databases in a file.
     "sqlite3", needs = [
-        Need::program(&["sqlite3"], "The sqlite3 execution module failed to load: the sqlite3 python library is not available."),
+        Need::for_library(&["sqlite3"], "The sqlite3 execution module failed to load: the sqlite3 python library is not available."),
     ]: version, sqlite_version, modify, fetch, tables, indices, indexes,
 }
 

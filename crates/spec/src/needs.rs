@@ -15,6 +15,9 @@ pub struct Need {
     what: What,
     /// Salt's words; empty where it gives no reason.
     reason: &'static str,
+    /// Whether Salt does the work with a Python library, so that an installed package of it may be
+    /// able to where we are not.
+    library: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,16 +33,26 @@ enum What {
 impl Need {
     /// A program on the `PATH`, or any one of several.
     pub const fn program(any: &'static [&'static str], reason: &'static str) -> Self {
-        Self { what: What::Program(any), reason }
+        Self { what: What::Program(any), reason, library: false }
     }
 
     /// An execution function that can be called, whoever brings it.
     pub const fn function(name: &'static str, reason: &'static str) -> Self {
-        Self { what: What::Function(name), reason }
+        Self { what: What::Function(name), reason, library: false }
     }
 
     pub const fn test(test: fn(&Cx) -> bool, reason: &'static str) -> Self {
-        Self { what: What::Test(test), reason }
+        Self { what: What::Test(test), reason, library: false }
+    }
+
+    /// As [`Need::program`], where Salt has a Python library in its place.
+    pub const fn for_library(any: &'static [&'static str], reason: &'static str) -> Self {
+        Self { what: What::Program(any), reason, library: true }
+    }
+
+    /// Tells whether a package of Salt may have what we cannot offer without these.
+    pub fn has_library(needs: &[Self]) -> bool {
+        needs.iter().any(|need| need.library)
     }
 
     fn is_met(&self, cx: &Cx) -> bool {
