@@ -187,9 +187,10 @@ pub(crate) mod directory {
             loop {
                 while let Ok((rest, message)) = parse_tag(&read) {
                     let rest = rest.to_vec();
-                    let [id, question, ..] = parts(message)
-                        .try_into()
-                        .map_or_else(|all: Vec<_>| panic!("{all:?}"), |two: [StructureTag; 2]| two);
+                    let mut message = parts(message).into_iter();
+                    let (Some(id), Some(question)) = (message.next(), message.next()) else {
+                        return;
+                    };
                     let id = parse_uint(&bytes(id)).unwrap().1;
                     for answer in self.answers(question) {
                         let message = Tag::Sequence(Sequence {
