@@ -1,8 +1,8 @@
 //! Many bad frames at once, and good clients beside them.
 //!
-//! `HALITE_FRAMES` sets how many mutated requests are sent (100,000 unless told; the nightly run takes
-//! a million). They are made from good ones of every kind by a seeded generator, so a failure can be
-//! repeated: it names the seed.
+//! `HALITE_FRAMES` sets how many mutated requests are sent (a million unless told). They are made
+//! from good ones of every kind by a seeded generator, so a failure can be repeated: it names the
+//! seed.
 
 mod common;
 
@@ -58,7 +58,7 @@ fn mutated(good: &[u8], random: &mut Random) -> Bytes {
 }
 
 fn frames() -> usize {
-    std::env::var("HALITE_FRAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
+    std::env::var("HALITE_FRAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000)
 }
 
 #[tokio::test(flavor = "multi_thread")]
