@@ -4,7 +4,7 @@
 //! job on disk, the event `…/publish`, and only then the publication. Whoever gets the id can rely
 //! on the job being stored.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 use halite_client::Published;
@@ -204,7 +204,8 @@ pub(crate) async fn publish(
         tracing::error!("The job {jid} was not stored, and so not published: {error}");
         Refusal::internal(&error)
     })?;
-    let will_answer = own.iter().filter(|id| !sorted.absent.contains(id)).cloned();
+    let absent: HashSet<&SmolStr> = sorted.absent.iter().collect();
+    let will_answer = own.iter().filter(|id| !absent.contains(id)).cloned();
     master.jobs.begin_below(&jid, load, will_answer, &below.relays);
     let followed = if follow { master.jobs.follow(&jid) } else { None };
     let publication = publication(master, &wish, &jid, limits);

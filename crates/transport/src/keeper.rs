@@ -138,6 +138,10 @@ impl Client {
 
     /// Returns a connection for one question: the main one, or one of its own if a plain main one is busy.
     async fn link(&self, end: Instant, timeout: Duration) -> Result<Lease<'_>, LinkError> {
+        // The usual case needs nobody's attention.
+        if let Some(main) = self.main().filter(|main| main.claim()) {
+            return Ok(Lease(main, None));
+        }
         let core = &self.core;
         let unreachable = |reason: &str| LinkError::Unreachable {
             address: core.address.clone(),

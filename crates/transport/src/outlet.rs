@@ -6,11 +6,13 @@
 //! ws) have no socket here: all goes through the queue.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
+use socket2::SockRef;
 use tokio::io::{Interest, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
@@ -35,10 +37,30 @@ impl Socket {
         }
     }
 
+    /// Reads what is there. A read that leaves room has emptied the socket: it is not asked again before
+    /// the kernel tells of more, which saves every message a call that would only say so.
     pub(crate) fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let mut count = 0;
+        let fd = self.as_fd();
+        // Both in one `try_io`: what arrives after the read makes a new event, which is not taken back.
+        let read = || {
+            count = (&*SockRef::from(&fd)).read(into)?;
+            match count {
+                1.. if count < into.len() => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        };
+        let done = match self {
+            Self::Tcp(stream) => stream.try_io(Interest::READABLE, read),
+            Self::Unix(stream) => stream.try_io(Interest::READABLE, read),
+        };
+        if count > 0 { Ok(count) } else { done.map(|()| 0) }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Tcp(stream) => stream.try_read(into),
-            Self::Unix(stream) => stream.try_read(into),
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
         }
     }
 

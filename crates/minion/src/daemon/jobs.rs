@@ -94,7 +94,12 @@ impl Pool {
         Ok(Arc::new(Self(Mutex::new(sender))))
     }
 
-    fn run(&self, work: Work) {
+    fn run(&self, brief: bool, work: Work) {
+        if brief {
+            // As on the threads: what panics takes nothing else with it.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            return;
+        }
         // It fails only when every thread is gone, and they stay as long as the pool.
         let _ = self.0.lock().send(work);
     }
@@ -147,10 +152,12 @@ impl Jobs {
     }
 
     /// Runs work as a job, now or when its turn comes. `load` is what others are shown of it.
+    /// `brief`: it waits for nothing, so where threads are shared it needs none of them.
     pub(crate) fn start(
         self: &Arc<Self>,
         jid: &str,
         load: Dict,
+        brief: bool,
         work: impl FnOnce(&Ticket) + Send + 'static,
     ) {
         let fun = load.get("fun").unwrap_or_default();
@@ -173,11 +180,11 @@ impl Jobs {
         table.jobs.insert(key.clone(), job);
         if urgent {
             drop(table);
-            self.spawn(&key, &fun, work);
+            self.spawn(&key, &fun, brief, work);
         } else if table.running < self.most {
             table.running += 1;
             drop(table);
-            self.spawn(&key, &fun, work);
+            self.spawn(&key, &fun, brief, work);
         } else {
             tracing::warn!(
                 "Maximum number of jobs reached while executing jid {key}, waiting... (running: {}, max: {})",
@@ -191,9 +198,9 @@ impl Jobs {
         }
     }
 
-    fn spawn(self: &Arc<Self>, key: &SmolStr, fun: &Value, work: Work) {
+    fn spawn(self: &Arc<Self>, key: &SmolStr, fun: &Value, brief: bool, work: Work) {
         if let Some(pool) = &self.pool {
-            return pool.run(work);
+            return pool.run(brief, work);
         }
         let name = fun.as_str().map_or_else(|| "job".to_owned(), str::to_owned);
         let builder = std::thread::Builder::new().name(name).stack_size(STACK);
@@ -238,7 +245,7 @@ impl Jobs {
             drop(shown);
             let load = self.table.lock().jobs.get(&key).map(|job| job.load.clone());
             let fun = load.and_then(|load| load.get("fun")).unwrap_or_default();
-            self.spawn(&key, &fun, work);
+            self.spawn(&key, &fun, false, work);
         }
     }
 
@@ -316,20 +323,25 @@ mod tests {
         let (go, gate) = mpsc::channel::<()>();
         let (told, heard) = mpsc::channel();
         let first = told.clone();
-        jobs.start("1", entries! { "fun" => "a.b", "jid" => "1" }, move |_| {
+        jobs.start("1", entries! { "fun" => "a.b", "jid" => "1" }, false, move |_| {
             gate.recv().unwrap();
             first.send("1").unwrap();
         });
         for jid in ["2", "3"] {
             let told = told.clone();
-            jobs.start(jid, entries! { "fun" => "a.b", "jid" => jid }, move |_| {
+            jobs.start(jid, entries! { "fun" => "a.b", "jid" => jid }, false, move |_| {
                 told.send(jid).unwrap();
             });
         }
         let urgent = told.clone();
-        jobs.start("4", entries! { "fun" => "saltutil.find_job", "jid" => "4" }, move |_| {
-            urgent.send("4").unwrap();
-        });
+        jobs.start(
+            "4",
+            entries! { "fun" => "saltutil.find_job", "jid" => "4" },
+            false,
+            move |_| {
+                urgent.send("4").unwrap();
+            },
+        );
         assert_eq!(heard.recv().unwrap(), "4", "questions about jobs do not wait");
         let listed = jobs.list();
         assert!(listed.iter().any(|job| job.get("queued") == Some(true.into())));
@@ -344,7 +356,7 @@ mod tests {
         let gates: Vec<_> = ["3", "1", "2"]
             .map(|jid| {
                 let (go, gate) = mpsc::channel::<()>();
-                jobs.start(jid, entries! { "fun" => "a.b", "jid" => jid }, move |_| {
+                jobs.start(jid, entries! { "fun" => "a.b", "jid" => jid }, false, move |_| {
                     let _ = gate.recv();
                 });
                 go
@@ -363,7 +375,7 @@ mod tests {
     fn a_job_can_be_ended_and_a_panic_frees_its_place() {
         let jobs = Jobs::new(Some(1));
         let (told, heard) = mpsc::channel();
-        jobs.start("1", entries! { "fun" => "a.b" }, move |ticket| {
+        jobs.start("1", entries! { "fun" => "a.b" }, false, move |ticket| {
             let ended = ticket.cancel.wait(Duration::from_secs(60)).unwrap();
             told.send((ended, ticket.signal())).unwrap();
             std::panic::resume_unwind(Box::new("as a job may"));

@@ -215,7 +215,7 @@ fn start_on(node: &Arc<Node>, ground: Ground, fire: Fire) {
     };
     tracing::info!("Running scheduled job: {} with jid {jid}", fire.name);
     let node = Arc::clone(node);
-    node.clone().jobs.start(jid.clone().as_str(), load, move |ticket| {
+    node.clone().jobs.start(jid.clone().as_str(), load, false, move |ticket| {
         let own = Job::new(jid.as_str(), fire.function.as_str(), "root");
         let cx = ground.cx(own, ticket.cancel.clone());
         let ret = execute::run(&cx, &publication, ticket);

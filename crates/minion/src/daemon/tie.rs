@@ -246,7 +246,8 @@ impl Tie {
 
     fn begin(self: &Arc<Self>, publication: Publication, shown: Dict) {
         let tie = Arc::clone(self);
-        self.node.jobs.start(&publication.jid.clone(), shown.clone(), move |ticket| {
+        let brief = only_looks(&publication);
+        self.node.jobs.start(&publication.jid.clone(), shown.clone(), brief, move |ticket| {
             tie.work(&publication, &shown, ticket);
         });
     }
@@ -270,10 +271,7 @@ impl Tie {
             replace(&node.grains, &grains);
         }
         let job = Job::new(jid, publication.fun.to_str(), publication.user.clone());
-        let only_looks = is_instant(&publication.fun)
-            && publication.fun.as_str() != Some("config.get")
-            && publication.ret.is_empty();
-        let cx = match only_looks {
+        let cx = match only_looks(publication) {
             true => self.cx_to_look(job, ticket.cancel.clone()),
             false => self.cx(job, ticket.cancel.clone()),
         };
@@ -362,7 +360,7 @@ impl Tie {
         };
         let Ok(publication) = Publication::read(&load) else { return };
         let tie = Arc::clone(self);
-        self.node.jobs.start(&jid.clone(), load, move |ticket| {
+        self.node.jobs.start(&jid.clone(), load, false, move |ticket| {
             let job = Job::new(jid.as_str(), publication.fun.to_str(), "root");
             let cx = tie.cx(job, ticket.cancel.clone());
             let ret = execute::run(&cx, &publication, ticket);
@@ -451,6 +449,14 @@ fn is_instant(fun: &Value) -> bool {
                 | "saltutil.running"
         )
     })
+}
+
+/// Tells whether a job looks at what the minion knows, shows no options, and is returned to the
+/// master alone: it needs no copies, and waits for nothing.
+fn only_looks(publication: &Publication) -> bool {
+    is_instant(&publication.fun)
+        && publication.fun.as_str() != Some("config.get")
+        && publication.ret.is_empty()
 }
 
 /// The record of a running job in `cachedir/proc`, for other processes of this machine.
