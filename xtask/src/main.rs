@@ -17,6 +17,7 @@ mod differences;
 mod docs;
 mod fuzz;
 mod generated;
+mod layout;
 mod lists;
 mod shell;
 mod tidy;
@@ -35,6 +36,7 @@ usage: cargo xtask <command>
   counts          print the number of recorded cases per case file
   bench [render] [startup] [bridge] [local] [fleet] [events] [swarm]
                   measure side by side with genuine Salt
+  layout          write the order of functions in the executable (needs valgrind)
   setup           install what the tests call, where it is missing (Debian)
   demo            build, and walk through the example tree
   fuzz SECONDS SEED [TARGET…]
@@ -60,6 +62,7 @@ fn run() -> Result<()> {
         ["docs"] => docs::run(root),
         ["counts"] => counts::run(root),
         ["bench", ref names @ ..] => bench::run(root, names),
+        ["layout"] => layout::run(root),
         ["setup"] => {
             shell::need("python3", "python3").and_then(|()| shell::need("openssl", "openssl"))
         }

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use halite_value::{Dict, Key, List, Value};
+use halite_value::{Dict, Key, List, SmolStr, Value};
 
 use crate::{
     Graph, Places, Problem, States, check, edits, low,
@@ -120,6 +120,17 @@ impl High {
         }
     }
 
+    /// Returns the ids that stand for states, each with its body's place.
+    pub(crate) fn state_ids(&self) -> Vec<(SmolStr, usize)> {
+        let ids = self.ids.iter().filter_map(|(id, entry)| match (id.as_str()?, entry) {
+            (id, Entry::Body(body)) if !id.starts_with("__") && *body < self.bodies.len() => {
+                Some((id.into(), *body))
+            }
+            _ => None,
+        });
+        ids.collect()
+    }
+
     pub(crate) fn body_at(&self, position: usize) -> Option<&Body> {
         match self.ids.get_index(position)?.1 {
             Entry::Body(index) => self.bodies.get(*index),
@@ -160,7 +171,7 @@ pub fn compile_high(
     none_of(problems)?;
     none_of(edits::apply_requisites(&mut high, places, &settings.disabled_requisites))?;
     edits::apply_excludes(&mut high);
-    order(&high, places, states, settings)
+    order(high, places, states, settings)
 }
 
 /// Compiles high data as it was written, without its edits: what `state.show_low_sls` shows, in
@@ -172,7 +183,7 @@ pub fn compile_unfolded(
     settings: &low::Settings,
 ) -> Result<Graph, Vec<Problem>> {
     none_of(check::all(&high, places))?;
-    order(&high, places, states, settings)
+    order(high, places, states, settings)
 }
 
 /// Returns what is wrong with the form of high data, before its edits.
@@ -182,7 +193,7 @@ pub fn form_problems(high: &High, places: &Places) -> Vec<Problem> {
 }
 
 fn order(
-    high: &High,
+    high: High,
     places: &Places,
     states: &dyn States,
     settings: &low::Settings,

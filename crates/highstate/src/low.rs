@@ -41,10 +41,19 @@ pub(crate) fn text(low: &Low, key: &str) -> String {
     low.get(key).map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Splits high data into chunks and puts them into a graph, without edges yet.
-pub(crate) fn compile(high: &High, states: &dyn States, settings: &Settings) -> Graph {
+/// Splits high data into chunks and puts them into a graph, without edges yet. What became chunks is
+/// given up at once: a large tree is not kept twice.
+pub(crate) fn compile(mut high: High, states: &dyn States, settings: &Settings) -> Graph {
     let mut graph = Graph::default();
-    for (_, id, body) in high.states() {
+    let ids = high.state_ids();
+    let mut last_use = vec![0; high.bodies.len()];
+    for (position, (_, body)) in ids.iter().enumerate() {
+        last_use[*body] = position;
+    }
+    for (position, (id, body)) in ids.iter().enumerate() {
+        let shared = &mut high.bodies[*body];
+        let is_last = last_use[*body] == position;
+        let body = if is_last { std::mem::take(shared) } else { shared.clone() };
         for (module, args) in body.lists() {
             let draft = Draft::new(id, module, &body.origin, settings).with(args);
             for chunk in draft.chunks() {
@@ -110,19 +119,18 @@ impl Draft {
     fn chunks(self) -> Vec<Low> {
         let Self { base, function, names } = self;
         let Some(function) = function else { return Vec::new() };
-        // Chunks are changed as they run, so none shares a list with another.
-        let finish = |chunk: Low| {
-            chunk.insert("fun", &function);
-            chunk
-        };
+        // Chunks are changed as they run, so none shares a list with another. The function comes before
+        // the copy, which has room for what it holds and no more.
         if names.all.is_empty() {
-            return vec![finish(base.deep_copy())];
+            base.insert("fun", &function);
+            return vec![base.deep_copy()];
         }
         let named = names.all.into_iter().enumerate().map(|(index, name)| {
             let chunk = base.deep_copy();
             give_name(&chunk, name);
             chunk.insert("name_order", index + 1);
-            finish(chunk)
+            chunk.insert("fun", &function);
+            chunk
         });
         named.collect()
     }

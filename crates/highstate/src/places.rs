@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use halite_value::{Dict, Key, Place, Value};
+use halite_value::{Dict, Key, Place, SmolStr, Value};
 use indexmap::IndexMap;
 
 /// Where ids, and the states below them, stand in their sources.
@@ -17,16 +17,21 @@ pub struct Places {
     extended: HashMap<String, Place>,
 }
 
+/// Rows, not tables: an id has a state or two, a state a handful of arguments.
 #[derive(Clone, Debug, Default)]
 struct IdPlaces {
     own: Option<Place>,
-    states: HashMap<String, StatePlaces>,
+    states: Vec<(SmolStr, StatePlaces)>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct StatePlaces {
     own: Option<Place>,
-    args: HashMap<String, Place>,
+    args: Vec<(SmolStr, Place)>,
+}
+
+fn row<'a, T>(rows: &'a [(SmolStr, T)], name: &str) -> Option<&'a T> {
+    rows.iter().find(|(own, _)| own == name).map(|(_, found)| found)
 }
 
 impl Places {
@@ -42,13 +47,13 @@ impl Places {
     /// Returns the place of a state declaration, or of its id.
     pub fn of_state(&self, id: &str, state: &str) -> Option<&Place> {
         let places = self.ids.get(id)?;
-        places.states.get(state).and_then(|state| state.own.as_ref()).or(places.own.as_ref())
+        row(&places.states, state).and_then(|state| state.own.as_ref()).or(places.own.as_ref())
     }
 
     /// Returns the place of an argument, or of its state.
     pub fn of_arg(&self, id: &str, state: &str, arg: &str) -> Option<&Place> {
-        let state_places = self.ids.get(id)?.states.get(state);
-        state_places.and_then(|state| state.args.get(arg)).or_else(|| self.of_state(id, state))
+        let state_places = row(&self.ids.get(id)?.states, state);
+        state_places.and_then(|state| row(&state.args, arg)).or_else(|| self.of_state(id, state))
     }
 
     /// Notes the places of a rendered SLS.
@@ -79,20 +84,33 @@ impl IdPlaces {
         for (state, args) in body {
             let full = state.to_str();
             let module = full.split('.').next().unwrap_or_default();
-            let places = self.states.entry(module.to_owned()).or_default();
+            let places = self.state(module);
             if let Some(place) = body.place_of(full.as_str()) {
                 places.own.get_or_insert_with(|| place.clone());
             }
             let Value::List(args) = args else { continue };
+            places.args.reserve_exact(args.len());
             for arg in &args {
                 let Value::Dict(arg) = arg else { continue };
                 for word in arg.keys() {
-                    if let Some(place) = arg.place_of(&word) {
-                        places.args.entry(word.to_string()).or_insert_with(|| place.clone());
+                    let Some(place) = arg.place_of(&word) else { continue };
+                    let word = word.to_str();
+                    if row(&places.args, &word).is_none() {
+                        places.args.push((word, place.clone()));
                     }
                 }
             }
         }
+    }
+
+    fn state(&mut self, module: &str) -> &mut StatePlaces {
+        let known = self.states.iter().position(|(own, _)| own == module);
+        let index = known.unwrap_or_else(|| {
+            self.states.reserve_exact(1);
+            self.states.push((module.into(), StatePlaces::default()));
+            self.states.len() - 1
+        });
+        &mut self.states[index].1
     }
 }
 

@@ -31,7 +31,7 @@ impl StateRuns for Engine {
             cx.job.set_retcode(STATE_FAILURE);
             return Ok(no_states("No states found for this minion"));
         }
-        let returns = self.run(&cx, request, &graph, &places);
+        let returns = self.run(&cx, request, &graph, places);
         cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
         Ok(returns.into())
     }
@@ -228,7 +228,7 @@ impl Engine {
         Ok((graph, places))
     }
 
-    fn run(&self, cx: &Cx, request: &StateRequest, graph: &Graph, places: &Places) -> Dict {
+    fn run(&self, cx: &Cx, request: &StateRequest, graph: &Graph, places: Places) -> Dict {
         let asked = request.extra.get("state_events").or_else(|| cx.opt("state_events"));
         let events = asked.is_some_and(|on| on.truthy())
             && cx.opt_str("file_client").as_deref() != Some("local");
@@ -276,7 +276,7 @@ impl Engine {
                         low.remove("order");
                     }
                 }
-                let returns = self.run(cx, request, &graph, &places);
+                let returns = self.run(cx, request, &graph, places);
                 cx.job.set_retcode(if succeeded(&returns, &graph) { 0 } else { STATE_FAILURE });
                 returns.into()
             }

@@ -207,7 +207,8 @@ impl Outcome {
 
     /// The dict of Salt's return.
     pub fn to_value(&self, name: &Value) -> Dict {
-        let ret = Dict::new();
+        // With what the engine adds.
+        let ret = Dict::with_capacity(10 + self.extra.len());
         ret.insert("name", name);
         ret.insert("changes", &self.changes);
         ret.insert("result", self.result);

@@ -31,6 +31,11 @@ impl Dict {
         Self::default()
     }
 
+    /// Returns an empty dict with room for so many entries.
+    pub fn with_capacity(entries: usize) -> Self {
+        Map::with_capacity_and_hasher(entries, Default::default()).into()
+    }
+
     pub fn len(&self) -> usize {
         self.read().len()
     }

@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
     pub fn new(
         cx: &Cx,
         graph: &'a Graph,
-        places: &Places,
+        places: Places,
         states: Arc<dyn States>,
         options: RunOptions,
     ) -> Self {
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
             cx: cx.clone(),
             states,
             options,
-            places: places.clone(),
+            places,
             numbers: AtomicI64::new(graph.disabled().len() as i64),
         };
         Self {
