@@ -15,6 +15,12 @@ pub fn err(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// Tells whether people read standard output while it is written.
+#[must_use]
+pub fn out_is_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Tells whether people read standard error, and do not mind colour.
 #[must_use]
 pub fn err_wants_color() -> bool {

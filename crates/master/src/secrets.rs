@@ -4,7 +4,8 @@
 //! Unlike Salt we keep the shared key over a restart (0600, beside the session keys): no minion has
 //! to sign in again because its master was restarted. A minion drops what does not carry a growing
 //! `serial` under one key, so ours starts at the clock's microseconds instead of 1 and grows from
-//! there.
+//! there. Where it started last is written down: after a start with the clock put back it goes on from
+//! there, or minions would take every job for a repeat until the clock has caught up.
 //!
 //! Salt's requests can be recorded and played back. Ours remember the nonces of each session; what
 //! is too old to be remembered is recognised by its `ts`, compared with the newest one this minion
@@ -353,9 +354,37 @@ fn load_shared(path: &Path, lifetime: Duration, master: &PrivateKey) -> Result<S
     match read_key(path)? {
         // The clock before the key was made: it was put back, and serials would repeat.
         Some((key, made)) if made.elapsed().is_ok_and(|age| age < lifetime) => {
-            Shared::new(key, master, first_serial())
+            let first = serial_after(last_start(path), first_serial());
+            note_start(path, first);
+            Shared::new(key, master, first)
         }
-        _ => make_shared(path, master, 0),
+        _ => make_shared(path, master, last_start(path)),
+    }
+}
+
+/// More publications than a master makes between two starts.
+const ONE_RUN: i64 = 1_000_000_000;
+
+/// Returns where serials start at this time, after a start at `last`.
+fn serial_after(last: i64, now: i64) -> i64 {
+    if now > last { now } else { last.saturating_add(ONE_RUN) }
+}
+
+fn start_file(shared: &Path) -> PathBuf {
+    shared.with_file_name(".halite_shared_serial")
+}
+
+/// Returns where the serials of the last start began; 0 if that is not known.
+fn last_start(shared: &Path) -> i64 {
+    let text = fs::read_to_string(start_file(shared)).unwrap_or_default();
+    text.trim().parse().unwrap_or(0).max(0)
+}
+
+/// Without the note all is well as long as the clock is.
+fn note_start(shared: &Path, first: i64) {
+    let path = start_file(shared);
+    if let Err(error) = file::write(&path, first.to_string().as_bytes(), 0o600, None) {
+        tracing::warn!("cannot write {}: {error}", path.display());
     }
 }
 
@@ -363,12 +392,36 @@ fn load_shared(path: &Path, lifetime: Duration, master: &PrivateKey) -> Result<S
 fn make_shared(path: &Path, master: &PrivateKey, after: i64) -> Result<Shared, Error> {
     let key = SessionKey::generate();
     file::write(path, key.text().expose(), 0o600, None)?;
-    Shared::new(key, master, first_serial().max(after.saturating_add(1)))
+    let first = first_serial().max(after.saturating_add(1));
+    note_start(path, first);
+    Shared::new(key, master, first)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn serials_grow_whatever_the_clock_does() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("key");
+        let master = PrivateKey::generate(2048).expect("a key");
+        let start = || load_shared(&path, Duration::from_secs(86400), &master).expect("a key");
+        let one = start();
+        let hour = 3_600_000_000;
+        // That start was an hour from now; since then jobs were published.
+        note_start(&path, one.first + hour);
+        let two = start();
+        assert_eq!(two.key.text().expose(), one.key.text().expose(), "nobody has to sign in again");
+        assert!(two.first > one.first + hour + 1_000_000, "{} {}", one.first, two.first);
+        let three = start();
+        assert!(three.first > two.first);
+        fs::write(start_file(&path), "junk").expect("a file");
+        assert!(start().first > one.first, "the clock's word, where there is no other");
+        fs::remove_file(&path).expect("it was there");
+        note_start(&path, three.first);
+        assert!(start().first > three.first, "with a new key, too");
+    }
 
     #[test]
     fn nothing_is_taken_twice() {

@@ -33,6 +33,7 @@ pub mod salt;
 pub mod saltmod;
 pub mod saltutil;
 pub mod sdb;
+mod ssh;
 pub mod state;
 mod steps;
 pub mod survey;

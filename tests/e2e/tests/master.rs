@@ -162,6 +162,10 @@ fn jobs_targets_and_rights() {
         let ran = fleet.salt(&args).code(0);
         assert_eq!(ran.out, answered, "{target:?}");
     }
+    // A bar is for eyes; what is left of it in a file is the sum.
+    let counted = fleet.salt(&["*", "test.ping", "--progress"]).code(0);
+    assert!(counted.out.starts_with("\n\n---"), "{counted:?}");
+    assert!(counted.out.contains("# of minions returned: 1\n"), "{counted:?}");
     let nobody = fleet.salt(&["none", "test.ping"]).code(2);
     assert!(nobody.out.starts_with("No minions matched the target."), "{}", nobody.out);
     fleet.salt(&["-N", "nosuch", "test.ping"]).code(0).says("Node group nosuch unavailable in");

@@ -578,7 +578,7 @@ impl Book {
             return print_docs(cx, &self.docs);
         }
         let progress = cx.parsed.bool("progress");
-        if progress {
+        if progress && terminal::out_is_watched() {
             terminal::out("\n");
         }
         let asked = cx.opts.bool("cli_summary") && cx.parsed.str("output").is_none();
@@ -624,8 +624,11 @@ fn is_doc(cx: &Context) -> bool {
     cx.opts.str("fun") == "sys.doc"
 }
 
-/// `--progress`: how many have returned, on one line.
+/// `--progress`: how many have returned, on one line, where somebody watches it grow.
 fn bar(returned: usize, all: usize) {
+    if !terminal::out_is_watched() {
+        return;
+    }
     let all = all.max(1);
     let percent = (returned * 100 / all).min(100);
     let filled = "#".repeat(percent / 2);

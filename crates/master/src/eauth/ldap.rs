@@ -81,12 +81,10 @@ impl Config<'_> {
     }
 
     fn ssl(&self) -> Ssl {
-        let verify = (!self.is("no_verify")).then_some(CertReqs::Required);
-        Ssl {
-            cert_reqs: verify.or(Some(CertReqs::None)),
-            ca_certs: authorities(),
-            ..Ssl::default()
-        }
+        let system = System::read();
+        let verify = !self.is("no_verify") && system.verify;
+        let cert_reqs = if verify { CertReqs::Required } else { CertReqs::None };
+        Ssl { cert_reqs: Some(cert_reqs), ca_certs: system.authorities, ..Ssl::default() }
     }
 
     /// Connects without a name.
@@ -337,18 +335,39 @@ fn rendered(template: &str, user: &str) -> Result<String, Failed> {
     Ok(made.map_err(|error| format!("{template}: {error}"))?.text)
 }
 
-/// Returns whom the system's own LDAP configuration trusts, if it says so.
-fn authorities() -> Vec<PathBuf> {
-    let files = ["/etc/ldap/ldap.conf", "/etc/openldap/ldap.conf"];
-    let content = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
-    let content = content.unwrap_or_default();
-    let lines = content.lines().filter_map(|line| {
-        let (name, value) = line.trim().split_once(char::is_whitespace)?;
-        let is_it =
-            ["TLS_CACERT", "TLS_CACERTDIR"].iter().any(|own| name.eq_ignore_ascii_case(own));
-        is_it.then(|| PathBuf::from(value.trim()))
-    });
-    lines.filter(|path| path.exists()).collect()
+/// What the system's own LDAP configuration says of certificates.
+#[derive(Debug, PartialEq)]
+struct System {
+    /// Whom it trusts, if it says so.
+    authorities: Vec<PathBuf>,
+    verify: bool,
+}
+
+impl System {
+    fn read() -> Self {
+        let files = ["/etc/ldap/ldap.conf", "/etc/openldap/ldap.conf"];
+        let content = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
+        let mut system = Self::of(&content.unwrap_or_default());
+        system.authorities.retain(|path| path.exists());
+        system
+    }
+
+    fn of(content: &str) -> Self {
+        let mut system = Self { authorities: Vec::new(), verify: true };
+        let lines = content.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
+        for (name, value) in lines {
+            let value = value.trim();
+            match name.to_ascii_uppercase().as_str() {
+                "TLS_CACERT" | "TLS_CACERTDIR" => system.authorities.push(value.into()),
+                "TLS_REQCERT" => {
+                    let lax = ["never", "allow"];
+                    system.verify = !lax.iter().any(|word| value.eq_ignore_ascii_case(word));
+                }
+                _ => {}
+            }
+        }
+        system
+    }
 }
 
 #[cfg(test)]
@@ -394,6 +413,14 @@ mod tests {
             ],
         }
         .serve()
+    }
+
+    #[test]
+    fn the_systems_word_on_certificates() {
+        let system = System::of("# TLS_REQCERT never\nBASE dc=x\n tls_cacert\t/a/ca.pem \n");
+        assert_eq!(system, System { authorities: vec!["/a/ca.pem".into()], verify: true });
+        assert!(!System::of("TLS_REQCERT never").verify && !System::of("TLS_REQCERT ALLOW").verify);
+        assert!(System::of("TLS_REQCERT demand").verify && System::of("").verify);
     }
 
     #[test]
