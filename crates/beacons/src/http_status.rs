@@ -62,7 +62,8 @@ impl Watch for HttpStatus {
                     found.insert("status", status);
                 }
             }
-            let text = answer.get("text").unwrap_or_default();
+            // With an error's status there is a body only.
+            let text = answer.get("text").or_else(|| answer.get("body")).unwrap_or_default();
             // An error page of a site that speaks JSON is text, and can be searched as such.
             let decoded = is_json.then(|| json::from_str(&text.to_str()).ok()).flatten();
             let content = decoded.unwrap_or(text);
