@@ -1,7 +1,7 @@
 //! `http_status`: an event when a site answers other than it should.
 
 use halite_spec::{Call, Cx, Result};
-use halite_value::{Dict, Value, entries, lookup};
+use halite_value::{Dict, Value, entries, json, lookup};
 
 use crate::{Config, Problem, Watch, beacon, config::number};
 
@@ -41,12 +41,8 @@ impl Watch for HttpStatus {
         let mut events = Vec::new();
         for (site, options) in &sites {
             let url = options.get_str("url").unwrap_or_default();
-            let json = options.get_str("content-type").is_none_or(|kind| kind == "json");
-            let wants_content = !checks(&options, "content").is_empty();
+            let is_json = options.get_str("content-type").is_none_or(|kind| kind == "json");
             let mut call = Call::of([url.as_str()]).with("status", true).with("text", true);
-            if json && wants_content {
-                call = call.with("decode", true).with("decode_type", "json");
-            }
             if let Some(timeout) = options.get("timeout") {
                 call = call.with("timeout", timeout);
             }
@@ -66,9 +62,13 @@ impl Watch for HttpStatus {
                     found.insert("status", status);
                 }
             }
-            let content = answer.get("dict").or_else(|| answer.get("text")).unwrap_or_default();
+            // With an error's status there is a body only.
+            let text = answer.get("text").or_else(|| answer.get("body")).unwrap_or_default();
+            // An error page of a site that speaks JSON is text, and can be searched as such.
+            let decoded = is_json.then(|| json::from_str(&text.to_str()).ok()).flatten();
+            let content = decoded.unwrap_or(text);
             for check in checks(&options, "content") {
-                let path = check.get_str("path");
+                let path = check.get_str("path").filter(|path| !path.is_empty());
                 let part = match &path {
                     Some(path) => lookup::traverse(&content, path, ":").unwrap_or_default(),
                     None => content.clone(),
@@ -77,7 +77,9 @@ impl Watch for HttpStatus {
                     found.insert(path.unwrap_or_else(|| "content".into()), part);
                 }
             }
-            if let Some(error) = answer.get("error").filter(|_| answer.get("status").is_none()) {
+            // Without an answer there is no status.
+            let status = answer.get("status").filter(Value::truthy);
+            if let Some(error) = answer.get("error").filter(|_| status.is_none()) {
                 found.insert("error", error);
             }
             if !found.is_empty() {

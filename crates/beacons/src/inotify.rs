@@ -51,6 +51,7 @@ const IGNORED: u32 = 0x8000;
 const IS_DIR: u32 = 0x4000_0000;
 const CREATE: u32 = 0x100;
 const MOVED_TO: u32 = 0x80;
+const MOVE_SELF: u32 = 0x800;
 /// Salt's mask when none is given: create, delete, modify.
 const PRESET: u32 = 0x100 | 0x200 | 0x2;
 /// Deeper trees than this are a mistake (or a bind mount of the root).
@@ -269,7 +270,11 @@ impl Inotify {
         }
         let Some(kernel) = &mut self.kernel else { return };
         // New folders are seen only by who asks for their creation.
-        let mask = if rule.auto_add { rule.mask | CREATE | MOVED_TO } else { rule.mask };
+        let mut mask = if rule.auto_add { rule.mask | CREATE | MOVED_TO } else { rule.mask };
+        if depth == 0 {
+            // Editors put the old file aside and write another; that one is to be watched.
+            mask |= MOVE_SELF;
+        }
         match kernel.add(path, mask) {
             Ok(watch) => {
                 self.watches.insert(watch, (path.to_owned(), rule.clone()));
@@ -296,6 +301,22 @@ impl Inotify {
             }
             if is_dir {
                 self.add(cx, &below, rule, depth + 1, found.as_deref_mut());
+            }
+        }
+    }
+
+    /// Stops watching what was moved away from a path, and what is below it.
+    fn leave(&mut self, path: &Path) {
+        let gone: Vec<i32> = self
+            .watches
+            .iter()
+            .filter(|(_, (own, _))| own.starts_with(path))
+            .map(|(watch, _)| *watch)
+            .collect();
+        for watch in gone {
+            self.watches.remove(&watch);
+            if let Some(kernel) = &mut self.kernel {
+                let _ = kernel.remove(watch);
             }
         }
     }
@@ -336,6 +357,10 @@ impl Inotify {
                 events.last().is_some_and(|last| is_repeat(last, &folder, &path, change.mask));
             if change.mask & rule.mask != 0 && !same {
                 events.push(event(&folder, &path, change.mask));
+            }
+            if change.mask & MOVE_SELF != 0 {
+                self.leave(&folder);
+                continue;
             }
             let is_new = change.mask & IS_DIR != 0 && change.mask & (CREATE | MOVED_TO) != 0;
             if is_new && rule.recurse && rule.auto_add {

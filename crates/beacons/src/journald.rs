@@ -1,4 +1,7 @@
 //! `journald`: an event for each new entry of the journal whose fields match.
+//!
+// differs: times and ids are told as the journal writes them; genuine Salt tells how Python shows
+// them, `datetime.datetime(…)` and `UUID('…')`.
 
 use halite_spec::{Cx, Error, Result, host::Command};
 use halite_value::{Dict, Value, json};
@@ -10,8 +13,28 @@ beacon! {
     "journald": Journald
 }
 
+/// Fields that are numbers, so that a reactor can compare them.
+const NUMBERS: [&str; 14] = [
+    "CODE_LINE",
+    "ERRNO",
+    "EXIT_STATUS",
+    "INITRD_USEC",
+    "KERNEL_USEC",
+    "LEADER",
+    "PRIORITY",
+    "SYSLOG_FACILITY",
+    "SYSLOG_PID",
+    "USERSPACE_USEC",
+    "_AUDIT_LOGINUID",
+    "_GID",
+    "_PID",
+    "_UID",
+];
+
 #[derive(Default)]
 pub struct Journald {
+    /// Whether it looked before: an empty journal has no cursor, and what comes then is new.
+    begun: bool,
     cursor: Option<String>,
 }
 
@@ -35,13 +58,14 @@ impl Watch for Journald {
         let command = Command::line(["journalctl", "--no-pager", "-o", "json"]).query();
         let command = match &self.cursor {
             Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
+            None if self.begun => command,
             None => command.args(["-n", "1"]),
         };
         let output = cx.host.run(&command)?;
         if !output.ok() {
             return Err(Error::failed(format!("journalctl: {}", output.stderr_text().trim())));
         }
-        let first = self.cursor.is_none();
+        let first = !std::mem::replace(&mut self.begun, true);
         let mut events = Vec::new();
         for line in output.stdout_text().lines() {
             let Ok(Value::Dict(entry)) = json::from_str(line) else { continue };
@@ -66,6 +90,13 @@ fn matched(config: &Config, entry: &Dict) -> Vec<Dict> {
         };
         if fields.entries().iter().all(same) {
             let event = entry.shallow_copy();
+            for field in NUMBERS {
+                if let Some(Value::Str(text)) = entry.get(field)
+                    && let Ok(number) = text.parse::<i64>()
+                {
+                    event.insert(field, number);
+                }
+            }
             event.insert("tag", service.to_str());
             events.push(event);
         }

@@ -156,12 +156,6 @@ fn settings(cx: &Cx) -> Result<HashMap<String, Dict>> {
                 settings.insert(setting, number);
             }
         }
-        if let Some(flags) = read("flags")
-            .and_then(|text| i64::from_str_radix(text.trim_start_matches("0x"), 16).ok())
-        {
-            settings.insert("flags", flags);
-            settings.insert("promiscuity", i64::from(flags & 0x100 != 0));
-        }
         if let Some(own) = addresses.iter().find(|own| own.name == name) {
             let list = own.addresses.iter().map(|address| {
                 // A pair, as pyroute2 tells it.
@@ -171,6 +165,17 @@ fn settings(cx: &Cx) -> Result<HashMap<String, Dict>> {
                 ])
             });
             settings.insert("ipaddr", Value::list(list));
+            for (setting, number) in [
+                ("flags", own.flags),
+                ("promiscuity", own.promiscuity),
+                ("num_tx_queues", own.tx_queues),
+                ("num_rx_queues", own.rx_queues),
+            ] {
+                settings.insert(setting, i64::from(number));
+            }
+            for (setting, name) in [("qdisc", &own.qdisc), ("kind", &own.kind)] {
+                settings.insert(setting, name.as_deref());
+            }
         }
         all.insert(name, settings);
     }

@@ -58,9 +58,8 @@ impl Watch for Service {
                 continue;
             }
             let state = entries! { "running" => running };
-            if let Some(pidfile) = options.get_str("uncleanshutdown") {
-                let left = !running && cx.host.exists(Path::new(pidfile.as_str()))?;
-                state.insert("uncleanshutdown", left);
+            if !running && let Some(pidfile) = options.get_str("uncleanshutdown") {
+                state.insert("uncleanshutdown", cx.host.exists(Path::new(pidfile.as_str()))?);
             }
             events.push(entries! {
                 name.as_str() => state, "service_name" => name.as_str(), "tag" => name.as_str(),

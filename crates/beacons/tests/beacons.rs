@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use halite_beacons::{Config, Running, beacon, names};
 use halite_host::{Fake, Os};
-use halite_spec::host::Output;
+use halite_spec::host::{HttpResponse, Interface, Output};
 use halite_testkit::Kit;
 use halite_value::{Dict, Value, yaml};
 
@@ -187,16 +187,22 @@ fn counters_of_interfaces() {
 fn settings_of_interfaces() {
     let mut bench = Bench::new(
         "network_settings",
-        "[{interfaces: {'eth*': {mtu: {}, promiscuity: {onvalue: 1}}}}]",
+        "[{interfaces: {'eth*': {mtu: {}, promiscuity: {onvalue: 1}, qdisc: }}}]",
     );
-    bench.put("/sys/class/net/eth0/mtu", "1500\n");
-    bench.put("/sys/class/net/eth0/flags", "0x1103\n");
+    let has = |bench: &Bench, mtu: &str, promiscuity: u32, qdisc: &str| {
+        bench.put("/sys/class/net/eth0/mtu", mtu);
+        let (name, qdisc) = ("eth0".to_owned(), Some(qdisc.to_owned()));
+        let link = Interface { name, promiscuity, qdisc, ..Interface::default() };
+        bench.kit.fake.set_interfaces(vec![link]);
+    };
+    has(&bench, "1500\n", 1, "noop");
     bench.tells("[]");
-    bench.put("/sys/class/net/eth0/mtu", "9000\n");
-    bench.put("/sys/class/net/eth0/flags", "0x1003\n");
+    has(&bench, "9000\n", 0, "noop");
     bench.tells("[{'tag': 'eth0', 'interface': 'eth0', 'change': {'mtu': 9000}}]");
-    bench.put("/sys/class/net/eth0/flags", "0x1103\n");
-    bench.tells("[{'tag': 'eth0', 'interface': 'eth0', 'change': {'promiscuity': 1}}]");
+    has(&bench, "9000\n", 1, "noqueue");
+    bench.tells(
+        "[{'tag': 'eth0', 'interface': 'eth0', 'change': {'promiscuity': 1, 'qdisc': 'noqueue'}}]",
+    );
 }
 
 #[test]
@@ -262,6 +268,78 @@ fn a_file_that_is_replaced_is_still_watched() {
         let told = bench.look();
         assert!(told.contains("IN_MODIFY"), "round {round}: {told}");
     }
+}
+
+/// As editors save: the old file gets another name, and a new one takes its place.
+#[test]
+fn a_file_that_was_put_aside_is_watched_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("f");
+    let aside = path.with_extension("old");
+    let kit = Kit::on(Arc::new(Os::new()), Fake::new());
+    let config = format!("[{{files: {{{}: {{mask: [modify]}}}}}}]", path.display());
+    fs::write(&path, "x").unwrap();
+    let mut bench = Bench::on(kit, "inotify", &config);
+    bench.tells("[]");
+    fs::rename(&path, &aside).unwrap();
+    fs::write(&path, "y").unwrap();
+    bench.tells("[]");
+    fs::write(&path, "z").unwrap();
+    let told = bench.look();
+    assert!(told.contains("IN_MODIFY") && !told.contains("f.old"), "{told}");
+    fs::write(&aside, "old").unwrap();
+    bench.tells("[]");
+}
+
+#[test]
+fn entries_of_the_journal() {
+    let wanted = "[{services: {sshd: {SYSLOG_IDENTIFIER: sshd, PRIORITY: 6}}}]";
+    let mut bench = Bench::new("journald", wanted);
+    let entry = |cursor: &str, priority: u8| {
+        format!(
+            "{{\"__CURSOR\": \"{cursor}\", \"SYSLOG_IDENTIFIER\": \"sshd\", \"PRIORITY\": \"{priority}\"}}\n"
+        )
+    };
+    let holds = |bench: &Bench, args: &[&str], text: String| {
+        let words = [&["journalctl", "--no-pager", "-o", "json"], args].concat();
+        let output = Output { stdout: text.into(), ..Output::default() };
+        bench.kit.fake.on(&words, move |_, _| output.clone());
+    };
+    // Nothing was ever written: what comes first is new.
+    holds(&bench, &[], String::new());
+    bench.tells("[]");
+    holds(&bench, &[], entry("a", 6) + &entry("b", 3));
+    let told = "{'__CURSOR': 'a', 'SYSLOG_IDENTIFIER': 'sshd', 'PRIORITY': 6, 'tag': 'sshd'}";
+    bench.tells(&format!("[{told}]"));
+    holds(&bench, &["--after-cursor=b"], String::new());
+    bench.tells("[]");
+    // What was there before the first look is not.
+    let mut bench = Bench::new("journald", wanted);
+    holds(&bench, &["-n", "1"], entry("a", 6));
+    holds(&bench, &["--after-cursor=a"], entry("b", 6));
+    bench.tells("[]");
+    bench.tells(&format!("[{}]", told.replace("'a'", "'b'")));
+}
+
+#[test]
+fn sites_are_asked() {
+    let mut bench = Bench::new(
+        "http_status",
+        "[{sites: {shop: {url: 'http://shop/', status: [{value: 500, comp: '>='}], \
+         content: [{path: 'disk:state', value: full}, {value: sorry, comp: search}]}}}]",
+    );
+    let answers = |bench: &Bench, status: u16, body: &str| {
+        let body = body.as_bytes().to_vec();
+        bench.kit.fake.serves("http://shop/", HttpResponse { status, body, ..Default::default() });
+    };
+    answers(&bench, 200, "{\"disk\": {\"state\": \"fine\"}}");
+    bench.tells("[]");
+    answers(&bench, 200, "{\"disk\": {\"state\": \"full\"}}");
+    bench.tells("[{'disk:state': 'full', 'site': 'http://shop/', 'tag': 'shop'}]");
+    answers(&bench, 503, "we are sorry");
+    bench.tells(
+        "[{'status': 503, 'content': 'we are sorry', 'site': 'http://shop/', 'tag': 'shop'}]",
+    );
 }
 
 /// Genuine Salt takes these and then fails at every look, or tells nothing ever; ours says so.

@@ -116,6 +116,9 @@ impl Engine {
             opts.insert("pillarenv", env);
         }
         let mut cx = Cx { opts, ..cx.clone() };
+        if !matches!(request.what, What::Low(_)) {
+            adopt(&cx);
+        }
         if request.pillar.is_some() || request.pillarenv.is_some() || lives_on(&cx) {
             let overrides = request.pillar.clone().unwrap_or_default();
             let pillar =
@@ -480,6 +483,31 @@ fn whitelisted(matches: Vec<(String, Vec<String>)>, list: &Value) -> Vec<(String
         (!sls.is_empty()).then_some((env, sls))
     });
     kept.collect()
+}
+
+/// Takes over what the master says about all state runs.
+fn adopt(cx: &Cx) {
+    let said = match cx.files.master_opts() {
+        Ok(Value::Dict(said)) => said,
+        Ok(_) => return,
+        Err(error) => {
+            tracing::debug!("the master's options are not known: {error}");
+            return;
+        }
+    };
+    // `state.top` names a file of its own, by its address.
+    if !cx.opt_str("state_top").is_some_and(|own| own.starts_with("salt://")) {
+        for name in ["state_top", "state_top_saltenv"] {
+            if let Some(value) = said.get(name).filter(Value::truthy) {
+                cx.opts.insert(name, value);
+            }
+        }
+    }
+    for name in ["failhard", "state_events"] {
+        if said.get(name).is_some_and(|on| on.truthy()) {
+            cx.opts.insert(name, true);
+        }
+    }
 }
 
 fn settings(cx: &Cx, request: &StateRequest) -> Settings {

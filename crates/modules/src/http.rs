@@ -335,6 +335,8 @@ pub fn ask(cx: &Cx, url: &str, kwargs: &Dict) -> Result<Dict> {
 /// ```console
 /// $ salt '*' http.query http://somelink.com/ status=True decode=True
 /// ```
+///
+/// With a number as `status` the command has failed unless the server's is that one.
 #[function]
 pub fn query(
     cx: &Cx,
@@ -345,7 +347,15 @@ pub fn query(
     /// `verify_ssl`, `ca_bundle`, `cert`, `agent`, `raise_error` …
     kwargs: Rest,
 ) -> Result<Dict> {
-    ask(cx, &url, &kwargs.kwargs)
+    let ret = ask(cx, &url, &kwargs.kwargs)?;
+    // differs: whoever writes `status: 200` means that one. Another ends with 1, so that an
+    // orchestration tries again or stops; what is returned stays genuine Salt's.
+    if let Some(expected @ Value::Int(_)) = kwargs.kwargs.get("status")
+        && ret.get("status") != Some(expected)
+    {
+        cx.job.set_retcode(1);
+    }
+    Ok(ret)
 }
 
 /// Asks until the answer is no error, or the time is over.

@@ -136,6 +136,8 @@ pub struct Job {
     slot: Option<Timestamp>,
     splay: i64,
     last_slot: Option<Timestamp>,
+    /// What the clock showed at the last look.
+    seen: Option<Timestamp>,
     last_run: Option<Timestamp>,
     skipped: Option<(&'static str, Timestamp)>,
     started: bool,
@@ -173,6 +175,7 @@ impl Job {
             slot: None,
             splay: 0,
             last_slot: None,
+            seen: None,
             last_run: None,
             skipped: None,
             started: false,
@@ -266,6 +269,7 @@ impl Job {
             return Some(Verdict::Run);
         }
         let at = now.timestamp();
+        let seen = self.seen.replace(at);
         if let Some(place) = self.run_explicit.iter().position(|time| *time <= at) {
             let time = self.run_explicit.remove(place);
             if at.duration_since(time) <= LATE && globals.enabled && self.is_enabled() {
@@ -297,6 +301,13 @@ impl Job {
             && slot.duration_since(at) > SignedDuration::from_secs(*seconds)
         {
             self.slot = at.saturating_add(seconds.seconds()).ok();
+        }
+        // Times of the day come again.
+        if matches!(timing, Timing::Cron(_) | Timing::When(_))
+            && seen.is_some_and(|seen| seen.duration_since(at) > LATE)
+            && let Err(why) = self.plan(&timing, now, globals, random)
+        {
+            return self.tell(why);
         }
         let (slot, due) = (self.slot?, self.next()?);
         if at < due {
@@ -349,10 +360,16 @@ impl Job {
                 let missed = at.duration_since(time) > LATE;
                 (self.last_slot.is_none() && !missed).then_some(time)
             }
-            Timing::Cron(cron) => cron
-                .next_after(after.to_zoned(zone.clone()).datetime())
-                .and_then(|next| next.to_zoned(zone.clone()).ok())
-                .map(|next| next.timestamp()),
+            Timing::Cron(cron) => {
+                let next_after = |after: Timestamp| {
+                    let next = cron.next_after(after.to_zoned(zone.clone()).datetime())?;
+                    Some(next.to_zoned(zone.clone()).ok()?.timestamp())
+                };
+                match next_after(after) {
+                    Some(next) if self.last_slot == Some(next) => next_after(next),
+                    next => next,
+                }
+            }
             Timing::When(times) => {
                 let mut next: Option<Timestamp> = None;
                 for time in times {

@@ -231,6 +231,11 @@ fn a_clock_that_jumps() {
     assert_eq!(jump("minutes: 1", "10:30:30", "09:00:00", "09:01:00"), [day("09:01:00")]);
     assert_eq!(jump("cron: '5 10 * * *'", "10:05:01", "10:04:58", "10:05:30"), [""; 0]);
     assert_eq!(jump("when: '10:05'", "10:05:01", "10:04:58", "10:05:30"), [""; 0]);
+    // Far back: times of the day come again, but for the one that was served last.
+    assert_eq!(jump("cron: '* * * * *'", "10:30:30", "09:00:20", "09:01:30"), [day("09:01:00")]);
+    assert_eq!(jump("when: '09:05'", "10:30:00", "09:00:00", "09:06:00"), [day("09:05:00")]);
+    assert_eq!(jump("when: '10:20'", "10:30:00", "10:10:00", "10:21:00"), [""; 0]);
+    assert_eq!(jump("cron: '20 10 * * *'", "10:30:00", "10:10:00", "10:21:00"), [""; 0]);
 }
 
 #[test]

@@ -302,6 +302,16 @@ pub struct Interface {
     /// `52:54:00:12:34:56`
     pub hwaddr: Option<String>,
     pub addresses: Vec<Address>,
+    /// As the kernel counts them, with those that say whether anybody is at the other end.
+    pub flags: u32,
+    /// How many ask for all that passes by.
+    pub promiscuity: u32,
+    /// What sorts that which is to be sent: `noqueue`, `fq_codel`.
+    pub qdisc: Option<String>,
+    /// `veth`, `bridge`; hardware has none.
+    pub kind: Option<String>,
+    pub tx_queues: u32,
+    pub rx_queues: u32,
 }
 
 /// An address of an [`Interface`].

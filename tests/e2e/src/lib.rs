@@ -15,12 +15,14 @@ pub mod fleet;
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
         Mutex, OnceLock, PoisonError,
         atomic::{AtomicU16, Ordering},
+        mpsc,
     },
 };
 
@@ -81,6 +83,42 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
+}
+
+/// A mail server that takes everything; what it was told goes to the channel when a mail has ended.
+pub fn mail_server() -> (u16, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let Ok(reading) = stream.try_clone() else { return };
+            let (mut heard, mut in_data) = (String::new(), false);
+            let _ = stream.write_all(b"220 ready\r\n");
+            for line in BufReader::new(reading).lines() {
+                let Ok(line) = line else { break };
+                heard.push_str(&line);
+                heard.push('\n');
+                let answer: &[u8] = match line.as_str() {
+                    "." => {
+                        in_data = false;
+                        b"250 taken\r\n"
+                    }
+                    _ if in_data => continue,
+                    "DATA" => {
+                        in_data = true;
+                        b"354 go on\r\n"
+                    }
+                    "QUIT" => b"221 bye\r\n",
+                    _ => b"250 fine\r\n",
+                };
+                let _ = stream.write_all(answer);
+            }
+            let _ = tell.send(heard);
+        }
+    });
+    (port, told)
 }
 
 /// Prints the ends of all logs in a folder: of daemons that run, and of those that ended.

@@ -1,7 +1,11 @@
 //! What minions do of their own accord, with real daemons: beacons, the schedule, the mine, peers,
 //! returners.
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    time::Duration,
+};
 
 use halite_e2e::{
     fleet::{Fleet, until},
@@ -134,6 +138,73 @@ fn minions_ask_each_other() {
     fleet.salt(&["web1", "publish.runner", "test.arg", "from a peer"]).says("from a peer");
     let refused = fleet.salt(&["db1", "publish.publish", "*", "test.ping", "--out=json"]);
     assert!(!refused.out.contains("web1"), "{}", refused.out);
+}
+
+/// A guide's files for a busy master and for peers, as they stand there.
+#[test]
+fn the_limits_and_peers_of_guides() {
+    let mut fleet = Fleet::prepared(ACCEPT);
+    fleet.machine.write(
+        "etc/salt/master.d/performance.conf",
+        "# Worker threads\nworker_threads: 10\n\n# ZeroMQ tuning\nzmq_filtering: True\nsalt_event_pub_hwm: 10000\n\
+         event_publisher_pub_hwm: 10000\n\n# Job cache\njob_cache: True\nkeep_jobs: 72\ncache: localfs\n\n\
+         # Minion data cache\nminion_data_cache: True\n\n# Reactor threading\nreactor_worker_threads: 10\n\
+         reactor_worker_hwm: 10000\n\n# File server\nfileserver_followsymlinks: False\nfile_ignore_glob:\n  - '*.pyc'\n  - '*.swp'\n",
+    );
+    fleet.machine.write(
+        "etc/salt/master.d/security.conf",
+        "# Peer communication\npeer:\n  '.*':\n    - grains.get\n  'web*':\n    - service.status\n",
+    );
+    let path = fleet.machine.path("srv/reactor/tell.sls").display().to_string();
+    let reactor = format!("reactor:\n  - 'salt/minion/*/start':\n    - {path}\n");
+    fleet.machine.write("etc/salt/master.d/reactor.conf", &reactor);
+    fleet.machine.write(
+        "srv/reactor/tell.sls",
+        "tell:\n  local.test.arg:\n    - tgt: {{ data['id'] }}\n    - arg: [welcome]\n",
+    );
+    fleet.start_master();
+    fleet.start_minion("db1", "");
+    fleet.minion("web1", "zmq_filtering: True");
+    fleet.wait_for("db1");
+    until("both are welcomed", || {
+        fleet.run(&["jobs.list_jobs", "--out=json"]).out.matches("welcome").count() == 2
+    });
+    let ask = |who: &str, args: &[&str]| {
+        let args = [&[who, "publish.publish"], args, &["--out=json", "--out-indent=-1"]].concat();
+        fleet.salt(&args).out.trim().to_owned()
+    };
+    assert_eq!(ask("db1", &["web1", "grains.get", "id"]), r#"{"db1": {"web1": "web1"}}"#);
+    assert_eq!(ask("web1", &["db1", "service.status", "none"]), r#"{"web1": {"db1": false}}"#);
+    assert_eq!(ask("db1", &["web1", "service.status", "none"]), r#"{"db1": {}}"#);
+}
+
+#[test]
+fn the_master_says_how_states_are_run() {
+    let mut fleet = Fleet::new(
+        "auto_accept: True\nstate_events: True\nfailhard: True\nstate_top: other_top.sls\n",
+    );
+    fleet.machine.write("srv/salt/top.sls", "base: {'*': [calm]}\n");
+    fleet.machine.write("srv/salt/other_top.sls", "base: {'*': [steps]}\n");
+    fleet.machine.write("srv/salt/calm.sls", "calm: test.succeed_without_changes\n");
+    fleet.machine.write(
+        "srv/salt/steps.sls",
+        "fine: {test.succeed_without_changes: [{order: 1}]}\nbad: {test.fail_without_changes: [{order: 2}]}\n\
+         never: {test.succeed_without_changes: [{order: 3}]}\n",
+    );
+    fleet.minion("web1", "failhard: False\nstate_top: top.sls\n");
+    let followed = fleet.follow();
+    fleet.salt(&["web1", "state.apply"]).code(1).says("Total states run:     2").says("bad");
+    let progress = |n: u8| {
+        let tags = followed.tags("salt/job/");
+        tags.iter().filter(|tag| tag.ends_with(&format!("/prog/web1/{n}"))).count()
+    };
+    until("each state is told", || progress(0) == 1 && progress(1) == 1);
+    assert_eq!(progress(2), 0);
+    fleet.salt(&["web1", "state.top", "top.sls"]).code(0).says("calm");
+    // Who asks decides.
+    fleet.salt(&["web1", "state.apply", "calm", "state_events=False"]).code(0);
+    fleet.salt(&["web1", "state.apply", "calm"]).code(0);
+    until("the last run is told", || progress(0) == 3);
 }
 
 #[test]
@@ -289,6 +360,22 @@ fn beacons_lead_to_states() {
         told.contains("refused")
             && told.contains(&format!("127.0.0.1:{port}"))
             && told.contains("app1")
+    });
+    // It comes back, but is slow.
+    let slow = std::net::TcpListener::bind(("127.0.0.1", port)).expect("nobody has it");
+    std::thread::spawn(move || {
+        for mut stream in slow.incoming().flatten() {
+            std::thread::sleep(Duration::from_millis(700));
+            let _ = stream.read(&mut [0; 2048]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    until("the slow application is told", || {
+        let told = alert("app_latency");
+        let seen: serde_json::Value = serde_json::from_str(told.trim()).unwrap_or_default();
+        seen["latency_ms"].as_f64().is_some_and(|latency| latency >= 700.0)
+            && seen["status_code"] == 200
+            && seen["threshold_ms"] == 500
     });
     // A change while a state runs is not told: it is made until it is.
     until("the changed file is told", || {

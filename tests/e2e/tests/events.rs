@@ -5,10 +5,10 @@ use std::{
     io::{ErrorKind, Read as _},
     os::unix::net::UnixStream,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use halite_client::{Client, Request};
+use halite_client::{Client, EventItem, Request};
 use halite_e2e::fleet::{Fleet, until};
 
 fn client(fleet: &Fleet) -> Client {
@@ -172,4 +172,97 @@ fn who_reads_a_byte_a_second_holds_nobody_up() {
     // What waits for the slow one has a limit, which the first round reached; another 90 MB went by.
     let grown = memory(&fleet).saturating_sub(before);
     assert!(grown < 45, "the master grew by {grown} MB");
+}
+
+/// Reads until an event of this tag, with its cursor; gaps count as they come.
+fn read_to(client: &mut Client, stream: u64, tag: &str) -> (Vec<String>, u64, u64) {
+    let (mut tags, mut missed) = (Vec::new(), 0);
+    loop {
+        let soon = Some(Instant::now() + halite_e2e::fleet::PATIENCE);
+        match client.event(stream, soon).expect("connected") {
+            Some(EventItem::Event { cursor, tag: own, .. }) => {
+                tags.push(own.to_string());
+                if own == tag {
+                    return (tags, missed, cursor);
+                }
+            }
+            Some(EventItem::Gap { missed: more }) => missed += more,
+            None => panic!("no {tag} after {tags:?}"),
+        }
+    }
+}
+
+/// Who was away asks for what came meanwhile, also of a master that was away itself, and is told
+/// how much is no longer there.
+#[test]
+fn cursors_lead_through_restarts_and_gaps() {
+    let mut fleet = Fleet::new("halite: {store: {max_events: 50}}\n");
+    let fire = |fleet: &Fleet, tags: &[&str]| {
+        let mut firing = client(fleet);
+        for tag in tags {
+            let data = halite_value::entries! { "n" => 1 };
+            firing.call(&Request::Fire { tag: (*tag).into(), data }).expect("it is fired");
+        }
+    };
+    let ask = |fleet: &Fleet, after: Option<u64>| {
+        let mut reading = client(fleet);
+        let stream =
+            reading.send(&Request::Events { tag: "own/".into(), after }).expect("a stream");
+        (reading, stream)
+    };
+    let (mut reading, stream) = ask(&fleet, Some(0));
+    fire(&fleet, &["own/1", "own/2"]);
+    let (tags, missed, cursor) = read_to(&mut reading, stream, "own/2");
+    assert_eq!((tags.as_slice(), missed), (["own/1", "own/2"].map(str::to_owned).as_slice(), 0));
+    drop(reading);
+    // While nobody reads, and from one master to the next.
+    fire(&fleet, &["own/3"]);
+    fleet.stop_master();
+    fleet.start_master();
+    fire(&fleet, &["own/4"]);
+    let (mut reading, stream) = ask(&fleet, Some(cursor));
+    let (tags, missed, cursor) = read_to(&mut reading, stream, "own/4");
+    assert_eq!((tags.as_slice(), missed), (["own/3", "own/4"].map(str::to_owned).as_slice(), 0));
+    drop(reading);
+    // More than is kept: a gap, with its number, and then the rest in order.
+    let many: Vec<String> = (0..400).map(|n| format!("own/many/{n}")).collect();
+    fire(&fleet, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    let (mut reading, stream) = ask(&fleet, Some(cursor));
+    let (tags, missed, _) = read_to(&mut reading, stream, "own/many/399");
+    assert_eq!(tags, many[many.len() - tags.len()..], "none is left out after the gap");
+    assert!(missed > 0 && tags.len() < many.len(), "{missed} missed, {} read", tags.len());
+    assert!(missed as usize + tags.len() >= many.len(), "{missed} missed, {} read", tags.len());
+}
+
+/// `salt-run state.event` in its forms, and events in theirs.
+#[test]
+fn events_are_watched_in_every_form() {
+    let mut fleet = Fleet::new("auto_accept: True");
+    fleet.minion("web1", "");
+    let watch = |args: &[&str]| {
+        let mut watching = fleet.start_run(&[&["state.event"], args].concat());
+        until("it ends by itself", || {
+            fleet.call("web1", &["event.send", "own/tag", "{\"n\": 1}", "word=x"]).code(0);
+            matches!(watching.try_wait(), Ok(Some(_)))
+        });
+        let out = watching.wait_with_output().expect("it ended");
+        assert!(out.status.success());
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    let line = watch(&["own/*", "count=1"]);
+    assert!(line.starts_with("own/tag\t{") && line.ends_with("}\nNone\n"), "{line}");
+    let (_, data) = line.split_once('\t').expect("tag and data");
+    let data: serde_json::Value =
+        serde_json::from_str(data.lines().next().unwrap_or_default()).expect("JSON");
+    assert_eq!((&data["id"], &data["cmd"]), (&"web1".into(), &"_minion_event".into()));
+    assert_eq!((&data["data"]["n"], &data["data"]["word"]), (&1.into(), &"x".into()));
+    // As genuine Salt's `salt-call` sends it.
+    assert!(data.get("pretag").is_none(), "{data}");
+    let pretty = watch(&["tagmatch=own/*", "count=1", "pretty=True"]);
+    assert!(
+        pretty.contains("\n    \"data\": {\n") && pretty.contains("\"word\": \"x\""),
+        "{pretty}"
+    );
+    assert_eq!(watch(&["own/*", "count=2", "quiet=True"]), "None\n");
+    assert_eq!(watch(&["own/*", "count=3", "node=master"]).matches("own/tag\t").count(), 3);
 }

@@ -1,14 +1,13 @@
 //! Events lead to reactions: what guides to Salt show, with real daemons.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-    sync::mpsc,
+    io::{Read as _, Write as _},
+    net::TcpStream,
 };
 
 use halite_e2e::{
     fleet::{Fleet, until},
-    free_port, need,
+    free_port, mail_server, need,
 };
 
 /// A state that leaves a file behind.
@@ -519,42 +518,6 @@ fn a_reader_that_does_not_read_changes_nothing_for_others() {
         }
     };
     assert!(gap > 0 && seen < MANY, "{seen} seen, {gap} missed");
-}
-
-/// A mail server that takes everything; what it was told goes to the channel when a mail has ended.
-fn mail_server() -> (u16, mpsc::Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("its address").port();
-    let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let Ok(reading) = stream.try_clone() else { return };
-            let (mut heard, mut in_data) = (String::new(), false);
-            let _ = stream.write_all(b"220 ready\r\n");
-            for line in BufReader::new(reading).lines() {
-                let Ok(line) = line else { break };
-                heard.push_str(&line);
-                heard.push('\n');
-                let answer: &[u8] = match line.as_str() {
-                    "." => {
-                        in_data = false;
-                        b"250 taken\r\n"
-                    }
-                    _ if in_data => continue,
-                    "DATA" => {
-                        in_data = true;
-                        b"354 go on\r\n"
-                    }
-                    "QUIT" => b"221 bye\r\n",
-                    _ => b"250 fine\r\n",
-                };
-                let _ = stream.write_all(answer);
-            }
-            let _ = tell.send(heard);
-        }
-    });
-    (port, told)
 }
 
 /// The mail of a guide's reactor, by a profile of the minion and by its usual account; and as state.

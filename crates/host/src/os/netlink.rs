@@ -111,11 +111,22 @@ fn link(body: &[u8]) -> Option<(u32, Interface)> {
     let hardware = u16_at(body, 2)?;
     let index = u32_at(body, 4)?;
     let flags = u32_at(body, 8)?;
-    let mut interface = Interface { up: flags & libc::IFF_UP as u32 != 0, ..Interface::default() };
+    let mut interface =
+        Interface { up: flags & libc::IFF_UP as u32 != 0, flags, ..Interface::default() };
+    let number = |content| u32_at(content, 0).unwrap_or_default();
     for (kind, content) in attributes(body, 16) {
         match kind {
             libc::IFLA_IFNAME => interface.name = text(content),
             libc::IFLA_ADDRESS => interface.hwaddr = hardware_address(hardware, content),
+            libc::IFLA_QDISC => interface.qdisc = Some(text(content)),
+            libc::IFLA_PROMISCUITY => interface.promiscuity = number(content),
+            libc::IFLA_NUM_TX_QUEUES => interface.tx_queues = number(content),
+            libc::IFLA_NUM_RX_QUEUES => interface.rx_queues = number(content),
+            libc::IFLA_LINKINFO => {
+                let mut info = attributes(content, 0).into_iter();
+                let kind = info.find(|(kind, _)| *kind == libc::IFLA_INFO_KIND);
+                interface.kind = kind.map(|(_, name)| text(name));
+            }
             _ => {}
         }
     }
@@ -205,7 +216,13 @@ mod tests {
         let links = [link_body(
             1,
             libc::IFF_UP as u32,
-            &[attribute(libc::IFLA_IFNAME, b"eth0\0"), attribute(1, &[2, 0xfc, 0, 0, 0, 1])],
+            &[
+                attribute(libc::IFLA_IFNAME, b"eth0\0"),
+                attribute(1, &[2, 0xfc, 0, 0, 0, 1]),
+                attribute(libc::IFLA_QDISC, b"fq_codel\0"),
+                attribute(libc::IFLA_PROMISCUITY, &2_u32.to_ne_bytes()),
+                attribute(libc::IFLA_LINKINFO, &attribute(libc::IFLA_INFO_KIND, b"veth\0")),
+            ],
         )];
         let v4 = |flags: u8, own: [u8; 4], label: &[u8]| {
             let mut body = vec![libc::AF_INET as u8, 24, flags, 0];
@@ -222,6 +239,8 @@ mod tests {
         let eth = &found[0];
         assert_eq!((eth.name.as_str(), eth.up), ("eth0", true));
         assert_eq!(eth.hwaddr.as_deref(), Some("02:fc:00:00:00:01"));
+        assert_eq!((eth.qdisc.as_deref(), eth.kind.as_deref()), (Some("fq_codel"), Some("veth")));
+        assert_eq!((eth.flags, eth.promiscuity), (1, 2));
         assert_eq!(eth.addresses[0].ip.to_string(), "10.0.0.1");
         assert_eq!(eth.addresses[0].label, None);
         assert!(!eth.addresses[0].secondary && eth.addresses[1].secondary);

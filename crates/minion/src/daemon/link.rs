@@ -129,6 +129,10 @@ impl Link for MasterLink {
             load.insert("jid", jid);
             load.remove("pretag");
         }
+        if event.pretag.is_none() && matches!(self.side, Side::Caller { .. }) {
+            // Only what passed a minion's own bus has room for one.
+            load.remove("pretag");
+        }
         if let Side::Daemon { follow, .. } = &self.side {
             // All masters hear of it, as in Salt; whether the others are there is no matter here.
             for other in follow.upgrade().iter().flat_map(|follow| follow.other_masters()) {
