@@ -295,6 +295,14 @@ impl Bridge {
         }
     }
 
+    /// Ends the process unless somebody uses it: a template in Python may be what asks.
+    fn stop_if_idle(&self) {
+        let idle = self.process.lock().take_if(|process| Arc::strong_count(process) == 1);
+        if let Some(process) = idle {
+            process.kill();
+        }
+    }
+
     fn process(&self) -> Result<Arc<Process>> {
         let mut process = self.process.lock();
         if let Some(running) = process.as_ref().filter(|running| running.is_alive()) {
@@ -480,7 +488,7 @@ impl Bridge {
         *self.package.lock() = Some(found);
         if !found && !KINDS.iter().any(|kind| self.has_files(kind)) {
             // Nothing else will be asked of it: a minion without Python modules stays small.
-            self.stop();
+            self.stop_if_idle();
         }
         found
     }

@@ -194,6 +194,7 @@ impl States for MasterStates {
                 .map(|param| param.name.to_owned())
                 .collect(),
             open: params.iter().any(|param| param.rest),
+            closed: !found.open && !params.iter().any(|param| param.rest),
         }
     }
 

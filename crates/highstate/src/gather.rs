@@ -306,6 +306,12 @@ impl<'a> Loader<'a> {
         };
         let named = || self.named.get(&(env.clone(), sls.clone()));
         let problem = Problem::new(text).at(asked.as_ref().or_else(named));
+        let envs = self.cx.files.envs().unwrap_or_default();
+        let near_env = suggest::nearest(env, envs.iter().map(String::as_str));
+        if let Some(near) = near_env.filter(|_| !envs.iter().any(|known| known == env)) {
+            return problem
+                .help(format!("no environment is named `{env}`; did you mean `{near}`?"));
+        }
         let catalog = self.catalog(env);
         match suggest::nearest(sls, catalog.names.iter().map(String::as_str)) {
             Some(near) => problem.help(format!("did you mean `{near}`?")),

@@ -89,6 +89,8 @@ pub struct Params {
     pub required: Vec<String>,
     /// It takes any others as well.
     pub open: bool,
+    /// Salt refuses any others; where it does not, they are only warned of.
+    pub closed: bool,
 }
 
 /// Something wrong in the author's sources.

@@ -15,6 +15,8 @@ pub struct Places {
     ids: HashMap<String, IdPlaces>,
     /// Ids in `extend`.
     extended: HashMap<String, Place>,
+    /// Where an id is written a second time.
+    again: HashMap<String, Place>,
 }
 
 /// Rows, not tables: an id has a state or two, a state a handful of arguments.
@@ -37,6 +39,11 @@ fn row<'a, T>(rows: &'a [(SmolStr, T)], name: &str) -> Option<&'a T> {
 impl Places {
     pub fn of_id(&self, id: &str) -> Option<&Place> {
         self.ids.get(id)?.own.as_ref()
+    }
+
+    /// Returns the second place of an id that two files declare.
+    pub(crate) fn of_id_again(&self, id: &str) -> Option<&Place> {
+        self.again.get(id)
     }
 
     /// Returns the place where an `extend` names an id.
@@ -68,9 +75,11 @@ impl Places {
                     self.extended.entry(id.to_string()).or_insert_with(|| place.clone());
                 }
             }
-            let places = self.ids.entry(id).or_default();
-            if let Some(place) = written.get(&key) {
-                places.own.get_or_insert_with(|| (*place).clone());
+            let places = self.ids.entry(id.clone()).or_default();
+            if let Some(&place) = written.get(&key)
+                && places.own.get_or_insert_with(|| place.clone()) != place
+            {
+                self.again.entry(id).or_insert_with(|| place.clone());
             }
             if let Value::Dict(body) = &body {
                 places.note(body);

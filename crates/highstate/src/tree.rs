@@ -159,6 +159,11 @@ impl Joiner<'_> {
                     self.source(&entry)
                 );
                 let problem = Problem::new(text).at(self.places.of_id(&id.to_str()));
+                let other = self.places.of_id_again(&id.to_str());
+                let problem = match other {
+                    Some(place) => problem.help(format!("the other is at {place}")),
+                    None => problem,
+                };
                 tracing::error!("{problem}");
                 self.problems.push(problem);
             }

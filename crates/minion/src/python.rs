@@ -753,7 +753,7 @@ fn params_of(spec: &Value) -> Params {
     let mut required: Vec<String> = names.iter().take(first_default).cloned().collect();
     required.extend(required_keywords);
     let open = spec.get("kwargs").is_some_and(|name| name.truthy());
-    Params { names, required, open }
+    Params { names, required, open, closed: !open }
 }
 
 /// Adds users' functions to native names, and takes away what their modules hide.

@@ -193,6 +193,7 @@ impl States for Native {
                 .map(|param| param.name.to_owned())
                 .collect(),
             open: params.iter().any(|param| param.rest),
+            closed: !state.open && !params.iter().any(|param| param.rest),
         }
     }
 

@@ -474,6 +474,13 @@ enum ImportFiles {
 }
 
 impl Files for ImportFiles {
+    fn list(&self) -> Vec<String> {
+        match self {
+            Self::Served { cx, saltenv } => cx.files.list(saltenv, "").unwrap_or_default(),
+            Self::Pillar { .. } => Vec::new(),
+        }
+    }
+
     fn read(&self, path: &str) -> Result<Option<Source>, jinja::Error> {
         let found = match self {
             Self::Served { cx, saltenv } => {

@@ -51,6 +51,10 @@ fn slips_get_a_hint() {
         "defined",
         &Subject::Test("defned".into()),
     );
+    let tag = Subject::Tag("endofr".into());
+    check_hint("{% for a in [1] %}{% endofr %}", &context, "endfor", &tag);
+    let site = "{% macro site(name) %}{% endmacro %}{{ site(nmae=1) }}";
+    check_hint(site, &context, "name", &Subject::Name("nmae".into()));
 }
 
 struct Tree;

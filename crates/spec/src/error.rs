@@ -113,6 +113,18 @@ pub enum ArgError {
     Type { name: String, expected: String, given: String },
 }
 
+impl ArgError {
+    /// The argument it is about, if it is one that was given.
+    pub fn argument(&self) -> Option<&str> {
+        match self {
+            Self::Unexpected { name, .. } | Self::Twice(name) | Self::Type { name, .. } => {
+                Some(name)
+            }
+            Self::Missing(_) | Self::TooMany { .. } => None,
+        }
+    }
+}
+
 fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }

@@ -36,6 +36,13 @@ pub trait State: Args {
         Ok(None)
     }
 
+    /// What keeps it from being begun, although a test does not tell: an owner whom an earlier state
+    /// may be about to make. Asked before anything is looked at.
+    fn refusal(&self, cx: &Cx) -> Result<Option<String>> {
+        let _ = cx;
+        Ok(None)
+    }
+
     /// Salt's `mod_watch`: a watched state changed, and this one did nothing by itself.
     fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         let _ = (cx, test);
@@ -225,6 +232,9 @@ impl Outcome {
 pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
     if test && let Some(outcome) = state.rehearse(cx)? {
         return Ok(outcome);
+    }
+    if !test && let Some(why) = state.refusal(&cx.looking_only())? {
+        return Err(Error::failed(why));
     }
     let seen = state.observe(&cx.looking_only())?;
     let plan = state.plan(&seen)?;

@@ -132,6 +132,7 @@ impl State for Running {
 
 /// Make sure that a process does not run.
 #[derive(Args)]
+#[arg(open)]
 pub struct Dead {
     /// The process, or a group: `web:*`.
     name: String,

@@ -137,7 +137,11 @@ impl<'c> Deed<'c> {
     /// Asks the guards, the state and then its `check_cmd`; adds what we have to say about it.
     fn answer(&self, test: bool) -> Dict {
         let ret = self.act(test).unwrap_or_else(|error| {
-            Outcome::failed(returns::error_text(&error)).to_value(&self.name())
+            let mut text = returns::error_text(&error);
+            if let Some(place) = self.place_of_mistake(&error) {
+                text.push_str(&format!("\n  --> {place}"));
+            }
+            Outcome::failed(text).to_value(&self.name())
         });
         let mut warnings = self.unknown_arguments();
         if returns::is_failure(&ret) {

@@ -1,6 +1,7 @@
 //! What is wrong with a chunk, or may be: mistakes that keep it from running, and warnings beside
 //! its return, each with the place the author wrote it and what may have been meant.
 
+use halite_spec::Error;
 use halite_value::{Value, suggest};
 
 use super::step::Deed;
@@ -20,10 +21,26 @@ impl Deed<'_> {
             problems.push(format!("Missing parameter {name} for state {}", self.state));
             problems.extend(self.place());
         }
-        if self.caller.options.strict {
+        if self.params.closed {
+            problems.extend(self.invalid_arguments());
+        } else if self.caller.options.strict {
             problems.extend(self.unknown_arguments());
         }
         problems
+    }
+
+    /// Tells of arguments that Salt refuses. There the whole run ends with these words; here it
+    /// is this state that fails.
+    fn invalid_arguments(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for word in self.unknown_words() {
+            lines.push(format!("'{word}' is an invalid keyword argument for '{}'.", self.state));
+            lines.extend(self.place_of(&word).map(|place| format!("  --> {place}")));
+            let own = suggest::nearest(&word, self.params.names.iter().map(String::as_str));
+            let near = own.or_else(|| keywords::suggest_keyword(&word));
+            lines.extend(near.map(|near| format!("   = help: did you mean `{near}`?")));
+        }
+        lines
     }
 
     fn bad_name(&self) -> Option<String> {
@@ -69,18 +86,50 @@ impl Deed<'_> {
         Some(format!("  --> {place}"))
     }
 
-    /// Where an argument stands, to begin a line with.
-    fn place_of(&self, word: &str) -> String {
+    /// Where an argument stands.
+    fn place_of(&self, word: &str) -> Option<String> {
         let (id, state) = (text(self.low, "__id__"), text(self.low, "state"));
-        let place = self.caller.places.of_arg(&id, &state, word);
-        place.map(|place| format!("{place}: ")).unwrap_or_default()
+        self.caller.places.of_arg(&id, &state, word).map(|place| place.to_string())
+    }
+
+    /// Where an exception came from: an argument, or else the state. What is expected to fail is
+    /// told in Salt's words alone.
+    pub(super) fn place_of_mistake(&self, error: &Error) -> Option<String> {
+        let word = match error {
+            Error::Failed(_) | Error::Invalid(_) | Error::Source { .. } | Error::Cancelled => {
+                return None;
+            }
+            Error::Args(error) => error.argument().unwrap_or_default(),
+            _ => "",
+        };
+        self.place_of(word)
+    }
+
+    /// Where an argument stands, to begin a line with.
+    fn at(&self, word: &str) -> String {
+        self.place_of(word).map(|place| place + ": ").unwrap_or_default()
     }
 
     /// Returns warnings for arguments nobody declared.
     pub(super) fn unknown_arguments(&self) -> Vec<String> {
+        let unknown = self.unknown_words().map(|word| self.unknown_argument(&word));
+        unknown.chain(self.bad_retry()).collect()
+    }
+
+    /// Options of `retry` that there are not.
+    fn bad_retry(&self) -> Option<String> {
+        let retry = self.low.get("retry")?;
+        let words = retry.as_dict()?.keys();
+        let word = words.iter().map(ToString::to_string).find(|word| !RETRY.contains(&&**word))?;
+        let near = suggest::nearest(&word, RETRY)
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        Some(format!("{}`retry` has no option `{word}`{near}", self.at("retry")))
+    }
+
+    fn unknown_words(&self) -> impl Iterator<Item = String> {
         let arguments = self.low.into_iter().map(|(word, value)| (word.to_string(), value));
-        let unknown = arguments.filter(|(word, value)| self.is_unknown(word, value));
-        unknown.map(|(word, _)| self.unknown_argument(&word)).collect()
+        arguments.filter(|(word, value)| self.is_unknown(word, value)).map(|(word, _)| word)
     }
 
     fn is_unknown(&self, word: &str, value: &Value) -> bool {
@@ -95,7 +144,7 @@ impl Deed<'_> {
     }
 
     fn unknown_argument(&self, word: &str) -> String {
-        let (place, state) = (self.place_of(word), &self.state);
+        let (place, state) = (self.at(word), &self.state);
         let own = suggest::nearest(word, self.params.names.iter().map(String::as_str))
             .filter(|_| !self.params.open);
         match (own, keywords::suggest_keyword(word)) {
@@ -125,7 +174,7 @@ impl Deed<'_> {
         let missing = paths.filter(|path| !is_served(path, &files));
         missing
             .map(|path| {
-                let place = self.place_of("source");
+                let place = self.at("source");
                 let near = nearest_source(path, &files)
                     .map(|near| format!("; did you mean `salt://{near}`?"))
                     .unwrap_or_default();
@@ -134,6 +183,8 @@ impl Deed<'_> {
             .collect()
     }
 }
+
+const RETRY: [&str; 4] = ["attempts", "interval", "splay", "until"];
 
 /// Tells whether there is a file or a folder of that path.
 fn is_served(path: &str, files: &[String]) -> bool {

@@ -119,7 +119,7 @@ pub fn worktree_add(
     let mut line = words(&["worktree", "add"]);
     if detach {
         if branch.is_some() {
-            return Err(Error::failed("Only one of 'branch' and 'detach' is allowed"));
+            return Err(Error::invalid("Only one of 'branch' and 'detach' is allowed"));
         }
         line.push("--detach".to_owned());
     } else {

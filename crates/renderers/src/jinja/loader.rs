@@ -35,6 +35,11 @@ impl Globals {
 pub trait Loader: Send + Sync {
     /// Returns the template of a name; `None` if there is none.
     fn load(&self, name: &str, globals: &mut Globals) -> Result<Option<Source>, Error>;
+
+    /// Returns the names there are, for a hint where one was not found.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A loader that finds nothing.
@@ -51,6 +56,11 @@ impl Loader for NoLoader {
 pub trait Files: Send + Sync {
     /// Returns a file by its path below `salt://`; `None` if there is none.
     fn read(&self, path: &str) -> Result<Option<Source>, Error>;
+
+    /// Returns the paths there are.
+    fn list(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Finds templates by Salt's rules: names are paths below `salt://`; `./` and `../` are relative to
@@ -93,6 +103,10 @@ impl<F: Files> Loader for SaltLoader<F> {
             globals.set("tplroot", first_of(dir));
         }
         self.files.read(&path)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.files.list()
     }
 }
 

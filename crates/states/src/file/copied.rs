@@ -5,7 +5,7 @@ use std::path::Path;
 use halite_modules::{
     file::{
         content::Content,
-        paths::{expand_user, expand_vars, file_name, joined, parent},
+        paths::{expand_user, expand_vars, file_name, is_abs, joined, parent},
         perms::{Enforced, Mode, Owner, Wanted},
         tree::{copy_tree, make_folders, move_any, walk},
     },
@@ -13,7 +13,7 @@ use halite_modules::{
 };
 use halite_spec::{
     Applied, Args, Cx, Error, Plan, Result, State,
-    host::{Kind, Write},
+    host::{Kind, Stat, Write},
 };
 use halite_value::{Dict, entries};
 
@@ -58,12 +58,30 @@ pub struct CopyWork {
     group: Owner,
     mode: Option<Mode>,
     comment: String,
-    refused: Option<String>,
+}
+
+impl Copied {
+    fn owners(&self, cx: &Cx, source: &Stat) -> Result<(Owner, Owner)> {
+        if self.preserve {
+            return Ok((Owner::Id(source.uid), Owner::Id(source.gid)));
+        }
+        default_owner(cx, self.user.as_ref(), self.group.as_ref())
+    }
 }
 
 impl State for Copied {
     type Seen = Found<CopyWork>;
     const REPEATS: bool = true;
+
+    fn refusal(&self, cx: &Cx) -> Result<Option<String>> {
+        let source = expand_user(cx, &self.source);
+        let stat = cx.host.stat_if_there(Path::new(&source), true)?;
+        let Some(stat) = stat.filter(|_| is_abs(&expand_user(cx, &self.name))) else {
+            return Ok(None);
+        };
+        let (user, group) = self.owners(cx, &stat)?;
+        Ok(unknown_owners(cx, Some(&user), Some(&group)))
+    }
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let mut name = absolute(cx, &self.name, "copy")?;
@@ -73,13 +91,8 @@ impl State for Copied {
         };
         let mut comment = format!("Copied \"{source}\" to \"{name}\"");
         let mode_of_source = || Some(Mode::of(stat.mode));
-        let (user, group, mode) = if self.preserve {
-            (Owner::Id(stat.uid), Owner::Id(stat.gid), mode_of_source())
-        } else {
-            let (user, group) = default_owner(cx, self.user.as_ref(), self.group.as_ref())?;
-            (user, group, self.mode.clone().or_else(mode_of_source))
-        };
-        let refused = unknown_owners(cx, Some(&user), Some(&group));
+        let (user, group) = self.owners(cx, &stat)?;
+        let mode = if self.preserve { None } else { self.mode.clone() }.or_else(mode_of_source);
         if cx.host.is_dir(Path::new(&name))? && self.subdir {
             name = joined(&name, file_name(&source));
         }
@@ -99,7 +112,7 @@ impl State for Copied {
         }
         let plan =
             Plan::unknown().pending(format!("File \"{source}\" is set to be copied to \"{name}\""));
-        Ok(Found::todo(plan, CopyWork { name, source, user, group, mode, comment, refused }))
+        Ok(Found::todo(plan, CopyWork { name, source, user, group, mode, comment }))
     }
 
     fn plan(&self, seen: &Self::Seen) -> Result<Plan> {
@@ -108,9 +121,6 @@ impl State for Copied {
 
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let Some(work) = seen.work else { return Ok(Applied::as_planned()) };
-        if let Some(refused) = work.refused {
-            return Err(Error::failed(refused));
-        }
         let (name, source) = (work.name.as_str(), work.source.as_str());
         let (at, from) = (Path::new(name), Path::new(source));
         let folder = parent(name);

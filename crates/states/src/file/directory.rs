@@ -13,7 +13,7 @@ use halite_modules::{
 use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
 use halite_value::{Dict, Value, dict, entries};
 
-use super::{Found, absolute, clean, unknown_owners};
+use super::{Found, clean, given, must_be_absolute, unknown_owners};
 
 /// Manage a folder: that it is there, its owner and mode; and if asked, what is in it.
 #[derive(Args)]
@@ -128,7 +128,6 @@ impl Below {
 #[derive(Default)]
 pub struct Work {
     name: String,
-    refused: Option<String>,
     /// Remove or rename what stands there.
     in_the_way: Option<InTheWay>,
     is_new: bool,
@@ -310,18 +309,23 @@ impl Directory {
 impl State for Directory {
     type Seen = Found<Work>;
 
+    fn refusal(&self, cx: &Cx) -> Result<Option<String>> {
+        Ok(unknown_owners(cx, self.user.as_ref(), self.group.as_ref())
+            .filter(|_| !self.name.is_empty() && !(self.max_depth.is_some() && self.clean)))
+    }
+
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
-        let mut name = absolute(cx, &self.name, "directory")?;
-        if name.ends_with('/') && name != "/" {
-            name.pop();
-        }
+        let mut name = given(cx, &self.name, "directory")?;
         if self.max_depth.is_some() && self.clean {
             return Err(Error::failed("Cannot specify both max_depth and clean"));
+        }
+        must_be_absolute(&name)?;
+        if name.ends_with('/') && name != "/" {
+            name.pop();
         }
         let at = Path::new(&name).to_owned();
         let changes = Dict::new();
         let mut work = Work { name: name.clone(), ..Work::default() };
-        work.refused = unknown_owners(cx, self.user.as_ref(), self.group.as_ref());
         work.in_the_way = self.in_the_way(cx, &name, &changes)?;
         if matches!(work.in_the_way, Some(InTheWay::Rename(_))) {
             changes.insert(name.as_str(), dict! { "directory" => "new" });
@@ -380,9 +384,6 @@ impl State for Directory {
 
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let Some(work) = seen.work else { return Ok(Applied::as_planned()) };
-        if let Some(refused) = work.refused {
-            return Err(Error::failed(refused));
-        }
         let name = work.name.as_str();
         let at = Path::new(name);
         let changes = Dict::new();

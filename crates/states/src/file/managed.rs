@@ -162,8 +162,6 @@ const SOURCES: &str = "'contents', 'contents_pillar', or 'contents_grains'";
 pub struct Work {
     request: Request,
     view: View,
-    /// Why it cannot be done.
-    refused: Option<String>,
 }
 
 impl Managed {
@@ -336,8 +334,7 @@ impl Managed {
             plan.done = format!("File {name} exists with proper permissions. No changes made.");
         }
         plan.warnings = self.warnings();
-        let refused = unknown_owners(cx, self.user.as_ref(), self.group.as_ref());
-        Ok(Found::todo(plan, Some(Work { request, view, refused })))
+        Ok(Found::todo(plan, Some(Work { request, view })))
     }
 
     fn signed(&self, signature: Option<&Value>) -> Option<Signature> {
@@ -386,7 +383,7 @@ impl Managed {
         }
         let mut comment = "check_cmd execution failed".to_owned();
         for text in [output.stdout_text(), output.stderr_text()] {
-            let text = text.trim_end_matches('\n');
+            let text = text.trim_end();
             if !text.is_empty() {
                 comment.push('\n');
                 comment.push_str(text);
@@ -402,6 +399,18 @@ impl Managed {
 impl State for Managed {
     /// No work means that the file cannot be had.
     type Seen = Found<Option<Work>>;
+
+    fn refusal(&self, cx: &Cx) -> Result<Option<String>> {
+        let Some(text) = unknown_owners(cx, self.user.as_ref(), self.group.as_ref()) else {
+            return Ok(None);
+        };
+        // Salt looks for the owner after the content, and before the path.
+        let name = expand_user(cx, &self.name);
+        let is_asked = !name.is_empty()
+            && self.contents(cx).is_ok()
+            && (self.create || cx.host.is_file(Path::new(&name))?);
+        Ok(is_asked.then_some(text))
+    }
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = expand_user(cx, &self.name);
@@ -462,8 +471,7 @@ impl State for Managed {
                 "The file {name} is set to be changed\nNote: No changes made, actual changes may\n\
                  be different due to other states."
             ));
-            let refused = unknown_owners(cx, self.user.as_ref(), self.group.as_ref());
-            Found::todo(plan, Some(Work { request, view, refused }))
+            Found::todo(plan, Some(Work { request, view }))
         };
         found.plan.warnings = self.warnings();
         Ok(found)
@@ -476,9 +484,6 @@ impl State for Managed {
     fn apply(&self, cx: &Cx, seen: Self::Seen) -> Result<Applied> {
         let Some(work) = seen.work else { return Ok(Applied::as_planned()) };
         let Some(work) = work else { return Err(unable(&seen.plan.pending)) };
-        if let Some(refused) = work.refused {
-            return Err(Error::failed(refused));
-        }
         self.verify(cx, &work)?;
         if let Some(refused) = self.check(cx, &work)? {
             return Ok(refused);

@@ -112,11 +112,15 @@ impl<W> Found<W> {
 /// The name with its `~` replaced; it must be there and absolute.
 fn absolute(cx: &Cx, name: &str, state: &str) -> Result<String> {
     let name = given(cx, name, state)?;
-    if is_abs(&name) {
-        Ok(name)
-    } else {
-        Err(Error::failed(format!("Specified file {name} is not an absolute path")))
+    must_be_absolute(&name)?;
+    Ok(name)
+}
+
+fn must_be_absolute(name: &str) -> Result<()> {
+    if is_abs(name) {
+        return Ok(());
     }
+    Err(Error::failed(format!("Specified file {name} is not an absolute path")))
 }
 
 fn given(cx: &Cx, name: &str, state: &str) -> Result<String> {

@@ -65,7 +65,7 @@ pub struct Work {
 }
 
 fn shape(output: &Output) -> Dict {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\n').to_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     entries! {
         "pid" => output.pid, "retcode" => output.code, "stdout" => text(&output.stdout),
         "stderr" => text(&output.stderr),
@@ -151,7 +151,7 @@ impl Patch {
         if output.code == 0 {
             return Ok(Verdict::Fits(shape(&output)));
         }
-        let stderr = output.stderr_text().trim_end_matches('\n').to_owned();
+        let stderr = output.stderr_text().trim_end().to_owned();
         if output.code == 2 && !stderr.is_empty() {
             return Err(Error::failed(stderr));
         }

@@ -138,7 +138,7 @@ impl Serialize {
         }
         let mut comment = "check_cmd execution failed".to_owned();
         for text in [output.stdout_text(), output.stderr_text()] {
-            let text = text.trim_end_matches('\n');
+            let text = text.trim_end();
             if !text.is_empty() {
                 comment.push_str(&format!("\n{text}"));
             }

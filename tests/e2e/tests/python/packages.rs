@@ -73,6 +73,8 @@ fn pyobjects_needs_no_package() {
         .says("ID: first")
         .says("ID: second")
         .says("Comment: e2e");
+    // Here the template is the first that asks what a package would have.
+    machine.call(&["state.show_low_sls", "objects"]).code(0).says("first").says("second");
 }
 
 #[test]

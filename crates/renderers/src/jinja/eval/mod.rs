@@ -609,11 +609,13 @@ impl<'e> Interp<'e> {
                     macro_name()
                 )));
             }
-            let name = halite_value::str_repr(name);
-            return Err(type_error(format!(
-                "macro {} takes no keyword argument {name}",
-                macro_name()
-            )));
+            let text = format!(
+                "macro {} takes no keyword argument {}",
+                macro_name(),
+                halite_value::str_repr(name)
+            );
+            let known = params.names.iter().map(SmolStr::as_str);
+            return Err(type_error(text).about(Subject::Name(name.to_string()), known));
         }
         if let Some(slot) = params.varargs {
             let rest = self.tuple(rest)?;
@@ -676,8 +678,9 @@ impl<'e> Interp<'e> {
         let loaded = self.loader.load(name, &mut globals);
         self.globals = globals.vars;
         let Some(source) = loaded? else {
+            let near = self.loader.names();
             return Err(Error::new(Class::TemplateNotFound, name)
-                .about(Subject::Template(name.to_owned()), []));
+                .about(Subject::Template(name.to_owned()), near.iter().map(String::as_str)));
         };
         let code = self.env.compile(&source.text).map_err(|error| {
             let line = error.syntax_line().unwrap_or(1);

@@ -143,7 +143,10 @@ impl Parser {
         }
         let error = Error::syntax(Class::TemplateSyntaxError, message.join(" "), line);
         Err(match name {
-            Some(name) => error.about(Subject::Tag(name.to_owned()), TAGS),
+            Some(name) => {
+                let ends = self.ends.iter().flat_map(|ends| ends.iter().copied());
+                error.about(Subject::Tag(name.to_owned()), ends.chain(TAGS))
+            }
             None => error,
         })
     }
