@@ -27,6 +27,8 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, layer::Context, prelude::*, registry::LookupSpan};
 
+use crate::terminal;
+
 /// The target of what is said whatever the level.
 const WARNINGS: &str = "warnings";
 
@@ -114,6 +116,8 @@ pub struct Settings {
     pub file: String,
     /// Whether there is a console at all: a daemon in the background has none.
     pub has_console: bool,
+    /// Whether what has the target `warnings` is said. `PYTHONWARNINGS=ignore` silences Salt's, too.
+    pub warns: bool,
 }
 
 impl Settings {
@@ -149,6 +153,7 @@ impl Settings {
             jid_format: text(&["log_fmt_jid"], ""),
             file: opts.str(file_option).to_string(),
             has_console: true,
+            warns: terminal::env("PYTHONWARNINGS").as_deref() != Some("ignore"),
         }
     }
 }
@@ -334,7 +339,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SaltLog {
         };
         event.record(&mut record);
         if metadata.target() == WARNINGS {
-            if self.settings.has_console {
+            if self.settings.has_console && self.settings.warns {
                 let _ = writeln!(io::stderr().lock(), "{}", record.message);
             }
             return;

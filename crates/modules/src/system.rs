@@ -7,7 +7,10 @@ use std::path::Path;
 use halite_spec::{Command, Cx, Error, Result, function, host::Write, module};
 use halite_value::Value;
 
-use crate::{network, status};
+use crate::{
+    cmd::{self, Options},
+    network, status,
+};
 
 module! {
     /// Halt, restart and the clock of the machine.
@@ -288,13 +291,30 @@ pub fn set_system_date_time(
 #[function]
 pub fn get_computer_desc(cx: &Cx) -> Result<Value> {
     if cx.host.which("hostnamectl").is_some() {
-        let output = cx.host.run(&Command::line(["hostnamectl", "status", "--pretty"]).query())?;
-        let text = output.stdout_text();
-        return Ok(if output.ok() { text.trim().into() } else { false.into() });
+        let options = Options { redirect_stderr: true, query: true, ..Options::default() };
+        let ran = cmd::plain(cx, ["hostnamectl", "status", "--pretty"], options)?;
+        return Ok(ran.stdout.trim_end().into());
     }
-    let text = cx.host.read_text_if_there(Path::new("/etc/machine-info"))?.unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("PRETTY_HOSTNAME="));
-    Ok(line.map_or(false.into(), |name| name.trim().trim_matches('"').into()))
+    let text = cx.host.read_text_if_there(Path::new(MACHINE_INFO))?.unwrap_or_default();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(PRETTY));
+    Ok(line.map_or(false.into(), |name| unquoted(name).into()))
+}
+
+const MACHINE_INFO: &str = "/etc/machine-info";
+
+/// How the line with the description begins.
+const PRETTY: &str = "PRETTY_HOSTNAME=";
+
+/// What stands for what in the description, in the order Salt replaces them when it reads.
+const ESCAPES: [(&str, &str); 3] = [("\n", "\\n"), ("\t", "\\t"), ("\"", "\\\"")];
+
+fn unquoted(text: &str) -> String {
+    let inner = ['"', '\'']
+        .into_iter()
+        .find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote))
+        .unwrap_or(text)
+        .replace("\\\\", "\\");
+    ESCAPES.iter().fold(inner, |text, (plain, escaped)| text.replace(escaped, plain))
 }
 
 /// Set the description of the machine.
@@ -308,22 +328,21 @@ pub fn set_computer_desc(
     /// The description.
     desc: String,
 ) -> Result<bool> {
-    let desc = desc.replace('\n', " ");
+    let desc = ESCAPES.iter().fold(desc, |text, (plain, escaped)| text.replace(plain, escaped));
     if cx.host.which("hostnamectl").is_some() {
-        return Ok(cx
-            .host
-            .run(&Command::line(["hostnamectl", "set-hostname", "--pretty", &desc]))?
-            .ok());
+        let words = ["hostnamectl", "set-hostname", "--pretty", &desc];
+        return Ok(cmd::plain(cx, words, Options::default())?.ok());
     }
-    let path = Path::new("/etc/machine-info");
+    let path = Path::new(MACHINE_INFO);
     let text = cx.host.read_text_if_there(path)?.unwrap_or_default();
-    let line = format!("PRETTY_HOSTNAME=\"{}\"\n", desc.replace('"', "\\\""));
-    let mut new: String =
-        text.split_inclusive('\n').filter(|own| !own.starts_with("PRETTY_HOSTNAME=")).collect();
-    if !new.is_empty() && !new.ends_with('\n') {
-        new.push('\n');
+    let wanted = format!("{PRETTY}\"{desc}\"");
+    let mut lines: Vec<&str> = text.lines().collect();
+    // differs: Salt glues the line behind it to the description, and `system.get_computer_desc` reads both.
+    match lines.iter_mut().find(|line| line.starts_with(PRETTY)) {
+        Some(line) => *line = &wanted,
+        None => lines.push(&wanted),
     }
-    cx.host.write(path, (new + &line).as_bytes(), &Write::default())?;
+    cx.host.write(path, format!("{}\n", lines.join("\n")).as_bytes(), &Write::default())?;
     Ok(true)
 }
 

@@ -1,6 +1,8 @@
 //! `salt-call` without a master: functions, states, exit codes, and where output goes.
 
-use halite_e2e::Machine;
+use std::process::Command;
+
+use halite_e2e::{Machine, halite};
 
 #[test]
 fn a_function_answers() {
@@ -15,6 +17,26 @@ fn a_function_answers() {
 fn warnings_are_seen_whatever_the_log_level() {
     let ran = Machine::new().call(&["test.deprecation_warning", "-l", "critical"]).code(0);
     assert_eq!(ran.err.matches("DeprecationWarning: ").count(), 2, "{}", ran.err);
+}
+
+#[test]
+fn warnings_are_silenced_as_pythons_are() {
+    let mut command = Command::new("env");
+    command.arg("PYTHONWARNINGS=ignore").arg(halite()).args(["call", "test.deprecation_warning"]);
+    let ran = Machine::new().run(command.args(["--local", "--config-dir", "."])).code(0);
+    assert!(!ran.err.contains("DeprecationWarning"), "{}", ran.err);
+}
+
+/// Not an answer with a comment: a script must not take it for one about the file.
+#[test]
+fn digests_that_cannot_be_fetched_are_an_error() {
+    let machine = Machine::new();
+    let hash = "source_hash=http://127.0.0.1:1/a.sha256";
+    for function in ["file.check_managed_changes", "file.check_managed"] {
+        let ran = machine.call(&[function, "/nowhere/a", "http://127.0.0.1:1/a", hash]).code(1);
+        let wanted = "Error: [Errno 111] Connection refused reading /a.sha256";
+        assert!(ran.err.contains(wanted), "{}", ran.err);
+    }
 }
 
 #[test]

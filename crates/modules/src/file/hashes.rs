@@ -138,6 +138,10 @@ fn bad_format(source_hash: &str) -> Error {
     ))
 }
 
+/// The class of the error when a list of digests cannot be fetched. Functions that answer with a
+/// comment where the file is wrong fail with this one, as Salt's do.
+pub const UNREACHABLE: &str = "MinionError";
+
 /// Returns what a `source_hash` says: a digest, or a file (local or to be fetched) of digests in
 /// which the line of this file is looked for.
 pub fn sum_for(
@@ -153,11 +157,15 @@ pub fn sum_for(
     let list = if is_abs(source_hash) {
         Some(Path::new(source_hash).to_owned())
     } else if VALID_PROTOCOLS.contains(&scheme.as_str()) {
-        let cached =
-            cx.files.cache_with(source_hash, saltenv, &trust.fetch())?.ok_or_else(|| {
-                Error::failed(format!("Source hash file {} not found", redacted(source_hash)))
-            })?;
-        Some(cached)
+        let cached = cx.files.cache_with(source_hash, saltenv, &trust.fetch()).map_err(
+            |error| match error {
+                Error::Failed(message) => Error::raised(UNREACHABLE, message),
+                other => other,
+            },
+        )?;
+        Some(cached.ok_or_else(|| {
+            Error::failed(format!("Source hash file {} not found", redacted(source_hash)))
+        })?)
     } else if scheme.is_empty() {
         None
     } else {

@@ -18,7 +18,7 @@ use super::{
         Content, Difference, Lenient, Origin, difference, has_folder, mode_of_source, names_of,
         render,
     },
-    hashes::{Sum, hash_of},
+    hashes::{Sum, UNREACHABLE, hash_of},
     paths::{expand_user, parent, real},
     perms::{Label, Mode, Owner, Wanted},
     source::{Signature, choose},
@@ -454,7 +454,7 @@ pub fn get_managed(
     let content = match request.origin.content(cx) {
         Ok(content) => content,
         Err(error) => {
-            return Ok(Value::tuple([Value::str(""), Value::dict(), error.to_string().into()]));
+            return Ok(Value::tuple([Value::str(""), Value::dict(), comment_of(error)?.into()]));
         }
     };
     let (path, sum) = match content {
@@ -622,9 +622,17 @@ fn checked(
     let request = request_from(cx, name, source, &hash, &given, &saltenv)?;
     Ok(match request.look(cx) {
         Ok(view) => Ok(with_blanks(view.expected(&request), &view, &given)),
-        Err(error @ Error::Cancelled) => return Err(error),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(comment_of(error)?),
     })
+}
+
+/// Turns an error into the comment it becomes, unless it ends the function.
+fn comment_of(error: Error) -> Result<String> {
+    match error {
+        Error::Cancelled => Err(error),
+        Error::Raised { ref class, .. } if class == UNREACHABLE => Err(error),
+        error => Ok(error.to_string()),
+    }
 }
 
 /// Tell whether a managed file would change, in words.

@@ -133,11 +133,21 @@ fn strings<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// Returns pip's own version; empty if it does not say.
+/// Returns pip's own version. Who does not say one is no pip: a Python without the module.
 pub fn own_version(cx: &Cx, env: &Env) -> Result<String> {
     let ran = run(cx, env, true, strings(["--version"]))?;
     let text = ran.stdout.strip_prefix("pip ").unwrap_or_default();
-    Ok(text.split_whitespace().next().unwrap_or_default().to_owned())
+    let version = text.split_whitespace().next().map(str::to_owned);
+    version.ok_or_else(|| not_found("Could not find a `pip` binary".into()))
+}
+
+/// Runs pip. Where that fails because there is none, this is what the error says.
+fn run_pip(cx: &Cx, env: &Env, query: bool, more: Vec<String>) -> Result<Ran> {
+    let ran = run(cx, env, query, more)?;
+    if !ran.ok() {
+        own_version(cx, env)?;
+    }
+    Ok(ran)
 }
 
 /// The name as indexes compare it: `Foo_bar.baz` is `foo-bar-baz`.
@@ -158,7 +168,7 @@ pub fn normal(name: &str) -> String {
 /// Returns what is installed: name → version.
 pub fn installed(cx: &Cx, env: &Env) -> Result<Vec<(String, String)>> {
     let words = strings(["list", "--format=json", "--disable-pip-version-check"]);
-    let ran = run(cx, env, true, words)?;
+    let ran = run_pip(cx, env, true, words)?;
     if !ran.ok() {
         return Err(Error::failed(failure(&ran)));
     }
@@ -219,7 +229,7 @@ pub fn freeze(
 }
 
 fn frozen(cx: &Cx, env: &Env) -> Result<Vec<String>> {
-    let ran = run(cx, env, true, strings(["freeze", "--all", "--disable-pip-version-check"]))?;
+    let ran = run_pip(cx, env, true, strings(["freeze", "--all", "--disable-pip-version-check"]))?;
     if !ran.ok() {
         return Err(Error::failed(failure(&ran)));
     }
@@ -332,7 +342,7 @@ pub fn list_upgrades(cx: &Cx, #[group] place: Place) -> Result<Dict> {
 /// Name → newest version and its kind in brackets.
 pub fn upgrades(cx: &Cx, env: &Env) -> Result<Dict> {
     let words = strings(["list", "--outdated", "--disable-pip-version-check", "--format=json"]);
-    let ran = run(cx, env, true, words)?;
+    let ran = run_pip(cx, env, true, words)?;
     if !ran.ok() {
         return Err(Error::failed(failure(&ran)));
     }
@@ -380,7 +390,7 @@ pub fn upgrade(
     let ret = entries! { "changes" => Value::dict(), "result" => true, "comment" => "" };
     let mut errors = Vec::new();
     for name in upgrades(cx, &env)?.keys() {
-        let ran = run(cx, &env, false, vec!["install".into(), "-U".into(), name.to_string()])?;
+        let ran = run_pip(cx, &env, false, vec!["install".into(), "-U".into(), name.to_string()])?;
         if !ran.ok() {
             errors.push(ran.stderr);
         }
@@ -456,7 +466,7 @@ pub fn versions(
             words.extend([option.to_owned(), url.to_owned()]);
         }
     }
-    let ran = run(cx, env, true, words)?;
+    let ran = run_pip(cx, env, true, words)?;
     if !ran.ok() {
         return Ok(None);
     }
@@ -736,7 +746,7 @@ pub fn run_install(cx: &Cx, request: &Install) -> Result<Dict> {
         Ok(words) => words,
         Err(failed) => return failed.into_return(),
     };
-    Ok(run(cx, &request.env, false, words)?.to_value())
+    Ok(run_pip(cx, &request.env, false, words)?.to_value())
 }
 
 /// Install packages; returns the result of the command.
