@@ -314,6 +314,7 @@ mod tests {
                 up: true,
                 hwaddr: Some("00:00:00:00:00:00".into()),
                 addresses: vec![address("127.0.0.1", 8, false), address("::1", 128, false)],
+                ..Interface::default()
             },
             Interface {
                 name: "eth0".into(),
@@ -324,6 +325,7 @@ mod tests {
                     address("10.0.0.8", 24, true),
                     address("fe80::1", 64, false),
                 ],
+                ..Interface::default()
             },
             Interface { name: "tun0".into(), ..Interface::default() },
         ]);

@@ -89,7 +89,7 @@ impl Deed<'_> {
     /// Where an argument stands.
     fn place_of(&self, word: &str) -> Option<String> {
         let (id, state) = (text(self.low, "__id__"), text(self.low, "state"));
-        self.caller.places.of_arg(&id, &state, word).map(|place| place.to_string())
+        self.caller.places.of_arg(&id, &state, word).map(ToString::to_string)
     }
 
     /// Where an exception came from: an argument, or else the state. What is expected to fail is

@@ -311,7 +311,7 @@ impl State for Directory {
 
     fn refusal(&self, cx: &Cx) -> Result<Option<String>> {
         Ok(unknown_owners(cx, self.user.as_ref(), self.group.as_ref())
-            .filter(|_| !self.name.is_empty() && !(self.max_depth.is_some() && self.clean)))
+            .filter(|_| !self.name.is_empty() && (self.max_depth.is_none() || !self.clean)))
     }
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
