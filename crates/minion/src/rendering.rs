@@ -451,8 +451,9 @@ fn told(error: &jinja::Error, text: &Text, render: &RenderCx<'_>) -> RenderError
         let file = spot.file.clone().unwrap_or_else(|| Arc::clone(text.file()));
         told = told.at(Place { file, line: spot.line, column: 0 }, text);
     }
-    match error.suggestion() {
-        Some(word) => told.with_hint(format!("did you mean `{word}`?")),
+    let better = error.suggestion().map(|word| format!("did you mean `{word}`?"));
+    match better.or_else(|| error.note().map(str::to_owned)) {
+        Some(hint) => told.with_hint(hint),
         None => told,
     }
 }

@@ -122,6 +122,8 @@ struct Inner {
     line: Option<u32>,
     subject: Option<Subject>,
     suggestion: Option<String>,
+    /// What helps besides.
+    note: Option<String>,
     /// The argument that Python's exception carries, where the message is not it.
     key: Option<Value>,
     /// Python's, of a function that a user wrote.
@@ -137,6 +139,7 @@ impl Error {
             line: None,
             subject: None,
             suggestion: None,
+            note: None,
             key: None,
             traceback: None,
         }))
@@ -151,6 +154,11 @@ impl Error {
     #[must_use]
     pub fn with_traceback(mut self, traceback: Option<String>) -> Self {
         self.0.traceback = traceback;
+        self
+    }
+
+    pub(crate) fn with_note(mut self, note: String) -> Self {
+        self.0.note = Some(note);
         self
     }
 
@@ -226,6 +234,11 @@ impl Error {
     /// Returns the known word nearest to the one that was not found.
     pub fn suggestion(&self) -> Option<&str> {
         self.0.suggestion.as_deref()
+    }
+
+    /// Returns what helps to mend it, besides a better word.
+    pub fn note(&self) -> Option<&str> {
+        self.0.note.as_deref()
     }
 
     pub(crate) fn is_attribute_like(&self) -> bool {

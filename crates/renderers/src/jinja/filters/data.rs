@@ -250,8 +250,6 @@ fn load_yaml(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
     if let Some(undefined) = first_undefined(interp, &value) {
         return Ok(undefined);
     }
-    // What was imported has a name, which tells more than «a text».
-    let name = value.as_object::<Module>().and_then(|module| module.name.clone());
     let text = match (&value, value.as_object::<Module>()) {
         (_, Some(module)) => module.body.clone(),
         (Value::Bytes(bytes), _) => String::from_utf8_lossy(bytes).into(),
@@ -261,12 +259,15 @@ fn load_yaml(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
         },
     };
     interp.room(text.len() * 16)?;
-    let mut options = yaml::LoadOptions::default();
-    if let Some(name) = &name {
-        options.name = name;
-    }
-    yaml::load(&text, &options).map_err(|error| {
-        Error::new(Class::TemplateRuntimeError, format!("Encountered error loading yaml: {error}"))
+    yaml::load_str(&text).map_err(|error| {
+        let text = format!("Encountered error loading yaml: {error}");
+        let told = Error::new(Class::TemplateRuntimeError, text);
+        // Salt calls an imported file «a text».
+        let name = value.as_object::<Module>().and_then(|module| module.name.clone());
+        match name.zip(error.mark()) {
+            Some((name, mark)) => told.with_note(format!("see {name}, line {}", mark.line + 1)),
+            None => told,
+        }
     })
 }
 
