@@ -485,6 +485,16 @@ fn whitelisted(matches: Vec<(String, Vec<String>)>, list: &Value) -> Vec<(String
     kept.collect()
 }
 
+/// What is the master's alone to say: groups are its own, and a top file means the same to all.
+const SAID_BY_THE_MASTER: [&str; 6] = [
+    "nodegroups",
+    "top_file_merging_strategy",
+    "env_order",
+    "default_top",
+    "state_auto_order",
+    "state_aggregate",
+];
+
 /// Takes over what the master says about all state runs.
 fn adopt(cx: &Cx) {
     let said = match cx.files.master_opts() {
@@ -506,6 +516,11 @@ fn adopt(cx: &Cx) {
     for name in ["failhard", "state_events"] {
         if said.get(name).is_some_and(|on| on.truthy()) {
             cx.opts.insert(name, true);
+        }
+    }
+    for name in SAID_BY_THE_MASTER {
+        if let Some(value) = said.get(name).filter(|value| !value.is_null()) {
+            cx.opts.insert(name, value);
         }
     }
 }

@@ -181,10 +181,14 @@ fn the_limits_and_peers_of_guides() {
 #[test]
 fn the_master_says_how_states_are_run() {
     let mut fleet = Fleet::new(
-        "auto_accept: True\nstate_events: True\nfailhard: True\nstate_top: other_top.sls\n",
+        "auto_accept: True\nstate_events: True\nfailhard: True\nstate_top: other_top.sls\n\
+         nodegroups: {shop: 'web* and not web2', bank: web2}\n",
     );
     fleet.machine.write("srv/salt/top.sls", "base: {'*': [calm]}\n");
-    fleet.machine.write("srv/salt/other_top.sls", "base: {'*': [steps]}\n");
+    fleet.machine.write(
+        "srv/salt/other_top.sls",
+        "base:\n  shop: [{match: nodegroup}, steps]\n  bank: [{match: nodegroup}, calm]\n",
+    );
     fleet.machine.write("srv/salt/calm.sls", "calm: test.succeed_without_changes\n");
     fleet.machine.write(
         "srv/salt/steps.sls",
