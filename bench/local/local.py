@@ -7,7 +7,9 @@ Usage:  local.py HALITE GENUINE_SALT_CALL [OUT.json]
 HALITE is the executable `halite` (a release build for figures worth telling), GENUINE_SALT_CALL
 genuine Salt's `salt-call`. Each workload runs on a scratch tree of its own; both sides get the same
 trees and the same commands, alternately, and the best of three counts. What is measured is wall time
-and peak memory of the process (with what it started), and for both sides that every state succeeded.
+and, in one more run, the peak memory of the process, by the program `time`: a process begins with the
+peak of the one that made it, and this one is larger than what is measured. For both sides every state
+must have succeeded.
 Prints one line for each workload and a JSON with all figures and the ratios.
 """
 import json
@@ -85,33 +87,33 @@ def prepare(files):
 
 
 def run(program, root, command):
-    """Returns seconds, peak memory in KB and whether all went well."""
+    """Returns the seconds it took; ends all if a state failed."""
     argv = [*program, "--local", "--config-dir", root + "/etc/salt", "--out", "json", "--log-level", "quiet"]
     with open(root + "/answer", "w+b") as out:
         start = time.monotonic()
-        child = subprocess.Popen(argv + command, stdout=out, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
+        ended = subprocess.run(argv + command, stdout=out, stderr=subprocess.DEVNULL)
         seconds = time.monotonic() - start
-        child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         answer = json.load(out)["local"]
     good = answer is True or all(state["result"] is True for state in answer.values())
-    return seconds, usage.ru_maxrss, good and child.returncode == 0
+    if not good or ended.returncode != 0:
+        sys.exit(f"{program}: {command}: a state failed")
+    return seconds
 
 
 def measure(program, files, command, twice):
-    best, peak = None, 0
-    for _ in range(RUNS):
+    def once(program):
         root = prepare(files)
         if twice:
             run(program, root, command)
-        seconds, memory, good = run(program, root, command)
+        seconds = run(program, root, command)
         shutil.rmtree(root)
-        if not good:
-            sys.exit(f"{program[0]}: {command}: a state failed")
-        best = seconds if best is None else min(best, seconds)
-        peak = max(peak, memory)
-    return {"seconds": round(best, 4), "peak_kb": peak}
+        return seconds
+
+    best = min(once(program) for _ in range(RUNS))
+    with tempfile.NamedTemporaryFile() as peak:
+        once(["time", "-f", "%M", "-o", peak.name, *program])
+        return {"seconds": round(best, 4), "peak_kb": int(peak.read())}
 
 
 def main():
