@@ -486,7 +486,8 @@ fn whitelisted(matches: Vec<(String, Vec<String>)>, list: &Value) -> Vec<(String
 }
 
 /// What is the master's alone to say: groups are its own, and a top file means the same to all.
-const SAID_BY_THE_MASTER: [&str; 6] = [
+const SAID_BY_THE_MASTER: [&str; 7] = [
+    "failhard",
     "nodegroups",
     "top_file_merging_strategy",
     "env_order",
@@ -497,6 +498,9 @@ const SAID_BY_THE_MASTER: [&str; 6] = [
 
 /// Takes over what the master says about all state runs.
 fn adopt(cx: &Cx) {
+    if cx.opt_str("file_client").as_deref() == Some("local") {
+        return;
+    }
     let said = match cx.files.master_opts() {
         Ok(Value::Dict(said)) => said,
         Ok(_) => return,
@@ -513,10 +517,8 @@ fn adopt(cx: &Cx) {
             }
         }
     }
-    for name in ["failhard", "state_events"] {
-        if said.get(name).is_some_and(|on| on.truthy()) {
-            cx.opts.insert(name, true);
-        }
+    if said.get("state_events").is_some_and(|on| on.truthy()) {
+        cx.opts.insert("state_events", true);
     }
     for name in SAID_BY_THE_MASTER {
         if let Some(value) = said.get(name).filter(|value| !value.is_null()) {
