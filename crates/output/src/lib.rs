@@ -93,7 +93,8 @@ pub fn format_in(registry: &dyn Registry, name: &str, ret: &Value, style: &Style
     let try_one = |name: &str| {
         let mut text = Vec::new();
         registry.find(name)?.write(ret, style, &mut text).ok()?;
-        Some(String::from_utf8_lossy(&text).into_owned())
+        let text = String::from_utf8(text);
+        Some(text.unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()))
     };
     let mut text = try_one(name).or_else(|| try_one("nested")).unwrap_or_else(|| raw::text(ret));
     text.truncate(python::trim_end(&text).len());

@@ -451,6 +451,15 @@ fn write_dict(
 
 fn write_text(text: &str, style: &Style, out: &mut String) {
     out.push('"');
+    // Most texts are as they are.
+    let is_plain = |byte: u8| {
+        byte >= b' ' && byte != b'"' && byte != b'\\' && (byte.is_ascii() || !style.ensure_ascii)
+    };
+    if text.bytes().all(is_plain) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
