@@ -121,6 +121,16 @@ pub fn mail_server() -> (u16, mpsc::Receiver<String>) {
     (port, told)
 }
 
+/// A server that ends with the test.
+pub struct Server(pub std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Prints the ends of all logs in a folder: of daemons that run, and of those that ended.
 pub fn show_logs(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };

@@ -6,23 +6,13 @@
 use std::{
     fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use halite_e2e::{
-    Ran, free_port, need,
+    Ran, Server, free_port, need,
     site::{Make, Site, until},
 };
-
-/// A server that ends with the test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 const PEOPLE: &str = "\
 dn: dc=example,dc=org

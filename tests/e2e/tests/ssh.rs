@@ -7,24 +7,14 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use halite_e2e::{
-    free_port, halite, need,
+    Server, free_port, halite, need,
     site::{Make, Site, until},
 };
 use serde_json::Value;
-
-/// A server that ends with the test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Starts a server that lets the key `ssh/id` of the site in.
 fn sshd(site: &Site, port: u16) -> Server {
