@@ -313,6 +313,11 @@ impl<'a> Loader<'a> {
                 .help(format!("no environment is named `{env}`; did you mean `{near}`?"));
         }
         let catalog = self.catalog(env);
+        if let Some(meant) = catalog.known.get(&as_name(sls)) {
+            return problem.help(format!(
+                "an SLS is named by dots and without `.sls`; did you mean `{meant}`?"
+            ));
+        }
         match suggest::nearest(sls, catalog.names.iter().map(String::as_str)) {
             Some(near) => problem.help(format!("did you mean `{near}`?")),
             None => problem,
@@ -350,6 +355,13 @@ fn render(cx: &Cx, wanted: &Wanted, file: &std::path::Path, path: &str) -> Resul
             Err(problem)
         }
     }
+}
+
+/// The name of an SLS that was written as a path or an address.
+fn as_name(sls: &str) -> String {
+    let path = sls.strip_prefix("salt://").unwrap_or(sls).trim_matches('/');
+    let path = path.strip_suffix(".sls").unwrap_or(path);
+    path.strip_suffix("/init").unwrap_or(path).replace('/', ".")
 }
 
 /// Makes `.name` and `..name` absolute; `None` when it climbs above the root.
@@ -397,6 +409,22 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, ["x 10002 ", "y 10001 ['a']", "z 10000 ['b', 'a']"]);
+    }
+
+    #[test]
+    fn a_path_is_told_its_name() {
+        for (written, name) in [
+            ("a.sls", "a"),
+            ("salt://a/b.sls", "a.b"),
+            ("a/init.sls", "a"),
+            ("/a/b/", "a.b"),
+            ("a.b", "a.b"),
+        ] {
+            assert_eq!(as_name(written), name);
+        }
+        let problems = gathered(&[("app/db.sls", "x: test.nop")], "app/db.sls").problems;
+        let told = problems.iter().map(ToString::to_string).collect::<String>();
+        assert!(told.contains("did you mean `app.db`?"), "{told}");
     }
 
     #[test]

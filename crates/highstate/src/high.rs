@@ -169,6 +169,9 @@ pub fn compile_high(
     let mut problems = edits::apply_extends(&mut high, places);
     problems.extend(check::all(&high, places));
     none_of(problems)?;
+    for doubt in check::doubts(&high, places) {
+        tracing::warn!("{doubt}");
+    }
     none_of(edits::apply_requisites(&mut high, places, &settings.disabled_requisites))?;
     edits::apply_excludes(&mut high);
     order(high, places, states, settings)

@@ -308,6 +308,9 @@ impl Engine {
                 seen.push(path.clone());
                 match self.render_top(cx, &path, &env) {
                     Ok(Some(top)) => {
+                        for odd in top::oddities(&top, &path, false) {
+                            tracing::error!("{odd}");
+                        }
                         wanted.extend(
                             top::take_includes(&top)
                                 .iter()
@@ -370,7 +373,7 @@ impl Engine {
         let strategy = top::Strategy::named(&strategy).unwrap_or_default();
         let default_top = cx.opt_str("default_top");
         top::merge_states(&tops, strategy, default_top.as_deref())
-            .map_err(|error| vec![Problem::new(error.to_string())])
+            .map_err(|error| vec![Problem::new(format!("Unable to render top file: {error}"))])
     }
 
     fn matches_of(&self, cx: &Cx, merged: &Dict, request: &StateRequest) -> Dict {
@@ -381,7 +384,11 @@ impl Engine {
         let matches = matching::with_minion(cx, |minion| {
             let custom: Option<&top::Matcher<'_>> = Some(&custom);
             let mut told = |target: &Value, error: halite_target::Error| {
-                tracing::error!("the top file's target {target} cannot be understood: {error}");
+                let place = top::place_of_match(merged, target);
+                let place = place.map(|place| format!("\n  --> {place}")).unwrap_or_default();
+                tracing::error!(
+                    "the top file's target {target} cannot be understood: {error}{place}"
+                );
             };
             let nodegroups = groups.as_ref();
             let mut matching =
