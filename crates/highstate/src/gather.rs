@@ -157,6 +157,9 @@ impl<'a> Loader<'a> {
         let done = match task {
             Task::Name(wanted) => {
                 let env = wanted.env.clone();
+                if let Some(problem) = self.no_such_env(&wanted) {
+                    self.report(ROOT, problem);
+                }
                 self.expand(&env, &wanted);
                 return;
             }
@@ -168,6 +171,17 @@ impl<'a> Loader<'a> {
         if let Err((node, problem)) = done {
             self.report(node, problem);
         }
+    }
+
+    /// Says that there is no environment of that name. Its SLS are tried nevertheless, and missed.
+    fn no_such_env(&self, wanted: &Wanted) -> Option<Problem> {
+        let Wanted { sls, env, .. } = wanted;
+        let served = self.served.get_or_init(|| self.cx.files.envs().ok()).as_ref()?;
+        if env == "base" || served.iter().any(|own| own == env || own == "__env__") {
+            return None;
+        }
+        let text = format!("No matching salt environment for environment '{env}' found");
+        Some(Problem::new(text).at(self.named.get(&(env.clone(), sls.clone()))))
     }
 
     fn report(&mut self, node: usize, problem: Problem) {

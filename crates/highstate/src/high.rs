@@ -195,6 +195,15 @@ pub fn form_problems(high: &High, places: &Places) -> Vec<Problem> {
     check::all(high, places)
 }
 
+/// Returns all that is wrong with high data: its edits, and its form after them.
+#[must_use]
+pub fn folded_problems(mut high: High, places: &Places, settings: &low::Settings) -> Vec<Problem> {
+    let mut problems = edits::apply_extends(&mut high, places);
+    problems.extend(check::all(&high, places));
+    problems.extend(edits::apply_requisites(&mut high, places, &settings.disabled_requisites));
+    problems
+}
+
 fn order(
     high: High,
     places: &Places,
