@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use num_bigint::BigInt;
 
-use crate::{Dict, List, Value, float_repr};
+use crate::{Dict, Key, List, Value, float_repr};
 
 const MAX_DEPTH: usize = 512;
 
@@ -341,13 +341,16 @@ fn write_at(
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Int(_) | Value::BigInt(_) => out.push_str(&value.repr()),
+        Value::Int(int) => {
+            let _ = write!(out, "{int}");
+        }
+        Value::BigInt(_) => out.push_str(&value.repr()),
         Value::Float(float) => out.push_str(&float_text(*float)),
         Value::Str(text) => write_text(text, style, out),
         Value::Bytes(bytes) if style.bytes_as_text => {
             write_text(&String::from_utf8_lossy(bytes), style, out);
         }
-        Value::List(list) => write_items(&list.to_vec(), style, depth, out)?,
+        Value::List(list) => write_items(&list.read(), style, depth, out)?,
         Value::Tuple(items) => write_items(items, style, depth, out)?,
         Value::Dict(dict) => write_dict(dict, style, depth, out)?,
         Value::Bytes(_) | Value::Timestamp(_) | Value::Object(_) => {
@@ -411,17 +414,20 @@ fn write_dict(
     depth: usize,
     out: &mut String,
 ) -> Result<(), WriteError> {
-    let mut entries = dict.entries();
-    if entries.is_empty() {
+    let map = dict.read();
+    if map.is_empty() {
         out.push_str("{}");
         return Ok(());
     }
+    let mut entries: Vec<(&Key, &Value)> = Vec::new();
     if style.sort_keys {
+        entries.extend(map.iter());
         entries
             .sort_by(|(a, _), (b, _)| a.compare(b).unwrap_or_else(|| a.to_str().cmp(&b.to_str())));
     }
     out.push('{');
-    for (index, (key, item)) in entries.iter().enumerate() {
+    let in_order = map.iter().take(if style.sort_keys { 0 } else { map.len() });
+    for (index, (key, item)) in entries.into_iter().chain(in_order).enumerate() {
         if index > 0 {
             separator(style, out);
         }
