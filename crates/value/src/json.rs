@@ -85,7 +85,28 @@ pub fn to_string_styled(value: &Value, style: &Style) -> Result<String, WriteErr
 
 /// Writes after what a buffer holds already.
 pub fn write(value: &Value, style: &Style, out: &mut String) -> Result<(), WriteError> {
+    // At once: memory that is not written to costs nothing, a text that grows is copied.
+    out.reserve(room(value, style.indent.unwrap_or_default(), 1));
     write_at(value, style, 0, out)
+}
+
+/// Returns about how long the text of a value is; rather more, and less only if it has many escapes.
+fn room(value: &Value, indent: usize, depth: usize) -> usize {
+    const PUNCTUATION: usize = 4;
+    let line = PUNCTUATION + indent * depth;
+    let below = |item: &Value| if depth > MAX_DEPTH { 0 } else { room(item, indent, depth + 1) };
+    match value {
+        Value::Str(text) => text.len() + PUNCTUATION,
+        Value::List(list) => {
+            line + list.read().iter().map(|item| line + below(item)).sum::<usize>()
+        }
+        Value::Tuple(items) => line + items.iter().map(|item| line + below(item)).sum::<usize>(),
+        Value::Dict(dict) => {
+            let key = |key: &Key| line + room(key, indent, depth);
+            line + dict.read().iter().map(|(own, item)| key(own) + below(item)).sum::<usize>()
+        }
+        _ => 24,
+    }
 }
 
 struct Reader<'a> {

@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
     pub fn run(mut self) -> Dict {
         // Salt's `__lowstate__`: `file.directory` keeps what other states manage below it.
         let chunks: List = self.graph.chunks().into_iter().collect();
-        self.cx().context.insert("__lowstate__", chunks);
+        let outer = self.cx().context.insert("__lowstate__", chunks);
         self.remember();
         for &step in self.graph.steps() {
             self.retry_waiting();
@@ -138,8 +138,15 @@ impl<'a> Run<'a> {
             self.listen();
             self.beacons();
         }
-        let returns = Dict::new();
-        for (tag, ret) in self.graph.disabled() {
+        // A run within a state of another gives its place back. And the chunks shall not be held while a
+        // large return is printed.
+        match outer {
+            Some(outer) => self.cx().context.insert("__lowstate__", outer),
+            None => self.cx().context.remove("__lowstate__"),
+        };
+        let disabled = self.graph.disabled();
+        let returns = Dict::with_capacity(disabled.len() + self.running.len());
+        for (tag, ret) in disabled {
             returns.insert(tag, ret);
         }
         for (tag, ret) in self.running {
