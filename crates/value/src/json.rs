@@ -395,8 +395,14 @@ fn float_text(float: f64) -> String {
 
 fn new_line(style: &Style, depth: usize, out: &mut String) {
     if let Some(indent) = style.indent {
+        const SPACES: &str = "                                                                ";
         out.push('\n');
-        out.extend(std::iter::repeat_n(' ', indent * depth));
+        let mut missing = indent * depth;
+        while missing > 0 {
+            let some = missing.min(SPACES.len());
+            out.push_str(&SPACES[..some]);
+            missing -= some;
+        }
     }
 }
 
