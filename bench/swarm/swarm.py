@@ -197,6 +197,11 @@ def measure(halite, scratch, size, only):
         def nothing():
             return 0, fleet.run("--version")[1]
 
+        def any_program():
+            begun = time.monotonic()
+            subprocess.run(["true"], capture_output=True, text=True)
+            return 0, time.monotonic() - begun
+
         def keys():
             out, seconds = fleet.run("key", "-l", "acc", "--out", "json")
             return out.count("swarm-"), seconds
@@ -205,6 +210,7 @@ def measure(halite, scratch, size, only):
             result["grain_match"] = timed(grain, 5)
             result["grain_match_one"] = timed(grain_of_one, 5)
             result["command"] = timed(nothing, 5)
+            result["any_program"] = timed(any_program, 5)
         if wanted("keys"):
             result["key_list"] = timed(keys, 5)
         if wanted("history"):
