@@ -58,7 +58,7 @@ fn slips_get_a_hint() {
     check_hint(looped, &context, "package", &name("pakcage"));
     let in_macro = "{% macro m(username) %}{{ usrename }}{% endmacro %}{{ m(1) }}";
     check_hint(in_macro, &context, "username", &name("usrename"));
-    check_hint("{{ a == null }}", &context, "none", &name("null"));
+    check_hint("{{ null }}", &context, "none", &name("null"));
     check_hint("{{ pillar.iteritems() }}", &context, "items", &key("iteritems"));
     let index = Subject::Key { of: "jinja2.runtime.LoopContext object".into(), key: "indx".into() };
     check_hint("{% for a in [1] %}{{ loop.indx }}{% endfor %}", &context, "index", &index);

@@ -627,7 +627,7 @@ mod tests {
             oddities(&top, "top.sls", false).join("\n")
         };
         assert_eq!(odd("base:\n  '*':\n    - web\n  'x': []\n"), "");
-        assert!(odd("- base\n").ends_with("no dict but a list\n  --> top.sls:1:1"));
+        assert!(odd("- base\n").ends_with("no dict but a list\n  --> top.sls:1:3"));
         assert!(odd("base:\n  '*': web\n").ends_with("  --> top.sls:2:3"));
         assert!(odd("include: [a]\n'*':\n  - web\n").ends_with("  --> top.sls:2:1"));
     }
