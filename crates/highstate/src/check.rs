@@ -152,12 +152,13 @@ fn order_that_counts(site: &Site<'_>, args: &List) -> Vec<Problem> {
 
 fn words_once(site: &Site<'_>, args: &List) -> Vec<Problem> {
     let mut seen = HashSet::new();
-    let words = args.into_iter().filter_map(|arg| only_word(&arg)).map(|(word, _)| word);
+    let words =
+        args.into_iter().filter_map(|arg| only_word(&arg)).map(|(word, _)| word.to_string());
     let again = words.filter(|word| !seen.insert(word.clone()));
     again
         .map(|word| {
             let text = format!("`{word}` is given twice to `{}`; only the last counts", site.id);
-            site.problem_at(&word.to_str(), text)
+            site.problem_at(&word, text)
         })
         .collect()
 }

@@ -460,11 +460,8 @@ impl Engine {
     }
 
     fn top(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
-        let merged = match self.merged_top(cx) {
-            Ok(merged) => merged,
-            // What kept it from rendering is in the log, as in Salt.
-            Err(_) => return Ok(Value::dict()),
-        };
+        // What kept it from rendering is in the log, as in Salt.
+        let Ok(merged) = self.merged_top(cx) else { return Ok(Value::dict()) };
         let wrong = top::verify(&Value::Dict(merged.clone()));
         if !wrong.is_empty() {
             return Ok(Value::list(wrong));

@@ -216,7 +216,8 @@ impl Error {
     fn look_around(&mut self, spot: &Spot) {
         if let (Some(Subject::Name(name)), None) = (&self.0.subject, &self.0.suggestion) {
             let known = slips::declared(&spot.source, spot.line);
-            let known = known.iter().map(|name| name.as_str()).filter(|known| known != name);
+            let known =
+                known.iter().map(halite_value::SmolStr::as_str).filter(|known| known != name);
             self.0.suggestion = suggest::nearest(name, known).map(str::to_owned);
         }
     }

@@ -817,7 +817,7 @@ impl<'e> Interp<'e> {
                 };
                 let subject = Subject::Key { of: type_repr(object), key: key.to_string() };
                 let error = match object {
-                    Value::Dict(_) if key.to_string() == "has_key" => {
+                    Value::Dict(_) if *key == *"has_key" => {
                         error.with_note("a dict is asked for a key with `key in dict`")
                     }
                     _ => error,
