@@ -570,14 +570,14 @@ class Broken(logging.Handler):
 
 
 def setup_handlers():
-    return [Broken(), ToFile(level=getattr(logging, __opts__["own_level"]))]
+    return [Broken(), ToFile(level=getattr(logging, __opts__["wanted_by_handlers"]))]
 "#;
 
 /// What a handler's module needs of the configuration.
 fn handled(folder: &std::path::Path, level: &str) -> String {
     let folder = folder.display();
     format!(
-        "log_handlers_dirs: [{folder}/handlers]\nown_log: {folder}/own.log\nown_level: {level}\n"
+        "log_handlers_dirs: [{folder}/handlers]\nown_log: {folder}/own.log\nwanted_by_handlers: {level}\n"
     )
 }
 
