@@ -31,6 +31,7 @@ SWARM = [
     ("grain_match.seconds", "match by grain, a fifth of all (whole command, names printed)", "s", {10000: 0.005}),
     ("grain_match_one.seconds", "match by grain, one of all (whole command)", "s", {10000: 0.005}),
     ("command.seconds", "a command that does nothing, for comparison", "s", {}),
+    ("any_program.seconds", "`true` started in the same way, for comparison", "s", {}),
     ("key_list.seconds", "list of keys (whole command)", "s", {10000: 0.010}),
     ("job_lookup.seconds", "a job looked up, all its returns printed (whole command)", "s", {}),
     ("job_list.seconds", "list of jobs (whole command)", "s", {}),
@@ -121,11 +122,14 @@ def swarm(result):
 
 
 def means(points, seconds):
-    """One mean point for each stretch of time: neighbouring points depend on each other."""
+    """One mean point for each stretch of time: neighbouring points depend on each other. A stretch that was cut off, at
+    either end, is left out: the mean of its few points would count as much as any other."""
     stretches = {}
     for point in points:
         stretches.setdefault(int(point[0] // seconds), []).append(point)
-    return [tuple(sum(column) / len(column) for column in zip(*stretch)) for stretch in stretches.values()]
+    most = max(map(len, stretches.values()), default=0)
+    whole = [stretch for stretch in stretches.values() if 2 * len(stretch) >= most]
+    return [tuple(sum(column) / len(column) for column in zip(*stretch)) for stretch in whole]
 
 
 def slope(points):
