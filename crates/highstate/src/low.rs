@@ -11,7 +11,7 @@ use halite_target::fnmatch;
 use halite_value::{Dict, Key, List, SmolStr, Value};
 use indexmap::IndexSet;
 
-use crate::{Graph, High, Low, States, parse::Origin};
+use crate::{Graph, High, Low, States, keywords::REQUISITE_WORDS, parse::Origin};
 
 /// What the configuration says about compiling.
 #[derive(Clone, Debug, Default)]
@@ -110,6 +110,9 @@ impl Draft {
             Some("name") if value.as_str().is_none() => {
                 self.base.insert("name", self.base.get("__id__"));
             }
+            Some(requisite) if REQUISITE_WORDS.contains(&requisite) => {
+                self.base.insert(word, without_key_places(value));
+            }
             _ => {
                 self.base.insert(word, value);
             }
@@ -134,6 +137,18 @@ impl Draft {
         });
         named.collect()
     }
+}
+
+/// Forgets where the words of requisites stood: there are many, and their list knows where each entry is.
+fn without_key_places(value: Value) -> Value {
+    let Value::List(list) = &value else { return value };
+    let entry = |entry: &Value| match entry {
+        Value::Dict(entry) => Value::Dict(entry.read().clone().into()),
+        bare => bare.clone(),
+    };
+    let copy: List = list.read().iter().map(entry).collect();
+    copy.set_places((0..copy.len()).map_while(|at| list.place_of(at).cloned()).collect());
+    copy.into()
 }
 
 /// `names: [{/etc/x: [{mode: 600}]}]` gives that one its own arguments.
