@@ -53,10 +53,13 @@ fn run(cx: &Cx, name: Option<&Value>, kwargs: &Dict, test: bool) -> Result<Outco
         kwargs.entries().into_iter().filter(|(key, _)| !is_engine_keyword(&key.to_str())).collect();
     let keys = functions.keys();
     let old_form = keys.is_empty() || keys.iter().any(|key| !key.to_str().contains('.'));
+    let id = cx.low.get("__id__").unwrap_or_default();
     if old_form {
+        tracing::debug!("Detected legacy module.run syntax: {id}");
         let name = name.map(halite_value::Value::to_str).unwrap_or_default();
         run_one(cx, &name, &kwargs, test)
     } else {
+        tracing::debug!("Using new style module.run syntax: {id}");
         run_several(cx, &functions, test)
     }
 }

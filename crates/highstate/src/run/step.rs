@@ -108,9 +108,14 @@ impl<'c> Deed<'c> {
                 return ret;
             }
             let pause = retry.pause();
-            if retry.is_over(attempts.count() + 1, &ret)
-                || self.cx.sleep(Duration::from_secs(pause.unsigned_abs())).is_err()
-            {
+            let is_over = retry.is_over(attempts.count() + 1, &ret);
+            if !is_over {
+                tracing::info!(
+                    "State result does not match retry until value, state will be re-run in \
+                     {pause} seconds"
+                );
+            }
+            if is_over || self.cx.sleep(Duration::from_secs(pause.unsigned_abs())).is_err() {
                 return attempts.close(ret);
             }
             attempts.add(&ret, pause);
@@ -120,7 +125,9 @@ impl<'c> Deed<'c> {
     /// Calls once, and completes the return.
     fn once(&self) -> Dict {
         let (started, start_time) = (Instant::now(), returns::time_of_day());
-        tracing::info!("Running state [{}] at time {start_time}", text(self.low, "name"));
+        let name = || text(self.low, "name");
+        tracing::info!("Running state [{}] at time {start_time}", name());
+        tracing::info!("Executing state {} for [{}]", self.state, name());
         let ret = self.answer(self.caller.options.test);
         ret.insert("__sls__", self.low.get("__sls__"));
         ret.insert("__run_num__", self.number());
@@ -129,8 +136,15 @@ impl<'c> Deed<'c> {
         }
         self.refresh(&ret);
         ret.insert("start_time", start_time);
-        ret.insert("duration", returns::milliseconds(started.elapsed()));
+        let duration = returns::milliseconds(started.elapsed());
+        ret.insert("duration", duration);
         ret.insert("__id__", self.low.get("__id__"));
+        returns::log(&ret);
+        tracing::info!(
+            "Completed state [{}] at time {} (duration_in_ms={duration})",
+            name(),
+            returns::time_of_day()
+        );
         ret
     }
 
