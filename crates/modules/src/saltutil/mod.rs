@@ -465,6 +465,7 @@ pub fn runner(
     /// The runner function.
     name: String,
     /// Its positional arguments.
+    #[shown(Value::list::<Value>([]))]
     arg: Option<Value>,
     /// Its keyword arguments.
     kwarg: Option<Value>,
@@ -569,6 +570,7 @@ pub fn cmd_iter(
     /// The function.
     fun: Value,
     /// Its positional arguments.
+    #[shown(Value::list::<Value>([]))]
     arg: Option<Value>,
     /// Seconds to wait.
     timeout: Option<Value>,
