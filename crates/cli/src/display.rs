@@ -46,27 +46,26 @@ pub fn show_at_once(
     let output = asked("output");
     let request = select::Request { output: output.as_deref(), all_at_once, fun, progress: false };
     let name = select::choose(declared.or_else(|| select::declared_for(fun)), &request);
-    let mut text = Vec::new();
-    match users_outputter(opts, name, ret, retcode) {
-        Some(shown) => writeln!(text, "{shown}")?,
+    let text = match users_outputter(opts, name, ret, retcode) {
+        Some(shown) => shown + "\n",
         None => {
             if halite_output::by_name(name).is_none()
                 && let Some(notice) = select::invalid_notice(name)
             {
                 tracing::error!("{notice}");
             }
-            halite_output::display(name, ret, &style, &mut text)?;
+            halite_output::display(name, ret, &style)
         }
-    }
+    };
     match file {
         Some(path) => {
             let append = cx.parsed.bool("output_file_append");
             let mut options = std::fs::OpenOptions::new();
             options.create(true).write(true).append(append).truncate(!append);
-            options.open(path)?.write_all(&text)
+            options.open(path)?.write_all(text.as_bytes())
         }
         None => {
-            terminal::out(&String::from_utf8_lossy(&text));
+            terminal::out(&text);
             Ok(())
         }
     }

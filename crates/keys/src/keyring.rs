@@ -206,7 +206,7 @@ impl Keyring {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => return Err(Error::io(&folder, source)),
         };
-        let mut ids: Vec<_> = entries
+        let ids: Vec<_> = entries
             .filter_map(Result::ok)
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
             .filter_map(|entry| {
@@ -215,8 +215,7 @@ impl Keyring {
                 if name.starts_with('.') { None } else { MinionId::new(&name).ok() }
             })
             .collect();
-        ids.sort();
-        Ok(ids)
+        Ok(MinionId::sort(ids))
     }
 
     /// Returns the accepted ids, read anew only if the folder has changed.

@@ -116,7 +116,8 @@ impl Keys {
     fn ids(&self, state: KeyState) -> Result<Vec<MinionId>, Error> {
         let mut ids = self.ring.list(state)?;
         // They are sorted already but for case, which few ids have.
-        if ids.iter().any(|id| id.chars().any(char::is_uppercase)) {
+        let may_be_upper = |byte: u8| byte.is_ascii_uppercase() || !byte.is_ascii();
+        if ids.iter().any(|id| id.bytes().any(may_be_upper)) {
             ids.sort_by_cached_key(|id| id.to_lowercase());
         }
         Ok(ids)

@@ -23,6 +23,8 @@ const MOST: usize = 20_000;
 const PATIENCE: Duration = Duration::from_secs(6 * 3600);
 /// How long a job is that only syndics could say more about.
 const RELAYED: Duration = Duration::from_secs(60);
+/// Tables with less room are left alone.
+const ROOM: usize = 32;
 /// Steps waiting for one follower.
 const FOLLOWER: usize = 100_000;
 
@@ -326,6 +328,10 @@ impl Live {
         }
         let Some(job) = self.jobs.get_mut(jid) else { return };
         job.waiting.remove(id);
+        // A minion that was lost keeps its job for hours, but not the room of all that have answered.
+        if job.waiting.capacity() > ROOM.max(4 * job.waiting.len()) {
+            job.waiting.shrink_to(2 * job.waiting.len());
+        }
         job.via.remove(id);
         if let Some(returned) = &mut job.returned {
             returned.insert(id.into());
@@ -406,6 +412,19 @@ mod tests {
         assert_eq!(steps(&first), ["returned ", "returned ", "returned ", "done "]);
         assert_eq!(steps(&second), ["returned ", "returned ", "done "]);
         assert!(jobs.is_empty());
+    }
+
+    #[test]
+    fn a_job_that_waits_for_one_has_room_for_few() {
+        let jobs = Jobs::default();
+        let ids: Vec<SmolStr> = (0..1000).map(|n| format!("m{n}").into()).collect();
+        jobs.begin("1", Dict::new(), ids.clone());
+        for id in &ids[1..] {
+            jobs.returned("1", id, &Dict::new());
+        }
+        assert_eq!(jobs.waiting("1"), ["m0"]);
+        let live = jobs.state.lock();
+        assert!(live.jobs["1"].waiting.capacity() <= ROOM && live.of.len() == 1);
     }
 
     #[test]

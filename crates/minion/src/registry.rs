@@ -3,8 +3,6 @@
 //! [`function`] and [`state`] are about what the binary has; [`function_here`], [`state_here`] and
 //! the lists of names leave out what this machine lacks the programs for, and [`missing`] says why.
 
-use std::{collections::HashMap, sync::LazyLock};
-
 use halite_highstate::{Params, States};
 use halite_spec::{
     Aggregate, Call, Cx, Error, Function, Keys, Module, Need, Outcome, Param, Result, StateFn,
@@ -12,44 +10,36 @@ use halite_spec::{
 };
 use halite_value::{Dict, Value, entries};
 
-static FUNCTIONS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
-    let modules = halite_modules::ALL.iter();
-    let functions = modules.flat_map(|module| {
-        module
-            .functions
-            .iter()
-            .map(|function| (format!("{}.{}", module.name, function.name), *function))
-    });
-    functions.collect()
-});
-
-static STATES: LazyLock<HashMap<String, &'static StateFn>> = LazyLock::new(|| {
-    let states = halite_states::ALL.iter().flat_map(|module| {
-        module.states.iter().map(|state| (format!("{}.{}", module.name, state.name), state))
-    });
-    states.collect()
-});
-
 /// Returns the native function of that name.
+// Looked up in two steps, for an index of all would have every command read every declaration.
 pub fn function(name: &str) -> Option<&'static Function> {
-    FUNCTIONS.get(name).copied()
+    let (module, name) = name.split_once('.')?;
+    let functions = function_module(module)?.functions;
+    functions.iter().copied().find(|function| function.name == name)
 }
 
 /// Returns the names of all native functions, sorted.
 pub fn function_names() -> Vec<String> {
-    let mut names: Vec<String> = FUNCTIONS.keys().cloned().collect();
+    let names = halite_modules::ALL.iter().flat_map(|module| {
+        module.functions.iter().map(|function| format!("{}.{}", module.name, function.name))
+    });
+    let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
 
 /// Returns the native state of that name.
 pub fn state(name: &str) -> Option<&'static StateFn> {
-    STATES.get(name).copied()
+    let (module, name) = name.split_once('.')?;
+    state_module(module)?.states.iter().find(|state| state.name == name)
 }
 
 /// Returns the names of all native states, sorted.
 pub fn state_names() -> Vec<String> {
-    let mut names: Vec<String> = STATES.keys().cloned().collect();
+    let names = halite_states::ALL.iter().flat_map(|module| {
+        module.states.iter().map(|state| format!("{}.{}", module.name, state.name))
+    });
+    let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
@@ -59,9 +49,8 @@ fn module_of(name: &str) -> &str {
 }
 
 fn function_module(name: &str) -> Option<&'static Module> {
-    static MODULES: LazyLock<HashMap<&str, &'static Module>> =
-        LazyLock::new(|| halite_modules::ALL.iter().map(|module| (module.name, *module)).collect());
-    MODULES.get(name).copied()
+    let all = halite_modules::ALL;
+    all.binary_search_by(|module| module.name.cmp(name)).ok().map(|at| all[at])
 }
 
 /// Says why the module of a function or state does not exist on this machine, in Salt's words;
@@ -146,7 +135,8 @@ pub fn natives() -> Dict {
 }
 
 fn state_module(name: &str) -> Option<&'static StateModule> {
-    halite_states::ALL.iter().copied().find(|module| module.name == name)
+    let all = halite_states::ALL;
+    all.binary_search_by(|module| module.name.cmp(name)).ok().map(|at| all[at])
 }
 
 /// State modules of Salt that react to `watch`; on every other one it is a `require`.
@@ -225,5 +215,29 @@ impl States for Native {
                 Ok(Outcome::failed(comment))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Modules are searched by halves, so they stand in order, each once; so do their functions.
+    #[test]
+    fn everything_is_found_by_its_name() {
+        assert!(halite_modules::ALL.is_sorted_by(|one, next| one.name < next.name));
+        assert!(halite_states::ALL.is_sorted_by(|one, next| one.name < next.name));
+        let names = function_names();
+        assert!(names.is_sorted_by(|one, next| one < next), "no name twice");
+        for name in &names {
+            assert!(function(name).is_some_and(|found| name.ends_with(found.name)), "{name}");
+        }
+        let names = state_names();
+        assert!(names.is_sorted_by(|one, next| one < next), "no name twice");
+        for name in &names {
+            assert!(state(name).is_some_and(|found| name.ends_with(found.name)), "{name}");
+        }
+        assert!(function("test").is_none() && function("test.").is_none());
+        assert!(function("nothing.ping").is_none() && state("file").is_none());
     }
 }

@@ -8,11 +8,15 @@ use halite_value::{Dict, Value, json};
 use crate::{Indent, Style, Unfit, python};
 
 pub(crate) fn render(ret: &Value, style: &Style, out: &mut String) -> Result<(), Unfit> {
-    out.push_str(&document(ret, &style.output_indent).unwrap_or_else(|| "{}".into()));
+    if document(ret, &style.output_indent, out).is_none() {
+        out.clear();
+        out.push_str("{}");
+    }
     Ok(())
 }
 
-fn document(ret: &Value, indent: &Indent) -> Option<String> {
+/// Writes the document into an empty text; `None` if there can be none.
+fn document(ret: &Value, indent: &Indent, out: &mut String) -> Option<()> {
     let spaces = match indent {
         Indent::Unset | Indent::Pretty => Some(4),
         Indent::Null => None,
@@ -25,15 +29,18 @@ fn document(ret: &Value, indent: &Indent) -> Option<String> {
     }
     let style =
         json::Style { indent: spaces, sort_keys, ensure_ascii: false, ..Default::default() };
-    let text = match json::to_string_styled(ret, &style) {
-        Err(json::WriteError::Type(_)) => json::to_string_styled(&with_reprs(ret), &style),
+    let written = match json::write(ret, &style, out) {
+        Err(json::WriteError::Type(_)) => {
+            out.clear();
+            json::write(&with_reprs(ret), &style, out)
+        }
         done => done,
     };
-    let text = text.ok()?;
-    Some(match indent {
-        Indent::Text(unit) => reindented(&text, unit),
-        _ => text,
-    })
+    written.ok()?;
+    if let Indent::Text(unit) = indent {
+        *out = reindented(out, unit);
+    }
+    Some(())
 }
 
 /// Replaces what JSON has no words for by its `repr`.

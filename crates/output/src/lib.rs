@@ -40,17 +40,14 @@ mod txt;
 mod virt_query;
 mod yaml;
 
-use std::io;
-
 use halite_value::Value;
 pub use pprint::pformat;
 pub use style::{Color, Colors, Indent, Style, Table, Tabular};
 
 /// Turns a return into text. Decides nothing else: not where it goes, not the exit code.
 pub trait Outputter: Sync {
-    /// Writes the text. An error of the kind `InvalidData` says that this outputter cannot show
-    /// such data; nothing has been written then.
-    fn write(&self, ret: &Value, style: &Style, out: &mut dyn io::Write) -> io::Result<()>;
+    /// Returns the text; an error if this outputter cannot show such data.
+    fn text(&self, ret: &Value, style: &Style) -> Result<String, Unfit>;
 }
 
 /// The data has not the shape that this outputter shows.
@@ -90,12 +87,7 @@ pub fn format(name: &str, ret: &Value, style: &Style) -> String {
 
 /// As [`format()`], with outputters from elsewhere.
 pub fn format_in(registry: &dyn Registry, name: &str, ret: &Value, style: &Style) -> String {
-    let try_one = |name: &str| {
-        let mut text = Vec::new();
-        registry.find(name)?.write(ret, style, &mut text).ok()?;
-        let text = String::from_utf8(text);
-        Some(text.unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()))
-    };
+    let try_one = |name: &str| registry.find(name)?.text(ret, style).ok();
     let mut text = try_one(name).or_else(|| try_one("nested")).unwrap_or_else(|| raw::text(ret));
     text.truncate(python::trim_end(&text).len());
     text
@@ -112,12 +104,13 @@ pub fn html_format(name: &str, ret: &Value, style: &Style) -> String {
     string_format(name, ret, style).replace(' ', "&nbsp;").replace('\n', "<br />")
 }
 
-/// Writes the text of a value and a line end; nothing at all when the text is empty.
-pub fn display(name: &str, ret: &Value, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
-    match format(name, ret, style) {
-        text if text.is_empty() => Ok(()),
-        text => writeln!(out, "{text}"),
+/// Returns the text of a value and a line end; nothing at all when the text is empty.
+pub fn display(name: &str, ret: &Value, style: &Style) -> String {
+    let mut text = format(name, ret, style);
+    if !text.is_empty() {
+        text.push('\n');
     }
+    text
 }
 
 /// Returns the text without terminal sequences: everything from an ESC to the next `m` goes.
@@ -141,11 +134,11 @@ pub fn strip_escapes(text: &str) -> std::borrow::Cow<'_, str> {
 struct Plain(fn(&Value, &Style, &mut String) -> Result<(), Unfit>);
 
 impl Outputter for Plain {
-    fn write(&self, ret: &Value, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
+    fn text(&self, ret: &Value, style: &Style) -> Result<String, Unfit> {
         let mut text = String::new();
-        let unfit = |unfit| io::Error::new(io::ErrorKind::InvalidData, unfit);
-        python::check_depth(ret).and_then(|()| self.0(ret, style, &mut text)).map_err(unfit)?;
-        out.write_all(text.as_bytes())
+        python::check_depth(ret)?;
+        self.0(ret, style, &mut text)?;
+        Ok(text)
     }
 }
 
@@ -205,8 +198,8 @@ mod tests {
     fn users_outputters_win() {
         struct Shout;
         impl Outputter for Shout {
-            fn write(&self, ret: &Value, _: &Style, out: &mut dyn io::Write) -> io::Result<()> {
-                write!(out, "{ret}!\n\n")
+            fn text(&self, ret: &Value, _: &Style) -> Result<String, Unfit> {
+                Ok(format!("{ret}!\n\n"))
             }
         }
         struct Mine;

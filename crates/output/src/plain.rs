@@ -73,6 +73,9 @@ fn cut(text: &Value) -> Value {
 /// The text up to the pointers at its end; a line feed behind them stays the end.
 fn bare(text: &str) -> &str {
     let body = text.strip_suffix('\n').unwrap_or(text);
+    if !body.as_bytes().contains(&b'\n') {
+        return text;
+    }
     let mut rest = body;
     while let Some((before, last)) = rest.rsplit_once('\n') {
         let help = last.strip_prefix("   = help: ").is_some();

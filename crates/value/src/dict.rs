@@ -1,20 +1,15 @@
 //! A shared, mutable, ordered dict: Python's `dict`.
 
-use std::{
-    hash::Hash,
-    sync::{Arc, OnceLock},
-};
+use std::{hash::Hash, sync::Arc};
 
-use indexmap::{Equivalent, IndexMap};
+use indexmap::Equivalent;
+use once_cell::race::OnceBox;
 use parking_lot::{
     RecursiveRwLock as RwLock, RecursiveRwLockReadGuard as RwLockReadGuard,
     RecursiveRwLockWriteGuard as RwLockWriteGuard,
 };
 
-use crate::{Key, Place, Value, list::drop_flat};
-
-/// What is inside a [`Dict`].
-pub type Map = IndexMap<Key, Value, foldhash::fast::RandomState>;
+use crate::{Key, Map, Place, Value, list::drop_flat};
 
 /// A handle on a dict. Clones share the entries.
 #[derive(Clone, Default)]
@@ -23,7 +18,8 @@ pub struct Dict(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     map: RwLock<Map>,
-    places: OnceLock<Vec<(Key, Place)>>,
+    /// A word where there are none: most dicts were never written in a file.
+    places: OnceBox<Vec<(Key, Place)>>,
 }
 
 impl Dict {
@@ -33,7 +29,7 @@ impl Dict {
 
     /// Returns an empty dict with room for so many entries.
     pub fn with_capacity(entries: usize) -> Self {
-        Map::with_capacity_and_hasher(entries, Default::default()).into()
+        Map::with_capacity(entries).into()
     }
 
     pub fn len(&self) -> usize {
@@ -70,7 +66,7 @@ impl Dict {
             return value;
         }
         let value = make();
-        self.write().entry(key).or_insert(value).clone()
+        self.write().get_or_insert(key, value).clone()
     }
 
     /// Sets every entry of the other dict, as Python's `update`.
@@ -140,7 +136,7 @@ impl Dict {
 
     /// Remembers where the keys stood; only the first call counts.
     pub fn set_places(&self, places: Vec<(Key, Place)>) {
-        let _ = self.0.places.set(places);
+        let _ = self.0.places.set(Box::new(places));
     }
 
     /// Returns the places of all keys, as written; for a key written twice the last one counts.
@@ -169,7 +165,7 @@ impl Dict {
 
 impl From<Map> for Dict {
     fn from(map: Map) -> Self {
-        Self(Arc::new(Inner { map: RwLock::new(map), places: OnceLock::new() }))
+        Self(Arc::new(Inner { map: RwLock::new(map), places: OnceBox::new() }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use num_bigint::BigInt;
 
-use crate::{Dict, List, Value, float_repr};
+use crate::{Dict, Key, List, Value, float_repr};
 
 const MAX_DEPTH: usize = 512;
 
@@ -85,7 +85,28 @@ pub fn to_string_styled(value: &Value, style: &Style) -> Result<String, WriteErr
 
 /// Writes after what a buffer holds already.
 pub fn write(value: &Value, style: &Style, out: &mut String) -> Result<(), WriteError> {
+    // At once: memory that is not written to costs nothing, a text that grows is copied.
+    out.reserve(room(value, style.indent.unwrap_or_default(), 1));
     write_at(value, style, 0, out)
+}
+
+/// Returns about how long the text of a value is; rather more, and less only if it has many escapes.
+fn room(value: &Value, indent: usize, depth: usize) -> usize {
+    const PUNCTUATION: usize = 4;
+    let line = PUNCTUATION + indent * depth;
+    let below = |item: &Value| if depth > MAX_DEPTH { 0 } else { room(item, indent, depth + 1) };
+    match value {
+        Value::Str(text) => text.len() + PUNCTUATION,
+        Value::List(list) => {
+            line + list.read().iter().map(|item| line + below(item)).sum::<usize>()
+        }
+        Value::Tuple(items) => line + items.iter().map(|item| line + below(item)).sum::<usize>(),
+        Value::Dict(dict) => {
+            let key = |key: &Key| line + room(key, indent, depth);
+            line + dict.read().iter().map(|(own, item)| key(own) + below(item)).sum::<usize>()
+        }
+        _ => 24,
+    }
 }
 
 struct Reader<'a> {
@@ -341,13 +362,16 @@ fn write_at(
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Int(_) | Value::BigInt(_) => out.push_str(&value.repr()),
+        Value::Int(int) => {
+            let _ = write!(out, "{int}");
+        }
+        Value::BigInt(_) => out.push_str(&value.repr()),
         Value::Float(float) => out.push_str(&float_text(*float)),
         Value::Str(text) => write_text(text, style, out),
         Value::Bytes(bytes) if style.bytes_as_text => {
             write_text(&String::from_utf8_lossy(bytes), style, out);
         }
-        Value::List(list) => write_items(&list.to_vec(), style, depth, out)?,
+        Value::List(list) => write_items(&list.read(), style, depth, out)?,
         Value::Tuple(items) => write_items(items, style, depth, out)?,
         Value::Dict(dict) => write_dict(dict, style, depth, out)?,
         Value::Bytes(_) | Value::Timestamp(_) | Value::Object(_) => {
@@ -371,8 +395,14 @@ fn float_text(float: f64) -> String {
 
 fn new_line(style: &Style, depth: usize, out: &mut String) {
     if let Some(indent) = style.indent {
+        const SPACES: &str = "                                                                ";
         out.push('\n');
-        out.extend(std::iter::repeat_n(' ', indent * depth));
+        let mut missing = indent * depth;
+        while missing > 0 {
+            let some = missing.min(SPACES.len());
+            out.push_str(&SPACES[..some]);
+            missing -= some;
+        }
     }
 }
 
@@ -411,17 +441,20 @@ fn write_dict(
     depth: usize,
     out: &mut String,
 ) -> Result<(), WriteError> {
-    let mut entries = dict.entries();
-    if entries.is_empty() {
+    let map = dict.read();
+    if map.is_empty() {
         out.push_str("{}");
         return Ok(());
     }
+    let mut entries: Vec<(&Key, &Value)> = Vec::new();
     if style.sort_keys {
+        entries.extend(map.iter());
         entries
             .sort_by(|(a, _), (b, _)| a.compare(b).unwrap_or_else(|| a.to_str().cmp(&b.to_str())));
     }
     out.push('{');
-    for (index, (key, item)) in entries.iter().enumerate() {
+    let in_order = map.iter().take(if style.sort_keys { 0 } else { map.len() });
+    for (index, (key, item)) in entries.into_iter().chain(in_order).enumerate() {
         if index > 0 {
             separator(style, out);
         }

@@ -19,6 +19,7 @@ mod dict;
 pub mod json;
 mod list;
 pub mod lookup;
+mod map;
 pub mod merge;
 pub mod msgpack;
 mod object;
@@ -30,9 +31,10 @@ pub mod yaml;
 
 use std::sync::Arc;
 
-pub use dict::{Dict, Map};
+pub use dict::Dict;
 pub use jiff::civil::DateTime;
 pub use list::List;
+pub use map::Map;
 pub use num_bigint::BigInt;
 pub use object::Object;
 pub use place::Place;
@@ -271,7 +273,7 @@ macro_rules! dict {
 #[macro_export]
 macro_rules! entries {
     ($($key:expr => $value:expr),* $(,)?) => {{
-        let dict = $crate::Dict::new();
+        let dict = $crate::Dict::with_capacity(0 $(+ { let _ = stringify!($key); 1 })*);
         $(dict.insert($key, $value);)*
         dict
     }};

@@ -1,7 +1,8 @@
 //! A shared, mutable list: Python's `list`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use once_cell::race::OnceBox;
 use parking_lot::{
     RecursiveRwLock as RwLock, RecursiveRwLockReadGuard as RwLockReadGuard,
     RecursiveRwLockWriteGuard as RwLockWriteGuard,
@@ -16,7 +17,7 @@ pub struct List(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     items: RwLock<Vec<Value>>,
-    places: OnceLock<Vec<Place>>,
+    places: OnceBox<Vec<Place>>,
 }
 
 impl List {
@@ -98,7 +99,7 @@ impl List {
 
     /// Remembers where the items stood, in their order; only the first call counts.
     pub fn set_places(&self, places: Vec<Place>) {
-        let _ = self.0.places.set(places);
+        let _ = self.0.places.set(Box::new(places));
     }
 
     /// Returns where the item stood in its source.
@@ -109,7 +110,7 @@ impl List {
 
 impl From<Vec<Value>> for List {
     fn from(items: Vec<Value>) -> Self {
-        Self(Arc::new(Inner { items: RwLock::new(items), places: OnceLock::new() }))
+        Self(Arc::new(Inner { items: RwLock::new(items), places: OnceBox::new() }))
     }
 }
 

@@ -43,7 +43,7 @@ fn find(net: &Net) -> Vec<Link> {
         let mut path: Vec<(StepId, usize)> = vec![(start, 0)];
         marks[start] = Mark::Open;
         while let Some((at, next)) = path.last_mut() {
-            let Some((&to, _)) = net.out[*at].get_index(*next) else {
+            let Some(to) = net.out[*at].get(*next) else {
                 marks[*at] = Mark::Done;
                 path.pop();
                 continue;
@@ -67,7 +67,7 @@ fn find(net: &Net) -> Vec<Link> {
 }
 
 fn link(net: &Net, first: StepId, behind: StepId) -> Link {
-    let kind = net.out[first][&behind].first().copied().unwrap_or(Requisite::Require);
+    let kind = net.out[first].first_with(behind).unwrap_or(Requisite::Require);
     Link { first, kind, behind }
 }
 

@@ -83,8 +83,52 @@ fn rules(kind: Requisite) -> &'static [Rule] {
     if kind == Requisite::Prereq { &PREREQ } else { &AFTER }
 }
 
-/// Edges at one step: the other end, with every requisite between the two.
-pub(super) type Bundle = IndexMap<StepId, Vec<Requisite>>;
+/// Edges at one step: the other end and a requisite; all requisites between the same two together.
+#[derive(Default)]
+pub(super) struct Bundle(Box<[(u32, Requisite)]>);
+
+impl Bundle {
+    /// Returns the edges, one for each requisite.
+    pub(super) fn edges(&self) -> impl Iterator<Item = (StepId, Requisite)> {
+        self.0.iter().map(|(end, kind)| (*end as StepId, *kind))
+    }
+
+    /// Returns each other end once.
+    pub(super) fn ends(&self) -> impl Iterator<Item = StepId> {
+        self.0.chunk_by(|one, next| one.0 == next.0).map(|edges| edges[0].0 as StepId)
+    }
+
+    /// Returns the edge at a position.
+    pub(super) fn get(&self, at: usize) -> Option<StepId> {
+        self.0.get(at).map(|(end, _)| *end as StepId)
+    }
+
+    /// Returns the first requisite between this step and another.
+    pub(super) fn first_with(&self, end: StepId) -> Option<Requisite> {
+        self.edges().find(|(own, _)| *own == end).map(|(_, kind)| kind)
+    }
+
+    /// Bundles edges (step, other end, requisite) by their step; each keeps its place behind those
+    /// that were made before it.
+    fn bundle(steps: usize, mut edges: Vec<(StepId, StepId, Requisite)>) -> Vec<Self> {
+        edges.sort_by_key(|(step, ..)| *step);
+        let mut bundles: Vec<Self> = (0..steps).map(|_| Self::default()).collect();
+        for edges in edges.chunk_by(|one, next| one.0 == next.0) {
+            let mut ends: IndexMap<StepId, Vec<Requisite>> = IndexMap::new();
+            for (_, end, kind) in edges {
+                let kinds = ends.entry(*end).or_default();
+                if !kinds.contains(kind) {
+                    kinds.push(*kind);
+                }
+            }
+            let edge = |(end, kinds): (StepId, Vec<Requisite>)| {
+                kinds.into_iter().map(move |kind| (end as u32, kind))
+            };
+            bundles[edges[0].0] = Self(ends.into_iter().flat_map(edge).collect());
+        }
+        bundles
+    }
+}
 
 /// Steps, and the edges between them.
 #[derive(Default)]
@@ -122,12 +166,13 @@ impl Net {
                 net.steps.push(Step { chunk: wish.target, pass: Pass::Check });
             }
         }
-        net.into.resize_with(net.steps.len(), Bundle::new);
-        net.out.resize_with(net.steps.len(), Bundle::new);
         let mut edges: Vec<Edge> =
             wishes.iter().enumerate().flat_map(|(number, wish)| net.edges(number, wish)).collect();
         edges.sort_by_key(|edge| edge.since);
-        edges.iter().for_each(|edge| net.tie(edge));
+        let out = edges.iter().map(|edge| (edge.from, edge.to, edge.kind)).collect();
+        net.out = Bundle::bundle(net.steps.len(), out);
+        let into = edges.iter().map(|edge| (edge.to, edge.from, edge.kind)).collect();
+        net.into = Bundle::bundle(net.steps.len(), into);
         net
     }
 
@@ -158,20 +203,10 @@ impl Net {
         }
     }
 
-    fn tie(&mut self, edge: &Edge) {
-        let ends = [(&mut self.out[edge.from], edge.to), (&mut self.into[edge.to], edge.from)];
-        for (bundle, other) in ends {
-            let kinds = bundle.entry(other).or_default();
-            if !kinds.contains(&edge.kind) {
-                kinds.push(edge.kind);
-            }
-        }
-    }
-
     /// Tells whether `asker` waits for the check of the chunk that `target` applies.
     pub(super) fn asks_about(&self, asker: StepId, target: StepId) -> bool {
         let check = self.checks.get(&target).filter(|_| target < self.apply_steps());
-        check.is_some_and(|check| self.out[check.step].contains_key(&asker))
+        check.is_some_and(|check| self.into[asker].first_with(check.step).is_some())
     }
 
     fn apply_steps(&self) -> usize {
@@ -187,7 +222,7 @@ impl Net {
                 return true;
             }
             if !std::mem::replace(&mut seen[at], true) {
-                open.extend(self.out[at].keys());
+                open.extend(self.out[at].ends());
             }
         }
         false
@@ -198,7 +233,7 @@ impl Net {
         let mut needed = vec![false; self.steps.len()];
         while let Some(step) = open.pop() {
             if !std::mem::replace(&mut needed[step], true) {
-                open.extend(self.into[step].keys());
+                open.extend(self.into[step].ends());
             }
         }
         needed
@@ -220,10 +255,14 @@ mod tests {
         };
         let mut drawn = Vec::new();
         for (first, bundle) in net.out.iter().enumerate() {
-            for (behind, kinds) in bundle {
-                assert_eq!(net.into[*behind].get(&first), Some(kinds));
-                let words: Vec<_> = kinds.iter().map(|kind| kind.word()).collect();
-                drawn.push(format!("{}-{}>{}", name(first), words.join("+"), name(*behind)));
+            for behind in bundle.ends() {
+                let kinds = |bundle: &Bundle, end: StepId| -> Vec<&'static str> {
+                    let edges = bundle.edges().filter(|(own, _)| *own == end);
+                    edges.map(|(_, kind)| kind.word()).collect()
+                };
+                let words = kinds(bundle, behind);
+                assert_eq!(kinds(&net.into[behind], first), words);
+                drawn.push(format!("{}-{}>{}", name(first), words.join("+"), name(behind)));
             }
         }
         drawn.join(" ")

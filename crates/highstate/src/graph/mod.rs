@@ -17,7 +17,7 @@ mod wishes;
 
 use std::collections::HashMap;
 
-use halite_value::{Dict, Value, entries};
+use halite_value::{Dict, SmolStr, Value, entries};
 
 pub(crate) use self::edges::{Pass, StepId};
 use self::{
@@ -39,7 +39,7 @@ const MAX_GROUP: usize = 500;
 #[derive(Default)]
 pub struct Graph {
     chunks: Vec<Chunk>,
-    by_tag: HashMap<String, usize>,
+    by_tag: HashMap<SmolStr, usize>,
     names: Names,
     net: Net,
     order: Vec<StepId>,
@@ -50,7 +50,7 @@ pub struct Graph {
 }
 
 struct Chunk {
-    tag: String,
+    tag: SmolStr,
     low: Low,
     may_aggregate: bool,
     group: Option<usize>,
@@ -59,7 +59,7 @@ struct Chunk {
 /// The name of a step: of two steps of one chunk, the check has its own.
 fn tag_of(chunk: &Chunk, pass: Pass) -> String {
     match pass {
-        Pass::Apply => chunk.tag.clone(),
+        Pass::Apply => chunk.tag.to_string(),
         Pass::Check => format!("{}_|-__prereq_test__", chunk.tag),
     }
 }
@@ -67,7 +67,7 @@ fn tag_of(chunk: &Chunk, pass: Pass) -> String {
 impl Graph {
     /// Adds a chunk. The same tag twice is one chunk: the later replaces the earlier.
     pub(crate) fn add(&mut self, low: Low, may_aggregate: bool) {
-        let tag = tag(&low);
+        let tag = SmolStr::from(tag(&low));
         if let Some(&known) = self.by_tag.get(&tag) {
             self.chunks[known].low = low;
             self.chunks[known].may_aggregate = may_aggregate;
@@ -136,6 +136,8 @@ impl Graph {
             problems.push(cycle::problem(self, places));
         }
         self.group();
+        // All that is asked for by name has been found.
+        self.names = Names::default();
         problems
     }
 
@@ -198,14 +200,13 @@ impl Graph {
     }
 
     /// Returns the name under which returns of a step are filed.
-    pub(crate) fn tag(&self, step: StepId) -> &str {
+    pub(crate) fn tag(&self, step: StepId) -> &SmolStr {
         &self.chunks[self.net.steps[step].chunk].tag
     }
 
     /// Returns the steps a step waits for, with the requisite of each edge.
     pub(crate) fn needs(&self, step: StepId) -> impl Iterator<Item = (Requisite, StepId)> {
-        let edges = self.net.into[step].iter();
-        edges.flat_map(|(first, kinds)| kinds.iter().map(|kind| (*kind, *first)))
+        self.net.into[step].edges().map(|(first, kind)| (kind, first))
     }
 
     /// Returns the tags of states that deal with the failure of one (`onfail`), unless they say
@@ -214,11 +215,10 @@ impl Graph {
         let Some(edges) = self.by_tag.get(tag).and_then(|chunk| self.net.out.get(*chunk)) else {
             return Vec::new();
         };
-        let deals_with = |(step, kinds): &(&StepId, &Vec<Requisite>)| {
-            kinds.iter().any(|kind| kind.is_onfail())
-                && self.low(**step).get("onfail_stop") != Some(Value::Bool(false))
+        let deals_with = |(step, kind): &(StepId, Requisite)| {
+            kind.is_onfail() && self.low(*step).get("onfail_stop") != Some(Value::Bool(false))
         };
-        edges.iter().filter(deals_with).map(|(step, _)| self.tag(*step).to_owned()).collect()
+        edges.edges().filter(deals_with).map(|(step, _)| self.tag(step).to_string()).collect()
     }
 
     /// Returns tag and chunk of those that may be joined with a step's.
@@ -247,11 +247,9 @@ impl Graph {
             lines.push(format!("  \"{tag}\" [label=\"{label}\"];"));
         }
         for (edges, first) in self.net.out.iter().zip(&tags) {
-            for (behind, kinds) in edges {
-                for kind in kinds {
-                    let (behind, word) = (&tags[*behind], kind.word());
-                    lines.push(format!("  \"{first}\" -> \"{behind}\" [label=\"{word}\"];"));
-                }
+            for (behind, kind) in edges.edges() {
+                let (behind, word) = (&tags[behind], kind.word());
+                lines.push(format!("  \"{first}\" -> \"{behind}\" [label=\"{word}\"];"));
             }
         }
         lines.push("}".to_owned());

@@ -13,7 +13,7 @@ use halite_value::Value;
 
 use super::{
     Chunk,
-    edges::{Bundle, Net, StepId},
+    edges::{Net, StepId},
 };
 use crate::{Low, low::text};
 
@@ -31,13 +31,13 @@ pub(super) fn behind_all<'l>(lows: impl Iterator<Item = &'l Low>) -> i64 {
 /// Orders the steps. Those on a cycle, or behind one, are left out.
 pub(super) fn sort(net: &Net, chunks: &[Chunk], behind_all: i64) -> Vec<StepId> {
     let rank = ranks(net, chunks, behind_all);
-    let mut missing: Vec<usize> = net.into.iter().map(Bundle::len).collect();
+    let mut missing: Vec<usize> = net.into.iter().map(|edges| edges.ends().count()).collect();
     let start = (0..missing.len()).filter(|step| missing[*step] == 0);
     let mut ready: BinaryHeap<_> = start.map(|step| Reverse((rank[step], step))).collect();
     let mut order = Vec::with_capacity(missing.len());
     while let Some(Reverse((_, step))) = ready.pop() {
         order.push(step);
-        for &behind in net.out[step].keys() {
+        for behind in net.out[step].ends() {
             missing[behind] -= 1;
             if missing[behind] == 0 {
                 ready.push(Reverse((rank[behind], behind)));
@@ -135,15 +135,13 @@ fn place(net: &Net, chunks: &[Chunk], orders: &[Order], step: StepId) -> Place {
 fn earliest_behind(net: &Net, orders: &[Order], step: StepId) -> f64 {
     let mut heaviest = None;
     let mut earliest = f64::INFINITY;
-    for (&behind, kinds) in &net.out[step] {
+    for (behind, kind) in net.out[step].edges() {
         let order = &orders[net.steps[behind].chunk];
         // Behind its `prereq`, a chunk has been looked at already and its order is settled.
         let order = if net.asks_about(step, behind) { order.settled } else { order.written };
-        for kind in kinds {
-            if heaviest <= Some(kind) {
-                heaviest = Some(kind);
-                earliest = earliest.min(order);
-            }
+        if heaviest <= Some(kind) {
+            heaviest = Some(kind);
+            earliest = earliest.min(order);
         }
     }
     earliest

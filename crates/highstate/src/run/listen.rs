@@ -19,6 +19,12 @@ pub(super) struct Listening {
     pub(super) source: Named,
 }
 
+/// Tells whether anybody listens: most runs need no index.
+pub(super) fn is_wanted(graph: &Graph) -> bool {
+    let listens = |low: &Low| low.contains("listen") || low.contains("listen_in");
+    graph.steps().iter().any(|step| listens(graph.low(*step)))
+}
+
 /// The steps of a run by the names they answer to.
 pub(super) struct Index<'g> {
     graph: &'g Graph,

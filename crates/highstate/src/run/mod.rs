@@ -25,7 +25,7 @@ use std::{
 };
 
 use halite_spec::{Cx, Event, Journal};
-use halite_value::{Dict, List, Value, entries};
+use halite_value::{Dict, List, SmolStr, Value, entries};
 use indexmap::{IndexMap, IndexSet};
 
 use self::{
@@ -75,9 +75,9 @@ pub struct Run<'a> {
     graph: &'a Graph,
     caller: Arc<Caller>,
     /// Returns by tag, in the order of the run.
-    running: IndexMap<String, Dict>,
+    running: IndexMap<SmolStr, Dict>,
     /// Returns of `prereq` checks.
-    checked: HashMap<String, Dict>,
+    checked: HashMap<SmolStr, Dict>,
     threads: Threads,
     /// Parallel states that could not begin yet, in their order.
     waiting: IndexSet<StepId>,
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
     pub fn run(mut self) -> Dict {
         // Salt's `__lowstate__`: `file.directory` keeps what other states manage below it.
         let chunks: List = self.graph.chunks().into_iter().collect();
-        self.cx().context.insert("__lowstate__", chunks);
+        let outer = self.cx().context.insert("__lowstate__", chunks);
         self.remember();
         for &step in self.graph.steps() {
             self.retry_waiting();
@@ -146,8 +146,15 @@ impl<'a> Run<'a> {
             self.listen();
             self.beacons();
         }
-        let returns = Dict::new();
-        for (tag, ret) in self.graph.disabled() {
+        // A run within a state of another gives its place back. And the chunks shall not be held while a
+        // large return is printed.
+        match outer {
+            Some(outer) => self.cx().context.insert("__lowstate__", outer),
+            None => self.cx().context.remove("__lowstate__"),
+        };
+        let disabled = self.graph.disabled();
+        let returns = Dict::with_capacity(disabled.len() + self.running.len());
+        for (tag, ret) in disabled {
             returns.insert(tag, ret);
         }
         for (tag, ret) in self.running {
@@ -173,7 +180,7 @@ impl<'a> Run<'a> {
         let known = self.options().journal.as_ref().map(|journal| journal.known());
         for (tag, ret) in known.into_iter().flatten() {
             self.caller.next_number();
-            self.running.insert(tag, ret);
+            self.running.insert(tag.into(), ret);
         }
     }
 
@@ -269,7 +276,7 @@ impl<'a> Run<'a> {
             return false;
         }
         let graph = self.graph;
-        let needs: Vec<&str> = graph.needs(step).map(|(_, first)| graph.tag(first)).collect();
+        let needs: Vec<&SmolStr> = graph.needs(step).map(|(_, first)| graph.tag(first)).collect();
         if is_parallel(low) && needs.iter().any(|tag| self.threads.is_busy(tag)) {
             return false;
         }
@@ -302,7 +309,7 @@ impl<'a> Run<'a> {
             _ if self.graph.is_check(step) => {
                 let ret = self.caller.call(low, Pass::Check);
                 low.insert("__prereq__", false);
-                self.checked.insert(tag.to_owned(), ret);
+                self.checked.insert(tag.clone(), ret);
             }
             Gate::Open | Gate::OpenAnyway if is_parallel(low) => self.start(step, low),
             Gate::Open | Gate::OpenAnyway => {
@@ -327,7 +334,7 @@ impl<'a> Run<'a> {
 
     /// Writes down and files the return of a step that has run, with its `mod_watch`: a run that
     /// goes on after a crash must not take a state for done whose restart is still due.
-    fn finish(&mut self, tag: &str, ret: Dict, low: &Low) {
+    fn finish(&mut self, tag: &SmolStr, ret: Dict, low: &Low) {
         self.options().note(tag, &ret);
         self.file(tag, ret, low);
     }
@@ -349,7 +356,7 @@ impl<'a> Run<'a> {
         }
         let ret = returns::not_run(low, result, &comment, self.caller.next_number());
         if check {
-            self.checked.insert(tag.to_owned(), ret.clone());
+            self.checked.insert(tag.clone(), ret.clone());
         }
         self.file(tag, ret, low);
     }
@@ -371,13 +378,13 @@ impl<'a> Run<'a> {
     }
 
     /// Files a return, tells the master, and adds what the state reported of its parts.
-    fn file(&mut self, tag: &str, ret: Dict, low: &Low) {
+    fn file(&mut self, tag: &SmolStr, ret: Dict, low: &Low) {
         let parts = if self.options().keeps_parts { None } else { ret.remove("sub_state_run") };
         self.tell(&ret, low);
-        self.running.insert(tag.to_owned(), ret);
+        self.running.insert(tag.clone(), ret);
         for part in parts.and_then(|parts| parts.items_of_sequence()).unwrap_or_default() {
             let part = returns::part(&part, low, || self.caller.next_number());
-            self.running.extend(part);
+            self.running.extend(part.map(|(tag, ret)| (tag.into(), ret)));
         }
     }
 
@@ -402,7 +409,7 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the run if a state failed that must not.
-    fn check_failhard(&mut self, tag: &str, low: &Low) {
+    fn check_failhard(&mut self, tag: &SmolStr, low: &Low) {
         let hard = low.get("failhard").map_or(self.options().failhard, |hard| hard.truthy());
         if self.options().test || !hard {
             return;
@@ -431,12 +438,12 @@ impl<'a> Run<'a> {
         let tag = self.graph.tag(step);
         if let Err(error) = self.threads.start(&self.caller, step, tag, low) {
             let ret = returns::failed(low, &format!("cannot start a thread: {error}"));
-            self.running.insert(tag.to_owned(), ret);
+            self.running.insert(tag.clone(), ret);
         }
     }
 
     /// Waits for a state that runs on a thread, and files its return.
-    fn join(&mut self, tag: &str) {
+    fn join(&mut self, tag: &SmolStr) {
         let graph = self.graph;
         if let Some((step, ret)) = self.threads.take(tag, |step| graph.low(step)) {
             self.file(tag, ret, graph.low(step));
@@ -445,6 +452,9 @@ impl<'a> Run<'a> {
 
     /// Runs the watch action of states that listen to a state that changed, after all others.
     fn listen(&mut self) {
+        if !listen::is_wanted(self.graph) {
+            return;
+        }
         let index = listen::Index::new(self.graph);
         let mut errors = IndexMap::new();
         for listening in index.listenings() {
@@ -469,7 +479,7 @@ impl<'a> Run<'a> {
         }
         for (tag, ret) in errors {
             ret.insert("__run_num__", self.caller.next_number());
-            self.running.insert(tag, ret);
+            self.running.insert(tag.into(), ret);
         }
     }
 
@@ -491,7 +501,7 @@ impl<'a> Run<'a> {
         for word in REQUISITE_WORDS {
             low.remove(word);
         }
-        let tag = tag(&low);
+        let tag = SmolStr::from(tag(&low));
         if !self.running.contains_key(&tag) {
             let ret = self.caller.call(&low, Pass::Apply);
             self.file(&tag, ret, &low);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use halite_spec::Keys;
-use halite_value::Dict;
+use halite_value::{Dict, SmolStr};
 
 use super::{returns, step::Caller};
 use crate::{
@@ -23,9 +23,9 @@ pub(super) const MOMENT: Duration = Duration::from_millis(2);
 /// States that run, or have run and were not asked for their returns yet.
 #[derive(Default)]
 pub(super) struct Threads {
-    by_tag: HashMap<String, (StepId, JoinHandle<Dict>)>,
+    by_tag: HashMap<SmolStr, (StepId, JoinHandle<Dict>)>,
     /// Tags in the order of their start; those taken stay.
-    started: Vec<String>,
+    started: Vec<SmolStr>,
 }
 
 impl Threads {
@@ -34,7 +34,7 @@ impl Threads {
         &mut self,
         caller: &Arc<Caller>,
         step: StepId,
-        tag: &str,
+        tag: &SmolStr,
         low: &Low,
     ) -> std::io::Result<()> {
         if let Some(max) = caller.options.max_parallel {
@@ -42,7 +42,7 @@ impl Threads {
                 sleep(MOMENT);
             }
         }
-        let (caller, low, own) = (Arc::clone(caller), low.clone(), tag.to_owned());
+        let (caller, low, own) = (Arc::clone(caller), low.clone(), tag.clone());
         let name = format!("state {}", text(&low, "__id__"));
         // In the order of the start, whoever ends first.
         let number = caller.next_number();
@@ -53,8 +53,8 @@ impl Threads {
             caller.options.note(&own, &ret);
             ret
         })?;
-        self.by_tag.insert(tag.to_owned(), (step, thread));
-        self.started.push(tag.to_owned());
+        self.by_tag.insert(tag.clone(), (step, thread));
+        self.started.push(tag.clone());
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl Threads {
     }
 
     /// Returns the tags of all that were ever started.
-    pub(super) fn started(&self) -> Vec<String> {
+    pub(super) fn started(&self) -> Vec<SmolStr> {
         self.started.clone()
     }
 }

@@ -95,11 +95,10 @@ impl View {
 
     /// The changes that `test=True` tells, as Salt tells them.
     pub fn expected(&self, request: &Request) -> Dict {
-        let changes = Dict::new();
         if self.is_new() && !request.new_file_diff {
-            changes.insert("newfile", request.name());
-            return changes;
+            return entries! { "newfile" => request.name() };
         }
+        let changes = Dict::new();
         if let Some(difference) = &self.difference {
             changes.insert("diff", difference.text.as_str());
         }

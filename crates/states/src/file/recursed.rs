@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
     path::Path,
 };
 
@@ -304,7 +305,8 @@ enum Step {
     /// It cannot be done; this is why.
     Fail(String, String),
     Dir(String),
-    File(Box<(Request, View)>),
+    /// A file, its source, and what was found. The request is made again: it says the same of all.
+    File(String, String, Box<View>),
     Link(Link),
 }
 
@@ -383,19 +385,21 @@ impl Recurse {
 #[derive(Default)]
 struct Sum {
     changes: Dict,
-    comments: Vec<(String, String)>,
+    comment: String,
     failed: bool,
     pending: bool,
 }
 
 impl Sum {
-    fn text(&self) -> String {
-        let parts: Vec<String> = self
-            .comments
-            .iter()
-            .map(|(path, text)| format!("\n#### {path} ####\n{text}"))
-            .collect();
-        parts.join("\n").trim().to_owned()
+    /// Adds what is to be said of a path.
+    fn say(&mut self, path: &str, text: &str) {
+        let gap = if self.comment.is_empty() { "" } else { "\n\n" };
+        let _ = write!(self.comment, "{gap}#### {path} ####\n{text}");
+    }
+
+    fn text(mut self) -> String {
+        self.comment.truncate(self.comment.trim_end().len());
+        self.comment
     }
 }
 
@@ -431,7 +435,7 @@ impl State for Recurse {
         for dir in &tree.dirs {
             self.look_dir(cx, dir, &mut sum, &mut steps)?;
         }
-        for (path, source) in &tree.files {
+        for (path, source) in tree.files {
             self.look_file(cx, path, source, &mut sum, &mut steps)?;
         }
         for link in ordered(&tree.links) {
@@ -442,7 +446,7 @@ impl State for Recurse {
             }
             sum.pending = true;
             sum.failed |= plan.test_result == Some(false);
-            sum.comments.push((link.name.clone(), plan.pending.clone()));
+            sum.say(&link.name, &plan.pending);
             if !plan.changes.is_empty() {
                 sum.changes.insert(link.name.as_str(), &plan.changes);
             }
@@ -456,7 +460,7 @@ impl State for Recurse {
             remove = clean::unkept(cx, &name, keep, &patterns(self.exclude_pat.as_ref()))?;
             if !remove.is_empty() {
                 sum.pending = true;
-                sum.comments.push(("removed".to_owned(), remove.join("\n")));
+                sum.say("removed", &remove.join("\n"));
             }
         }
         let mut plan = Plan::changes(sum.changes.clone());
@@ -474,31 +478,34 @@ impl State for Recurse {
     }
 
     fn apply(&self, cx: &Cx, work: Work) -> Result<Applied> {
-        let name = work.name;
-        if work.is_new {
+        let Work { name, is_new, steps, remove, plan } = work;
+        // What a test would say is not needed any more, and may be long.
+        drop(plan);
+        if is_new {
             let owner = (self.user.as_ref(), self.group.as_ref());
             make_folders(cx, &name, owner, self.dir_mode.as_ref())?;
         }
         let mut sum = Sum::default();
-        for step in work.steps {
+        for step in steps {
             self.perform(cx, step, &mut sum)?;
         }
-        if !work.remove.is_empty() {
-            clean::remove(cx, &work.remove)?;
-            sum.changes.insert("removed", clean::tops(&work.remove));
+        if !remove.is_empty() {
+            clean::remove(cx, &remove)?;
+            sum.changes.insert("removed", clean::tops(&remove));
         }
+        let (changes, failed) = (sum.changes.clone(), sum.failed);
         let mut comment = sum.text();
         if comment.is_empty() {
-            comment = if sum.changes.is_empty() && !sum.failed {
+            comment = if changes.is_empty() && !failed {
                 format!("The directory {name} is in the correct state")
             } else {
                 format!("Recursively updated {name}")
             };
         }
         Ok(Applied {
-            changes: Some(sum.changes),
+            changes: Some(changes),
             comment: Some(comment),
-            result: Some(!sum.failed),
+            result: Some(!failed),
             extra: Dict::new(),
         })
     }
@@ -509,7 +516,7 @@ impl Recurse {
         let at = Path::new(dir);
         if self.clean && cx.host.exists(at)? && !cx.host.is_dir(at)? {
             sum.pending = true;
-            sum.comments.push((dir.to_owned(), format!("Replacing {dir} with a directory")));
+            sum.say(dir, &format!("Replacing {dir} with a directory"));
             steps.push(Step::Clear(dir.to_owned(), "Replaced file with a directory"));
             steps.push(Step::Dir(dir.to_owned()));
             return Ok(());
@@ -525,7 +532,7 @@ impl Recurse {
             }
         }
         sum.pending = true;
-        sum.comments.push((dir.to_owned(), comment));
+        sum.say(dir, &comment);
         sum.changes.insert(dir, changes);
         steps.push(Step::Dir(dir.to_owned()));
         Ok(())
@@ -534,28 +541,28 @@ impl Recurse {
     fn look_file(
         &self,
         cx: &Cx,
-        path: &str,
-        source: &str,
+        path: String,
+        source: String,
         sum: &mut Sum,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let request = self.request(cx, path, source)?;
-        let at = Path::new(path);
+        let request = self.request(cx, &path, &source)?;
+        let at = Path::new(&path);
         if cx.host.is_dir(at)? {
             if self.clean && self.replace {
                 sum.pending = true;
                 let text = format!("Replacing directory {path} with a file");
-                sum.comments.push((path.to_owned(), text));
-                steps.push(Step::Clear(path.to_owned(), "Replaced directory with a new file"));
+                sum.say(&path, &text);
+                steps.push(Step::Clear(path.clone(), "Replaced directory with a new file"));
                 let view = request.look_at_nothing(cx)?;
-                steps.push(Step::File(Box::new((request, view))));
+                steps.push(Step::File(path, source, Box::new(view)));
                 return Ok(());
             }
             sum.failed = true;
             sum.pending = true;
             let text = format!("Specified target {path} is a directory");
-            steps.push(Step::Fail(path.to_owned(), text.clone()));
-            sum.comments.push((path.to_owned(), text));
+            sum.say(&path, &text);
+            steps.push(Step::Fail(path, text));
             return Ok(());
         }
         let view = match request.look(cx) {
@@ -565,8 +572,8 @@ impl Recurse {
                 sum.failed = true;
                 sum.pending = true;
                 let text = format!("Unable to manage file: {error}");
-                steps.push(Step::Fail(path.to_owned(), text));
-                sum.comments.push((path.to_owned(), error.to_string()));
+                sum.say(&path, &error.to_string());
+                steps.push(Step::Fail(path, text));
                 return Ok(());
             }
         };
@@ -575,15 +582,13 @@ impl Recurse {
             return Ok(());
         }
         sum.pending = true;
-        sum.comments.push((
-            path.to_owned(),
-            format!(
-                "The file {path} is set to be changed\nNote: No changes made, actual changes may\n\
-                 be different due to other states."
-            ),
-        ));
-        sum.changes.insert(path, changes);
-        steps.push(Step::File(Box::new((request, view))));
+        let text = format!(
+            "The file {path} is set to be changed\nNote: No changes made, actual changes may\n\
+             be different due to other states."
+        );
+        sum.say(&path, &text);
+        sum.changes.insert(path.as_str(), changes);
+        steps.push(Step::File(path, source, Box::new(view)));
         Ok(())
     }
 
@@ -591,7 +596,7 @@ impl Recurse {
         match step {
             Step::Fail(path, why) => {
                 sum.failed = true;
-                sum.comments.push((path, why));
+                sum.say(&path, &why);
             }
             Step::Clear(path, what) => {
                 cx.host.remove_all(Path::new(&path))?;
@@ -607,19 +612,18 @@ impl Recurse {
                 sum.changes.insert(path.as_str(), changes);
                 if !problems.is_empty() {
                     sum.failed = true;
-                    sum.comments.push((path, problems.join("; ")));
+                    sum.say(&path, &problems.join("; "));
                 }
             }
-            Step::File(step) => {
-                let (request, view) = *step;
-                let path = request.origin.name.clone();
-                let done = request.perform(cx, view)?;
+            Step::File(path, source, view) => {
+                let request = self.request(cx, &path, &source)?;
+                let done = request.perform(cx, *view)?;
                 if !done.changes.is_empty() {
                     sum.changes.insert(path.as_str(), done.changes);
                 }
                 if !done.result {
                     sum.failed = true;
-                    sum.comments.push((path, done.comment));
+                    sum.say(&path, &done.comment);
                 }
             }
             Step::Link(link) => {
@@ -634,7 +638,7 @@ impl Recurse {
                 }
                 if applied.result == Some(false) {
                     sum.failed = true;
-                    sum.comments.push((link.name, applied.comment.unwrap_or_default()));
+                    sum.say(&link.name, &applied.comment.unwrap_or_default());
                 }
             }
         }

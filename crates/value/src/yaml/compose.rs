@@ -92,8 +92,9 @@ pub(super) fn compose(text: &str, limits: Limits) -> Result<Tree<'_>, Error> {
     let mut events = Events::new(text);
     let mut composer = Composer {
         tree: Tree {
-            nodes: Vec::with_capacity(text.len() / 8),
-            links: Vec::with_capacity(text.len() / 8),
+            // Room that is not used costs nothing; growing would copy everything.
+            nodes: Vec::with_capacity(text.len() / 5),
+            links: Vec::with_capacity(text.len() / 5),
             root: None,
             has_aliases: false,
             recursive: false,

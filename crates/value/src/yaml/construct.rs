@@ -214,7 +214,7 @@ impl<'a> Constructor<'a, '_> {
         let run = self.flatten(id, 0)?;
         let mark = self.tree.node(id).mark;
         let pairs = run.len as usize / 2;
-        let mut map = Map::with_capacity_and_hasher(pairs, Default::default());
+        let mut map = Map::with_capacity(pairs);
         // Most dicts are small and there are many: room for four would be most of their memory.
         let mut places = Vec::with_capacity(if self.places.wanted { pairs } else { 0 });
         for index in (run.start..run.start + run.len).step_by(2) {
@@ -248,21 +248,16 @@ impl<'a> Constructor<'a, '_> {
                 let problem = "found conflicting ID 'nan'";
                 return Err(Error::constructor(Some((MAPPING, mark)), problem, key_mark));
             }
-            match map.entry(key) {
-                indexmap::map::Entry::Vacant(entry) => {
-                    if self.places.wanted {
-                        places.push((entry.key().clone(), self.places.at(key_mark)));
-                    }
-                    entry.insert(value);
-                }
-                indexmap::map::Entry::Occupied(entry) => {
-                    // Python formats the key that came second: `True` collides with `1`.
-                    let _ = entry;
-                    let key = self.object(key_id)?;
-                    let problem = format!("found conflicting ID '{key}'");
-                    return Err(Error::constructor(Some((MAPPING, mark)), problem, key_mark));
-                }
+            if map.contains_key(&key) {
+                // Python formats the key that came second: `True` collides with `1`.
+                let key = self.object(key_id)?;
+                let problem = format!("found conflicting ID '{key}'");
+                return Err(Error::constructor(Some((MAPPING, mark)), problem, key_mark));
             }
+            if self.places.wanted {
+                places.push((key.clone(), self.places.at(key_mark)));
+            }
+            map.insert(key, value);
         }
         *dict.write() = map;
         if self.places.wanted {
