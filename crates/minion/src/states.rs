@@ -175,8 +175,11 @@ impl Engine {
         let Value::Dict(high) = value else {
             let mut gathered = Gathered::default();
             if value.truthy() {
-                let name = path.unwrap_or("<template-str>");
-                let text = format!("Template {name} does not render to a dictionary");
+                let name = path.map_or_else(
+                    || "Template <template-str>".to_owned(),
+                    |path| format!("SLS {path}"),
+                );
+                let text = format!("{name} does not render to a dictionary");
                 gathered.problems.push(Problem::new(text));
             }
             return Ok(gathered);

@@ -40,8 +40,6 @@ const DIFFERS: &[(&str, &str)] = &[
         "state.single ini.options_present name={root}/w/ini sections={s: {a: 2}} test=True",
         "a test tells the changes",
     ),
-    ("state.sls notdict", "names the place"),
-    ("state.template {root}/srv/salt/base.sls", "a template has no SLS name"),
     ("sys.list_state_functions cmd", "mod_watch is no state"),
     ("sys.list_state_functions file", "mod_watch is no state; file.shortcut is for Windows"),
     ("sys.list_state_functions test", "mod_watch is no state"),

@@ -465,7 +465,6 @@ pub fn runner(
     /// The runner function.
     name: String,
     /// Its positional arguments.
-    #[shown(Value::list::<Value>([]))]
     arg: Option<Value>,
     /// Its keyword arguments.
     kwarg: Option<Value>,
@@ -530,6 +529,7 @@ pub fn cmd(
     /// The function.
     fun: Value,
     /// Its positional arguments.
+    #[shown(Value::list::<Value>([]))]
     arg: Option<Value>,
     /// Seconds to wait.
     timeout: Option<Value>,
