@@ -6,7 +6,7 @@
 //! What a function will change nobody knows: `test=True` only says that it would be called.
 
 use halite_spec::{
-    Applied, Args, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, Watcher,
+    Applied, Args, Call, Cx, Error, Keys, Outcome, Param, Plan, Rest, Result, State, Watcher,
     keywords::is_engine_keyword, states,
 };
 use halite_value::{Dict, Key, Value};
@@ -23,8 +23,10 @@ states! {
 #[derive(Args)]
 pub struct Run {
     /// The function, in the old form.
+    #[arg(by_name)]
     name: Option<Value>,
     /// Functions with their arguments, or the arguments of the one function.
+    #[arg(by_name)]
     args: Rest,
 }
 
@@ -34,6 +36,7 @@ pub struct Wait {
     /// The function, in the old form.
     name: Option<Value>,
     /// As of `run`.
+    #[arg(by_name)]
     args: Rest,
 }
 
@@ -282,6 +285,7 @@ fn succeeded(answer: &Value) -> bool {
 
 impl State for Run {
     type Seen = ();
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
     const REPEATS: bool = true;
     const WATCHES: bool = true;
 

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_spec::{Call, Cx, Error, Outcome, Refresh};
+use halite_spec::{Call, Cx, Error, Keys, Outcome, Refresh};
 use halite_value::{Dict, List, Value};
 
 use super::{
@@ -50,7 +50,8 @@ impl Caller {
             let comment = problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
             tracing::error!("{comment}");
             // Without `__id__` and `__sls__`, as in Salt.
-            let ret = Outcome::failed(&comment).to_value(&deed.name());
+            let outcome = Outcome::failed(&comment).with_keys(Keys::NOT_CALLED);
+            let ret = outcome.to_value(&deed.name());
             ret.insert("__run_num__", deed.number());
             return ret;
         }
@@ -155,7 +156,12 @@ impl<'c> Deed<'c> {
             if let Some(place) = self.place_of_mistake(&error) {
                 text.push_str(&format!("\n  --> {place}"));
             }
-            Outcome::failed(text).to_value(&self.name())
+            // An exception ends the state before it has a return of its own.
+            let keys = match error {
+                Error::Failed(_) | Error::Invalid(_) => self.caller.states.keys(&self.state),
+                _ => Keys::NOT_CALLED,
+            };
+            Outcome::failed(text).with_keys(keys).to_value(&self.name())
         });
         let mut warnings = self.unknown_arguments();
         if returns::is_failure(&ret) {
@@ -183,7 +189,8 @@ impl<'c> Deed<'c> {
             return Ok(returns::not_wanted(self.low, &verdict.comment));
         }
         let outcome = if self.caller.options.mock {
-            Outcome::new(Some(true), Dict::new(), "Not called, mocked")
+            let keys = Keys(["name", "comment", "changes", "result"]);
+            Outcome::new(Some(true), Dict::new(), "Not called, mocked").with_keys(keys)
         } else {
             let call = slots::fill(&self.cx, self.arguments())?;
             let masked = super::umask(self.low).and_then(|mask| self.cx.host.with_umask(mask));
