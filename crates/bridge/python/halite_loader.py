@@ -482,9 +482,13 @@ class Kind:
         sys.modules[full] = module
         write = sys.dont_write_bytecode
         sys.dont_write_bytecode = True
+        # While it loads a module can import the files beside it, and only then; last, so that they hide nothing.
+        folder = os.path.dirname(path)
+        sys.path.append(folder)
         try:
             spec.loader.exec_module(module)
         finally:
+            sys.path.remove(folder)
             sys.dont_write_bytecode = write
         return module
 

@@ -174,6 +174,20 @@ fn who_asks_while_modules_load_waits_for_all_of_them() {
 }
 
 #[test]
+fn a_module_imports_the_files_beside_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bridge = bridge(&folder);
+    let modules = folder.path().join("modules");
+    std::fs::write(modules.join("shared.py"), "def twice(n): return 2 * n\n").expect("a module");
+    let text = "import shared\nimport json\n\n\ndef four():\n    return json.loads(str(shared.twice(2)))\n";
+    std::fs::write(modules.join("asks.py"), text).expect("a module");
+    // Named as one of Python's own: that must stay the one imported.
+    std::fs::write(modules.join("json.py"), "def other(): return 1\n").expect("a module");
+    assert_eq!(run(&bridge, "asks.four", Call::default()).expect("an answer"), Value::Int(4));
+    assert_eq!(run(&bridge, "json.other", Call::default()).expect("an answer"), Value::Int(1));
+}
+
+#[test]
 fn a_file_of_another_name_adds_to_a_module() {
     let folder = tempfile::tempdir().expect("a folder");
     let bridge = bridge(&folder);

@@ -239,6 +239,8 @@ impl Files for Local {
                 Ok(Some(path.into()))
             }
             "http" | "https" | "ftp" => self.cache_remote(url, saltenv, how).map(Some),
+            // `salt:/path`, a slash too few.
+            "salt" => Err(Error::failed(format!("Unsupported path: {source}"))),
             scheme => Err(Error::failed(format!(
                 "{scheme}:// sources are not supported: {}",
                 url::redacted(source)

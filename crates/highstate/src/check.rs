@@ -4,7 +4,9 @@
 //! states, arguments. They are independent of each other, so an author sees all at once. They run
 //! after the `extend`s, which may mend what they would report.
 
-use halite_value::{Dict, Key, List, Value};
+use std::collections::HashSet;
+
+use halite_value::{Dict, Key, List, Value, suggest};
 
 use crate::{
     High, Places, Problem,
@@ -63,6 +65,23 @@ fn of_body(id: &str, body: &Body, places: &Places) -> Vec<Problem> {
     problems
 }
 
+/// Returns what is well-formed and yet hardly meant: Salt passes over it in silence, so that the
+/// run goes on, and we say it in the log.
+pub(crate) fn doubts(high: &High, places: &Places) -> Vec<Problem> {
+    let mut doubts = Vec::new();
+    for (id, _) in &high.ids {
+        let (Some(id_text), Some(body)) = (id.as_str(), high.body(id)) else { continue };
+        let sls = body.origin.sls_text();
+        for (state, args) in &body.states {
+            let Arguments::List(args) = args else { continue };
+            let state = state.to_str();
+            let site = Site { id: id_text, state: &state, sls: &sls, places };
+            doubts.extend(DOUBTFUL.iter().flat_map(|check| check(&site, args)));
+        }
+    }
+    doubts
+}
+
 /// One state of an id, for messages.
 struct Site<'a> {
     id: &'a str,
@@ -97,6 +116,101 @@ const OF_ARGUMENTS: [Check<Value>; 5] = [
 
 const OF_STATES: [Check<List>; 1] = [one_function];
 
+const DOUBTFUL: [Check<List>; 6] = [
+    order_that_counts,
+    words_once,
+    name_is_text,
+    names_are_texts,
+    guards_call,
+    retry_is_understood,
+];
+
+/// The values of an argument that is written as an item of its own.
+fn values_of(args: &List, word: &str) -> Vec<Value> {
+    args.into_iter()
+        .filter_map(|arg| only_word(&arg))
+        .filter(|(own, _)| **own == *word)
+        .map(|(_, value)| value)
+        .collect()
+}
+
+fn order_that_counts(site: &Site<'_>, args: &List) -> Vec<Problem> {
+    let odd = values_of(args, "order").into_iter().filter(|order| match order {
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) => false,
+        word => !matches!(word.as_str(), Some("first" | "last")),
+    });
+    odd.map(|order| {
+        let text = format!("`order: {order}` does not count: it is a number, `first` or `last`");
+        let problem = site.problem_at("order", text);
+        match suggest::nearest(&order.to_str(), ["first", "last"]) {
+            Some(near) => problem.help(format!("did you mean `{near}`?")),
+            None => problem,
+        }
+    })
+    .collect()
+}
+
+fn words_once(site: &Site<'_>, args: &List) -> Vec<Problem> {
+    let mut seen = HashSet::new();
+    let words = args.into_iter().filter_map(|arg| only_word(&arg)).map(|(word, _)| word);
+    let again = words.filter(|word| !seen.insert(word.clone()));
+    again
+        .map(|word| {
+            let text = format!("`{word}` is given twice to `{}`; only the last counts", site.id);
+            site.problem_at(&word.to_str(), text)
+        })
+        .collect()
+}
+
+fn name_is_text(site: &Site<'_>, args: &List) -> Vec<Problem> {
+    let odd = values_of(args, "name").into_iter().filter(|name| name.as_str().is_none());
+    odd.map(|name| {
+        let text = format!("`name: {name}` is no text, so that the id `{}` counts", site.id);
+        site.problem_at("name", text).help("put quotes around it")
+    })
+    .collect()
+}
+
+fn retry_is_understood(site: &Site<'_>, args: &List) -> Vec<Problem> {
+    let odd = values_of(args, "retry").into_iter().filter(|retry| match retry {
+        Value::Bool(_) | Value::Dict(_) => false,
+        // `retry: [attempts: 3]` is a common way to write it, and taken for a dict.
+        other => other.as_list().is_none(),
+    });
+    odd.map(|_| {
+        let text = "State is set to retry, but retry: True or a valid dict for retry configuration \
+                    was not found.  Using retry defaults";
+        site.problem_at("retry", text.to_owned())
+    })
+    .collect()
+}
+
+fn names_are_texts(site: &Site<'_>, args: &List) -> Vec<Problem> {
+    let names = values_of(args, "names").into_iter();
+    let empty = names.flat_map(|names| names.items_of_sequence().unwrap_or_default());
+    let empty = empty.filter(Value::is_null);
+    empty
+        .map(|_| {
+            site.problem_at("names", "one of the `names` is empty, and counts as `None`".into())
+        })
+        .collect()
+}
+
+fn guards_call(site: &Site<'_>, args: &List) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for word in ["onlyif", "unless"] {
+        let items = values_of(args, word).into_iter();
+        for item in items.flat_map(|value| value.items_of_sequence().unwrap_or_default()) {
+            let Value::Dict(call) = &item else { continue };
+            if !call.contains("fun") {
+                let text = format!("no `fun` argument in {word}: {}", item.repr());
+                problems.push(site.problem_at(word, text));
+            }
+        }
+    }
+    problems
+}
+
 fn not_a_list(site: &Site<'_>, args: &Arguments) -> Problem {
     let Site { id, state, sls, .. } = site;
     if matches!(args, Arguments::Missing) {
@@ -105,8 +219,17 @@ fn not_a_list(site: &Site<'_>, args: &Arguments) -> Problem {
              colon. When not passing any arguments to a state, the colon must be omitted."
         ));
     }
-    site.problem(format!("State '{id}' in SLS '{sls}' is not formed as a list"))
-        .help(format!("each argument of `{state}` is an item: `- name: value`"))
+    let problem = site.problem(format!("State '{id}' in SLS '{sls}' is not formed as a list"));
+    if has_no_break_space(args) {
+        return problem.help("a no-break space stands behind a dash: write an ordinary one");
+    }
+    problem.help(format!("each argument of `{state}` is an item: `- name: value`"))
+}
+
+/// Tells whether a dict stands there because of dashes that YAML takes for part of the keys.
+fn has_no_break_space(args: &Arguments) -> bool {
+    let Arguments::Misfit(Value::Dict(args)) = args else { return false };
+    args.keys().iter().any(|key| key.to_str().starts_with("-\u{a0}"))
 }
 
 fn function_without_space(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
@@ -137,7 +260,13 @@ fn one_function(site: &Site<'_>, args: &List) -> Vec<Problem> {
             functions.join(", ")
         ),
     };
-    vec![site.problem(text)]
+    let problem = site.problem(text);
+    vec![match site.places.of_extend(id).filter(|_| functions.is_empty()) {
+        Some(place) => problem.help(format!(
+            "the `extend` at {place} adds a state `{state}` to it; it has none to extend"
+        )),
+        None => problem,
+    }]
 }
 
 /// Returns an argument's first word and value: Salt looks at no others.
@@ -217,5 +346,41 @@ fn requisite_by_itself(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
             vec![site.problem_at(&word, text)]
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_testkit::Kit;
+
+    use super::*;
+
+    fn doubted(text: &str) -> Vec<String> {
+        let kit = Kit::new().serving(&[("a.sls", text)]);
+        let gathered = crate::gather(&kit.cx, &[("base".into(), vec!["a".into()])]);
+        doubts(&gathered.high, &gathered.places).into_iter().map(|doubt| doubt.text).collect()
+    }
+
+    #[test]
+    fn what_is_usual_is_not_doubted() {
+        let usual = "a:\n  x.run:\n    - name: b\n    - names: [c, {d: [mode: 1]}]\n    - order: last\n    \
+                     - retry: {attempts: 2}\n    - onlyif: [ls, {fun: test.true}]\nb:\n  x.run:\n    \
+                     - order: -1\n    - retry: true\nc: x.run\n";
+        assert_eq!(doubted(usual), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_hardly_is_meant_is_doubted() {
+        let check = |args: &str, text: &str| {
+            let doubts = doubted(&format!("a:\n  x.run:\n{args}"));
+            assert!(doubts.len() == 1 && doubts[0].contains(text), "{args}: {doubts:?}");
+        };
+        check("    - order: lats\n", "does not count");
+        check("    - order: '5'\n", "does not count");
+        check("    - require: [x: b]\n    - require: [x: c]\n", "only the last counts");
+        check("    - name: 5\n", "the id `a` counts");
+        check("    - names: [b, null]\n", "is empty");
+        check("    - unless: [{func: test.true}]\n", "no `fun` argument in unless");
+        check("    - retry: many\n", "Using retry defaults");
     }
 }

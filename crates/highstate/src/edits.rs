@@ -420,7 +420,14 @@ impl<'a> Requests<'a> {
     /// the asker's (`use_in`).
     fn share(&mut self, from: &Asker<'_>, name: &Value, state: &str) {
         let Ok(name) = Key::try_from(name.clone()) else { return };
-        for position in find(self.high, &mut self.index, &name, state, true) {
+        let found = find(self.high, &mut self.index, &name, state, true);
+        if found.is_empty() {
+            // Salt says nothing: the state runs without what it was to have.
+            let text = format!("`{}` names {state}: {name}, which is not there", from.word);
+            let place = self.places.of_arg(from.id, from.state, from.word);
+            tracing::warn!("{}", Problem::new(text).at(place));
+        }
+        for position in found {
             let (asker, other) = ((from.position, from.state), (position, state));
             let (giver, taker) = if from.word == "use" { (other, asker) } else { (asker, other) };
             self.copy_args(giver, taker);

@@ -158,6 +158,9 @@ impl<'a> Loader<'a> {
         let done = match task {
             Task::Name(wanted) => {
                 let env = wanted.env.clone();
+                if let Some(problem) = self.no_such_env(&wanted) {
+                    self.report(ROOT, problem);
+                }
                 self.expand(&env, &wanted);
                 return;
             }
@@ -174,6 +177,17 @@ impl<'a> Loader<'a> {
         if let Err((node, problem)) = done {
             self.report(node, problem);
         }
+    }
+
+    /// Says that there is no environment of that name. Its SLS are tried nevertheless, and missed.
+    fn no_such_env(&self, wanted: &Wanted) -> Option<Problem> {
+        let Wanted { sls, env, .. } = wanted;
+        let served = self.served.get_or_init(|| self.cx.files.envs().ok()).as_ref()?;
+        if env == "base" || served.iter().any(|own| own == env || own == "__env__") {
+            return None;
+        }
+        let text = format!("No matching salt environment for environment '{env}' found");
+        Some(Problem::new(text).at(self.named.get(&(env.clone(), sls.clone()))))
     }
 
     fn report(&mut self, node: usize, problem: Problem) {
@@ -330,6 +344,11 @@ impl<'a> Loader<'a> {
                 .help(format!("no environment is named `{env}`; did you mean `{near}`?"));
         }
         let catalog = self.catalog(env);
+        if let Some(meant) = catalog.known.get(&as_name(sls)) {
+            return problem.help(format!(
+                "an SLS is named by dots and without `.sls`; did you mean `{meant}`?"
+            ));
+        }
         match suggest::nearest(sls, catalog.names.iter().map(String::as_str)) {
             Some(near) => problem.help(format!("did you mean `{near}`?")),
             None => problem,
@@ -374,6 +393,13 @@ fn render(
             Err(vec![problem])
         }
     }
+}
+
+/// The name of an SLS that was written as a path or an address.
+fn as_name(sls: &str) -> String {
+    let path = sls.strip_prefix("salt://").unwrap_or(sls).trim_matches('/');
+    let path = path.strip_suffix(".sls").unwrap_or(path);
+    path.strip_suffix("/init").unwrap_or(path).replace('/', ".")
 }
 
 /// Makes `.name` and `..name` absolute; `None` when it climbs above the root.
@@ -421,6 +447,22 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, ["x 10002 ", "y 10001 ['a']", "z 10000 ['b', 'a']"]);
+    }
+
+    #[test]
+    fn a_path_is_told_its_name() {
+        for (written, name) in [
+            ("a.sls", "a"),
+            ("salt://a/b.sls", "a.b"),
+            ("a/init.sls", "a"),
+            ("/a/b/", "a.b"),
+            ("a.b", "a.b"),
+        ] {
+            assert_eq!(as_name(written), name);
+        }
+        let problems = gathered(&[("app/db.sls", "x: test.nop")], "app/db.sls").problems;
+        let told = problems.iter().map(ToString::to_string).collect::<String>();
+        assert!(told.contains("did you mean `app.db`?"), "{told}");
     }
 
     #[test]

@@ -174,6 +174,9 @@ pub fn compile_high(
     let mut problems = edits::apply_extends(&mut high, places);
     problems.extend(check::all(&high, places));
     none_of(problems)?;
+    for doubt in check::doubts(&high, places) {
+        tracing::warn!("{doubt}");
+    }
     none_of(edits::apply_requisites(&mut high, places, &settings.disabled_requisites))?;
     edits::apply_excludes(&mut high);
     order(high, places, states, settings)
@@ -195,6 +198,15 @@ pub fn compile_unfolded(
 #[must_use]
 pub fn form_problems(high: &High, places: &Places) -> Vec<Problem> {
     check::all(high, places)
+}
+
+/// Returns all that is wrong with high data: its edits, and its form after them.
+#[must_use]
+pub fn folded_problems(mut high: High, places: &Places, settings: &low::Settings) -> Vec<Problem> {
+    let mut problems = edits::apply_extends(&mut high, places);
+    problems.extend(check::all(&high, places));
+    problems.extend(edits::apply_requisites(&mut high, places, &settings.disabled_requisites));
+    problems
 }
 
 fn order(

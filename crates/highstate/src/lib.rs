@@ -38,7 +38,7 @@ use halite_value::{Dict, Place};
 
 pub use gather::{Gathered, Named, available, gather, gather_named};
 pub use graph::Graph;
-pub use high::{High, compile_high, compile_unfolded, form_problems};
+pub use high::{High, compile_high, compile_unfolded, folded_problems, form_problems};
 pub use keywords::is_engine_keyword;
 pub use low::{Settings, tag};
 pub use places::Places;

@@ -12,7 +12,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use halite_value::{Dict, Key, List, Place, Value};
+use halite_value::{Dict, Key, List, Place, Value, suggest};
 use indexmap::IndexMap;
 
 use crate::Problem;
@@ -399,7 +399,14 @@ impl Reader<'_> {
             }
             other => {
                 let text = format!("ID {id} in {kind} {sls} is not a dictionary");
-                self.problem(text, rendered.place_of(id));
+                let problem = Problem::new(text).at(rendered.place_of(id));
+                // What stands at the top of a file and is no id.
+                let near = suggest::nearest(&id.to_str(), ["include", "extend", "exclude"])
+                    .map(|near| format!("did you mean `{near}`?"));
+                self.problems.push(match near {
+                    Some(near) => problem.help(near),
+                    None => problem,
+                });
                 Entry::Misfit(other)
             }
         }

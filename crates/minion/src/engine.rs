@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use halite_highstate::States;
 use halite_spec::{
-    Call, Cx, Error, Event, Function, Refresh, Result, Runtime, StateFn, StateRuns, Template,
+    Call, Cx, Error, Event, Function, Job, Refresh, Result, Runtime, StateFn, StateRuns, Template,
     ahead_of,
 };
 use halite_value::{Dict, Value, suggest};
@@ -341,11 +341,11 @@ impl Runtime for Engine {
     }
 
     fn compile_pillar(&self, cx: &Cx, overrides: &Dict, pillarenv: Option<&str>) -> Result<Dict> {
-        self.parts.sources.pillar(cx, overrides, pillarenv)
+        self.parts.sources.pillar(&unasked(cx), overrides, pillarenv)
     }
 
     fn compile_pillar_with(&self, cx: &Cx, overrides: &Dict, ext: &Dict) -> Result<Dict> {
-        self.parts.sources.pillar_with(cx, overrides, ext)
+        self.parts.sources.pillar_with(&unasked(cx), overrides, ext)
     }
 
     fn running(&self) -> Vec<Value> {
@@ -369,4 +369,11 @@ impl Runtime for Engine {
     fn signal_job(&self, jid: &str, signal: i32) -> Result<Value> {
         self.parts.link.signal_job(jid, signal)
     }
+}
+
+/// A context whose calls nobody asked for by hand: what the templates of a pillar look up must not
+/// be masked because `pillar.items` has it compiled.
+fn unasked(cx: &Cx) -> Cx {
+    let job = Job::new(cx.job.jid.clone(), "", cx.job.user.clone());
+    Cx { job: Arc::new(job), ..cx.clone() }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halite_highstate::{Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask};
-use halite_spec::{Cx, Result, StateRequest, StateRuns, Template, What};
+use halite_spec::{Cx, Error, Result, StateRequest, StateRuns, Template, What};
 use halite_target::top;
 use halite_value::{Dict, List, SmolStr, Value, dict, entries};
 
@@ -12,8 +12,12 @@ use crate::{Engine, matching};
 impl StateRuns for Engine {
     fn apply(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
         let cx = self.prepare(cx, request)?;
-        if let Some(errors) = pillar_errors(&cx, request) {
-            return Ok(errors);
+        // A single state runs whatever the pillar is like, as in Salt.
+        let errors = pillar_errors(&cx, request);
+        if !errors.is_empty() && !matches!(request.what, What::Low(_)) {
+            let mut list = vec!["Pillar failed to render with the following messages:".to_owned()];
+            list.extend(errors);
+            return Ok(Value::list(list));
         }
         let gathered = match self.gather(&cx, request)? {
             Source::High(gathered) => *gathered,
@@ -38,20 +42,24 @@ impl StateRuns for Engine {
 
     fn show(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
         let cx = self.prepare(cx, request)?;
+        let form = request.extra.get("form").map(|form| form.to_str()).unwrap_or_default();
+        let errors = pillar_errors(&cx, request);
+        if !errors.is_empty() && form != "usage" {
+            let item = |error: &String| format!("\n- {}", error.replace('\n', "\n  "));
+            let list = errors.iter().map(item).collect::<String>();
+            let text = format!("Pillar failed to render. Additional info follows:\n{list}");
+            return Err(Error::failed(text));
+        }
         match &request.what {
             What::Top => return self.top(&cx, request),
             What::States => return self.state_list(&cx, request),
             _ => {}
-        }
-        if let Some(errors) = pillar_errors(&cx, request) {
-            return Ok(errors);
         }
         let gathered = match self.gather(&cx, request)? {
             Source::High(gathered) => *gathered,
             Source::Low(chunks) => return Ok(Value::list(chunks)),
             Source::Nothing(_) => Gathered::default(),
         };
-        let form = request.extra.get("form").map(|form| form.to_str()).unwrap_or_default();
         // `state.show_sls` tells what is wrong with the form of it, `state.show_highstate` does not.
         if form == "high" || form == "checked" {
             let Gathered { high, mut problems, places } = gathered;
@@ -203,12 +211,16 @@ impl Engine {
         request: &StateRequest,
     ) -> Result<(Graph, Places), Vec<Problem>> {
         let Gathered { high, mut problems, places } = gathered;
-        let low_only = matches!(request.what, What::Sls(_))
-            && request.extra.get("form").is_some_and(|form| form == "low");
+        let is_shown_low = request.extra.get("form").is_some_and(|form| form == "low");
+        let low_only = matches!(request.what, What::Sls(_)) && is_shown_low;
         if !problems.is_empty() {
-            // `state.show_low_sls` goes on to look at the form, a run does not.
+            // `state.show_low_sls` goes on to look at the form, `state.show_lowstate` at what its
+            // parts do to each other; a run does not.
             if low_only {
                 problems.extend(halite_highstate::form_problems(&high, &places));
+            } else if is_shown_low {
+                let settings = settings(cx, request);
+                problems.extend(halite_highstate::folded_problems(high, &places, &settings));
             }
             return Err(problems);
         }
@@ -312,6 +324,9 @@ impl Engine {
                 seen.push(path.clone());
                 match self.render_top(cx, &path, &env) {
                     Ok(Some(top)) => {
+                        for odd in top::oddities(&top, &path, false) {
+                            tracing::error!("{odd}");
+                        }
                         wanted.extend(
                             top::take_includes(&top)
                                 .iter()
@@ -320,7 +335,10 @@ impl Engine {
                         files.push(top);
                     }
                     Ok(None) => {}
-                    Err(problem) => problems.push(problem),
+                    Err(problem) => {
+                        tracing::error!("{problem}");
+                        problems.push(problem);
+                    }
                 }
             }
             tops.push((SmolStr::from(env), files));
@@ -374,7 +392,7 @@ impl Engine {
         let strategy = top::Strategy::named(&strategy).unwrap_or_default();
         let default_top = cx.opt_str("default_top");
         top::merge_states(&tops, strategy, default_top.as_deref())
-            .map_err(|error| vec![Problem::new(error.to_string())])
+            .map_err(|error| vec![Problem::new(format!("Unable to render top file: {error}"))])
     }
 
     fn matches_of(&self, cx: &Cx, merged: &Dict, request: &StateRequest) -> Dict {
@@ -385,7 +403,11 @@ impl Engine {
         let matches = matching::with_minion(cx, |minion| {
             let custom: Option<&top::Matcher<'_>> = Some(&custom);
             let mut told = |target: &Value, error: halite_target::Error| {
-                tracing::error!("the top file's target {target} cannot be understood: {error}");
+                let place = top::place_of_match(merged, target);
+                let place = place.map(|place| format!("\n  --> {place}")).unwrap_or_default();
+                tracing::error!(
+                    "the top file's target {target} cannot be understood: {error}{place}"
+                );
             };
             let nodegroups = groups.as_ref();
             let mut matching =
@@ -444,7 +466,8 @@ impl Engine {
     fn top(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
         let merged = match self.merged_top(cx) {
             Ok(merged) => merged,
-            Err(problems) => return Ok(shown(&problems)),
+            // What kept it from rendering is in the log, as in Salt.
+            Err(_) => return Ok(Value::dict()),
         };
         let wrong = top::verify(&Value::Dict(merged.clone()));
         if !wrong.is_empty() {
@@ -560,15 +583,13 @@ fn add_excludes(high: &mut High, exclude: &Value) {
     }
 }
 
-/// Refuses to run on a pillar that did not render.
-fn pillar_errors(cx: &Cx, request: &StateRequest) -> Option<Value> {
+/// What kept the pillar from rendering, unless the request goes on without it.
+fn pillar_errors(cx: &Cx, request: &StateRequest) -> Vec<String> {
     if request.extra.get("force").is_some_and(|force| force.truthy()) {
-        return None;
+        return Vec::new();
     }
-    let errors = cx.pillar.get("_errors")?.items_of_sequence().unwrap_or_default();
-    let mut list = vec![Value::from("Pillar failed to render with the following messages:")];
-    list.extend(errors);
-    Some(list.into())
+    let errors = cx.pillar.get("_errors").and_then(|errors| errors.items_of_sequence());
+    errors.unwrap_or_default().iter().map(Value::to_string).collect()
 }
 
 fn shown(problems: &[Problem]) -> Value {

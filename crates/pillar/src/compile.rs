@@ -313,7 +313,11 @@ impl Run<'_> {
     fn top_file(&mut self, name: &str, env: &str) -> Result<Option<Value>, String> {
         let found = self.files.read(env, name).map_err(|error| error.to_string())?;
         let Some((path, text)) = found else { return Ok(None) };
-        self.render(&path, &text, "", env, &Dict::new()).map(Some)
+        let top = self.render(&path, &text, "", env, &Dict::new())?;
+        for odd in top::oddities(&top, name, true) {
+            tracing::error!("pillar: {odd}");
+        }
+        Ok(Some(top))
     }
 
     fn included_top(&mut self, sls: &str, env: &str) -> Result<Option<Value>, String> {

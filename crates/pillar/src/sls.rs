@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use halite_target::fnmatch::Glob;
-use halite_value::{Dict, SmolStr, Value, suggest};
+use halite_value::{Dict, List, SmolStr, Value, suggest};
 
 use crate::compile::Run;
 
@@ -87,6 +87,10 @@ impl Run<'_> {
             return (Some(state), errors);
         }
         let Value::Dict(dict) = &state else {
+            let place = state.as_list().and_then(|list| list.place_of(0));
+            if let Some(place) = place {
+                tracing::error!("a pillar file is a dict: `key: value`, no list\n  --> {place}");
+            }
             errors.push(format!("SLS '{sls}' does not render to a dictionary"));
             return (Some(state), errors);
         };
@@ -104,8 +108,7 @@ impl Run<'_> {
             return (Some(state), errors);
         }
         let include = Include { sls, saltenv, is_init, depth };
-        let merged =
-            self.included(&include, &includes.to_vec(), &state, mods, defaults, &mut errors);
+        let merged = self.included(&include, &includes, &state, mods, defaults, &mut errors);
         (Some(merged), errors)
     }
 
@@ -142,7 +145,7 @@ impl Run<'_> {
     fn included(
         &mut self,
         include: &Include<'_>,
-        items: &[Value],
+        items: &List,
         own: &Value,
         mods: &mut Mods,
         defaults: &Dict,
@@ -152,9 +155,9 @@ impl Run<'_> {
         let mut defaults = defaults.clone();
         let mut sls_errors = Vec::new();
         let mut parts: Vec<Value> = Vec::new();
-        for item in items {
+        for (index, item) in items.into_iter().enumerate() {
             let mut key = None;
-            let name = match item {
+            let name = match &item {
                 Value::Dict(dict) => {
                     let Some((name, options)) = dict.entries().into_iter().next() else { continue };
                     defaults = match options.get("defaults") {
@@ -173,6 +176,12 @@ impl Run<'_> {
                         let depth = include.depth + 1;
                         let (state, new) = self.sls(&sls, include.saltenv, mods, &defaults, depth);
                         sls_errors = new;
+                        let missing = format!("Specified SLS '{sls}'");
+                        if sls_errors.iter().any(|error| error.starts_with(&missing))
+                            && let Some(place) = items.place_of(index)
+                        {
+                            tracing::error!("`{sls}` is included here\n  --> {place}");
+                        }
                         state
                     }
                 };

@@ -69,9 +69,7 @@ impl Renderer for Yaml {
                     }
                     other => Error::of_class(other.class(), error.to_string()),
                 };
-                let rendered =
-                    error.mark().and_then(|mark| text.as_str().lines().nth(mark.line as usize));
-                let hint = hint(&error, rendered.unwrap_or_default());
+                let hint = hint(&error, text.as_str(), &map);
                 let told = match error.place() {
                     Some(place) => told.at(place.clone(), &text),
                     None => told,
@@ -85,8 +83,35 @@ impl Renderer for Yaml {
     }
 }
 
-/// Guesses what is wrong, from the message and the rendered line.
-fn hint(error: &yaml::Error, line: &str) -> Option<&'static str> {
+/// Guesses what is wrong, from the message and the rendered text.
+fn hint(
+    error: &yaml::Error,
+    text: &str,
+    map: &dyn Fn(u32, u32) -> halite_value::Place,
+) -> Option<String> {
+    let mark = error.mark();
+    let number = mark.map_or(0, |mark| mark.line);
+    let lines = |number: u32| text.lines().nth(number as usize).unwrap_or_default();
+    let above = number.checked_sub(1).map_or("", lines);
+    if error.problem().starts_with("mapping values are not allowed")
+        && lines(number).trim_start().starts_with("- ")
+        && is_key_without_colon(above)
+    {
+        let place = map(number, 1);
+        let key = above.trim();
+        return Some(format!("a `:` is missing at the end of line {}, after `{key}`", place.line));
+    }
+    hint_of_line(error, lines(number)).map(str::to_owned)
+}
+
+/// Tells whether a line is one word alone, such as `file.managed`.
+fn is_key_without_colon(line: &str) -> bool {
+    let word = line.trim();
+    !word.is_empty() && !word.contains([' ', ':', '#', '"', '\''])
+}
+
+/// Guesses from the message and the line alone.
+fn hint_of_line(error: &yaml::Error, line: &str) -> Option<&'static str> {
     let problem = error.problem();
     let column = error.mark().map_or(0, |mark| mark.column as usize);
     let at = line.chars().nth(column);

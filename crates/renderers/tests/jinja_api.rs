@@ -53,8 +53,33 @@ fn slips_get_a_hint() {
     );
     let tag = Subject::Tag("endofr".into());
     check_hint("{% for a in [1] %}{% endofr %}", &context, "endfor", &tag);
+    let name = |name: &str| Subject::Name(name.into());
+    let looped = "{% for package in [1] %}{{ pakcage }}{% endfor %}";
+    check_hint(looped, &context, "package", &name("pakcage"));
+    let in_macro = "{% macro m(username) %}{{ usrename }}{% endmacro %}{{ m(1) }}";
+    check_hint(in_macro, &context, "username", &name("usrename"));
+    check_hint("{{ null }}", &context, "none", &name("null"));
+    check_hint("{{ pillar.iteritems() }}", &context, "items", &key("iteritems"));
+    let index = Subject::Key { of: "jinja2.runtime.LoopContext object".into(), key: "indx".into() };
+    check_hint("{% for a in [1] %}{{ loop.indx }}{% endfor %}", &context, "index", &index);
     let site = "{% macro site(name) %}{% endmacro %}{{ site(nmae=1) }}";
     check_hint(site, &context, "name", &Subject::Name("nmae".into()));
+}
+
+#[test]
+fn habits_of_other_languages_get_a_note() {
+    let context = entries! { "pillar" => dict! { "a" => 1 } };
+    for (template, note) in [
+        ("{% if pillar.a = 1 %}{% endif %}", "`==` compares"),
+        ("{% if 1 && 2 %}{% endif %}", "`and` joins"),
+        ("{% if 1 %}{% else if 2 %}{% endif %}", "`elif`"),
+        ("{{ pillar[\u{201c}a\u{201d}] }}", "typographic"),
+        ("{% for k in pillar.items %}{% endfor %}", "`items()`"),
+        ("{{ pillar.has_key('a') }}", "`key in dict`"),
+    ] {
+        let error = failure(template, &context);
+        assert!(error.note().is_some_and(|own| own.contains(note)), "{template}: {error}");
+    }
 }
 
 struct Tree;

@@ -9,7 +9,7 @@ use halite_spec::{
     Applied, Args, Call, Cx, Error, Keys, Outcome, Param, Plan, Rest, Result, State, Watcher,
     keywords::is_engine_keyword, states,
 };
-use halite_value::{Dict, Key, Value};
+use halite_value::{Dict, Key, Value, entries, suggest};
 
 states! {
     /// Execution functions called as states.
@@ -72,6 +72,16 @@ fn function_of(key: &Key) -> String {
     key.to_str().split(':').next().unwrap_or_default().to_owned()
 }
 
+/// What functions that there are not may have been meant to be.
+fn meant(cx: &Cx, missing: &[String]) -> Value {
+    let known = cx.runtime.function_names(cx);
+    let told = missing.iter().filter_map(|name| {
+        let near = suggest::nearest(name, known.iter().map(String::as_str))?;
+        Some(format!("there is no function `{name}`; did you mean `{near}`?"))
+    });
+    Value::list(told)
+}
+
 fn run_several(cx: &Cx, kwargs: &Dict, test: bool) -> Result<Outcome> {
     let functions = kwargs.keys();
     let (there, missing): (Vec<String>, Vec<String>) =
@@ -90,6 +100,7 @@ fn run_several(cx: &Cx, kwargs: &Dict, test: bool) -> Result<Outcome> {
         if test && !there.is_empty() {
             comment = format!("{comment} {}", to_run());
         }
+        extra.insert("warnings", meant(cx, &missing));
         return done(Some(false), Dict::new(), comment);
     }
     if test {
@@ -167,7 +178,9 @@ fn written(argument: &str) -> String {
 
 fn run_one(cx: &Cx, name: &str, kwargs: &Dict, test: bool) -> Result<Outcome> {
     if !cx.runtime.has(cx, name) {
-        return Ok(Outcome::failed(format!("Module function {name} is not available")));
+        let failed = Outcome::failed(format!("Module function {name} is not available"));
+        let extra = entries! { "warnings" => meant(cx, &[name.to_owned()]) };
+        return Ok(Outcome { extra, ..failed });
     }
     if test {
         let comment = format!("Module function {name} is set to execute");

@@ -9,7 +9,7 @@
 //! A top file is `{environment: {target: [sls, {match: …}, …]}}`; its `include` names further top
 //! files ([`take_includes`]).
 
-use halite_value::{Dict, Key, SmolStr, Value};
+use halite_value::{Dict, Key, Place, SmolStr, Value};
 
 use crate::{Error, Expr, Minion, Options, TargetType};
 
@@ -213,6 +213,55 @@ fn entries(data: &Value) -> Vec<Value> {
         Value::Dict(dict) => dict.keys().into_iter().map(Key::into_value).collect(),
         other => other.items_of_sequence().unwrap_or_default(),
     }
+}
+
+/// Returns what is odd about one top file as its author wrote it, each with its place: for logs,
+/// beside what users are told in Salt's words. A single SLS may do without its list in pillar.
+pub fn oddities(top: &Value, file: &str, is_pillar: bool) -> Vec<String> {
+    let beginning = Place::new(file, 1, 0);
+    let told = |text: String, place: Option<&Place>| {
+        format!("{text}\n  --> {}", place.unwrap_or(&beginning))
+    };
+    const SHAPE: &str = "a top file names environments, below them targets, and below those a list \
+                         of SLS";
+    let dict = match top {
+        Value::Dict(dict) => dict,
+        Value::Null => return Vec::new(),
+        other => {
+            let text = format!("{SHAPE}; this one is no dict but a {}", other.type_name());
+            return vec![told(text, other.as_list().and_then(|list| list.place_of(0)))];
+        }
+    };
+    let mut odd = Vec::new();
+    for (env, section) in dict.into_iter().filter(|(env, _)| **env != *"include") {
+        if !section.truthy() {
+            continue;
+        }
+        let Value::Dict(targets) = &section else {
+            let text = format!(
+                "{SHAPE}; `{env}` stands where an environment is named, and has no targets"
+            );
+            odd.push(told(text, dict.place_of(&env)));
+            continue;
+        };
+        for (target, entries) in targets {
+            let may_stand = is_pillar && entries.as_str().is_some();
+            if !may_stand && entries.items_of_sequence().is_none() {
+                let text = format!("the SLS of target `{target}` are not a list: `- name` each");
+                odd.push(told(text, targets.place_of(&target)));
+            }
+        }
+    }
+    odd
+}
+
+/// Returns where the kind of match of a target stands (`- match: grain`), in a merged top.
+pub fn place_of_match(merged: &Dict, target: &Value) -> Option<Place> {
+    let key = Key::try_from(target.clone()).ok()?;
+    let lines = merged.values().into_iter().filter_map(|section| section.as_dict()?.get(&key));
+    lines
+        .flat_map(|entries| entries.items_of_sequence().unwrap_or_default())
+        .find_map(|entry| entry.as_dict()?.place_of("match").cloned())
 }
 
 /// Returns what is malformed in the merged top of states, as users are told it.
@@ -506,7 +555,10 @@ pub fn pillar_matches(top: &Dict, matching: &mut Matching<'_>) -> Vec<(SmolStr, 
 
 #[cfg(test)]
 mod tests {
-    use halite_value::{dict, list};
+    use halite_value::{
+        dict, list,
+        yaml::{self, LoadOptions},
+    };
 
     use super::*;
 
@@ -565,6 +617,19 @@ mod tests {
         tops[1].1 = vec![Value::dict()];
         let merged = merge_states(&tops, Strategy::Same, Some("base")).expect("well formed");
         assert_eq!(merged.get("dev"), Some(dict! { "*" => list!["from_base"] }));
+    }
+
+    #[test]
+    fn what_is_odd_has_its_place() {
+        let odd = |text: &str| {
+            let options = LoadOptions { name: "top.sls", places: true, ..LoadOptions::default() };
+            let top = yaml::load(text, &options).expect("YAML");
+            oddities(&top, "top.sls", false).join("\n")
+        };
+        assert_eq!(odd("base:\n  '*':\n    - web\n  'x': []\n"), "");
+        assert!(odd("- base\n").ends_with("no dict but a list\n  --> top.sls:1:3"));
+        assert!(odd("base:\n  '*': web\n").ends_with("  --> top.sls:2:3"));
+        assert!(odd("include: [a]\n'*':\n  - web\n").ends_with("  --> top.sls:2:1"));
     }
 
     #[test]

@@ -40,6 +40,34 @@ fn digests_that_cannot_be_fetched_are_an_error() {
 }
 
 #[test]
+fn a_pillar_that_does_not_render_is_told() {
+    let machine = Machine::new();
+    machine.write("srv/pillar/top.sls", "base: {'*': [nothere]}\n");
+    machine.write("srv/salt/top.sls", "base: {'*': [web]}\n");
+    machine.write("srv/salt/web.sls", "x: test.nop\n");
+    let why = "Specified SLS 'nothere' in environment 'base' is not available on the salt master";
+    for call in [&["state.show_top"][..], &["state.show_lowstate"], &["state.show_sls", "web"]] {
+        let ran = machine.call(call).code(1);
+        let wanted = format!("Pillar failed to render. Additional info follows:\n\n- {why}");
+        assert!(ran.err.contains(&wanted), "{call:?}: {}", ran.err);
+    }
+    machine.call(&["state.apply", "web"]).says(why);
+    machine.call(&["state.single", "test.nop", "x"]).code(0).says("Succeeded: 1");
+}
+
+/// What people are shown is masked; what a template looks up is not.
+#[test]
+fn templates_of_a_pillar_see_its_values() {
+    let machine = Machine::new();
+    machine.write("srv/pillar/top.sls", "base: {'*': [data]}\n");
+    let data = "path: {{ salt['pillar.get']('nothere', 'a') }}/*\n";
+    machine.write("srv/pillar/data.sls", data);
+    let ran = machine.call(&["pillar.items", "unmask=True", "--out=json"]).code(0);
+    assert!(ran.out.contains("\"path\": \"a/*\""), "{}", ran.out);
+    assert!(!machine.call(&["pillar.items"]).code(0).out.contains("_errors"));
+}
+
+#[test]
 fn a_misspelt_function_gets_a_suggestion() {
     let ran = Machine::new().call(&["test.pnig"]).code(255);
     let text = format!("{}{}", ran.out, ran.err);

@@ -166,6 +166,7 @@ impl<'c> Deed<'c> {
         let mut warnings = self.unknown_arguments();
         if returns::is_failure(&ret) {
             warnings.extend(self.missing_sources());
+            self.log_failure(&ret);
         }
         if !warnings.is_empty()
             && let Value::List(list) = ret.get_or_insert_with("warnings", || List::new().into())

@@ -1,10 +1,12 @@
 //! What is wrong with a chunk, or may be: mistakes that keep it from running, and warnings beside
 //! its return, each with the place the author wrote it and what may have been meant.
 
-use halite_spec::Error;
-use halite_value::{Value, suggest};
+use std::path::Path;
 
-use super::step::Deed;
+use halite_spec::Error;
+use halite_value::{Dict, Value, suggest};
+
+use super::{returns::is_set, step::Deed};
 use crate::{keywords, low::text};
 
 impl Deed<'_> {
@@ -108,6 +110,44 @@ impl Deed<'_> {
         self.place_of(word)
     }
 
+    /// Logs why a state failed, as Salt does, and where: at the argument the words are about, or
+    /// else at the state.
+    pub(super) fn log_failure(&self, ret: &Dict) {
+        let comment = text(ret, "comment");
+        if is_set(self.low, "no_log") {
+            return;
+        }
+        // Exceptions name their place themselves.
+        match self.place_of(&self.blamed(&comment)).filter(|_| !comment.contains("\n  --> ")) {
+            Some(place) => tracing::error!("{comment}\n  --> {place}"),
+            None => tracing::error!("{comment}"),
+        }
+    }
+
+    /// The argument a comment is about: the one whose value it tells, the longest if several, or
+    /// whose name; empty for none.
+    fn blamed(&self, comment: &str) -> String {
+        let words = self.low.into_iter().map(|(word, value)| (word.to_string(), value));
+        let own: Vec<(String, Value)> = words
+            .filter(|(word, _)| word != "name" && !keywords::is_engine_keyword(word))
+            .collect();
+        let told = own.iter().filter_map(|(word, value)| {
+            let value = match value {
+                Value::Str(_) | Value::Int(_) => value.to_str(),
+                _ => return None,
+            };
+            (value.len() > 1 && comment.contains(value.as_str())).then_some((value.len(), word))
+        });
+        let value = told.max_by_key(|(length, _)| *length).map(|(_, word)| word.as_str());
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+        let named = || {
+            let names = comment.split(|c: char| !is_part(c)).map(|name| name.trim_matches('.'));
+            let mut names = names.filter(|name| name.len() > 2);
+            names.find(|name| own.iter().any(|(word, _)| word.eq_ignore_ascii_case(name)))
+        };
+        value.or_else(named).unwrap_or("name").to_lowercase()
+    }
+
     /// Where an argument stands, to begin a line with.
     fn at(&self, word: &str) -> String {
         self.place_of(word).map(|place| place + ": ").unwrap_or_default()
@@ -161,30 +201,58 @@ impl Deed<'_> {
         }
     }
 
-    /// Of a state that failed: which `salt://` sources are not there, where they are asked for, and
-    /// what they may have been meant to be.
+    /// Of a state that failed: which sources are not there, where they are asked for, and what they
+    /// may have been meant to be.
     pub(super) fn missing_sources(&self) -> Vec<String> {
         let Some(source) = self.low.get("source") else { return Vec::new() };
         let sources = source.items_of_sequence().unwrap_or_else(|| vec![source]);
-        let paths = sources.iter().filter_map(|source| source.as_str()?.strip_prefix("salt://"));
-        let mut paths = paths.filter(|path| !path.contains(['?', '|'])).peekable();
-        if paths.peek().is_none() {
+        let sources: Vec<&str> = sources.iter().filter_map(Value::as_str).collect();
+        if !sources.iter().any(|source| source.starts_with("salt:") || source.starts_with('/')) {
             return Vec::new();
         }
         let cx = &self.caller.cx;
         let saltenv = cx.saltenv();
         let files = cx.files.list(&saltenv, "").unwrap_or_default();
-        let missing = paths.filter(|path| !is_served(path, &files));
-        missing
-            .map(|path| {
-                let place = self.at("source");
-                let near = nearest_source(path, &files)
-                    .map(|near| format!("; did you mean `salt://{near}`?"))
-                    .unwrap_or_default();
-                format!("{place}there is no salt://{path} in environment {saltenv}{near}")
-            })
-            .collect()
+        let told = sources.iter().filter_map(|source| match source.strip_prefix("salt://") {
+            Some(address) if address.contains('|') => None,
+            Some(address) => match address.split_once("?saltenv=") {
+                Some((_, env)) => self.missing_env(env),
+                None => missing_path(address, &saltenv, &files),
+            },
+            None => self.meant_address(source, &files),
+        });
+        told.map(|told| self.at("source") + &told).collect()
     }
+
+    fn missing_env(&self, env: &str) -> Option<String> {
+        let known = self.caller.cx.files.envs().ok()?;
+        let near = suggest::nearest(env, known.iter().map(String::as_str))
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        (!known.iter().any(|known| known == env || known == "__env__"))
+            .then(|| format!("there is no environment {env}{near}"))
+    }
+
+    /// Of a path of this machine, or an address with a slash too few, that the tree has.
+    fn meant_address(&self, source: &str, files: &[String]) -> Option<String> {
+        let path = source.strip_prefix("salt:").unwrap_or(source).trim_start_matches('/');
+        let host = &self.caller.cx.host;
+        let is_here = matches!(host.stat_if_there(Path::new(source), true), Ok(Some(_)));
+        (!is_here && is_served(path, files))
+            .then(|| format!("there is no {source}; did you mean `salt://{path}`?"))
+    }
+}
+
+/// Of a `salt://` path that is not there, what it may have been meant to be.
+fn missing_path(path: &str, saltenv: &str, files: &[String]) -> Option<String> {
+    let near = || {
+        let near = nearest_source(path, files)?;
+        Some(format!("; did you mean `salt://{near}`?"))
+    };
+    (!path.contains('?') && !is_served(path, files)).then(|| {
+        let near = near().unwrap_or_default();
+        format!("there is no salt://{path} in environment {saltenv}{near}")
+    })
 }
 
 const RETRY: [&str; 4] = ["attempts", "interval", "splay", "until"];

@@ -109,7 +109,7 @@ pub fn show_states(cx: &Cx, #[group] later: Later) -> Result<Value> {
 #[function]
 pub fn show_state_usage(cx: &Cx, #[group] later: Later) -> Result<Value> {
     let how = later.untested();
-    let top = how.show(cx, What::Top, "top")?;
+    let top = how.show(cx, What::Top, "usage")?;
     let Value::Dict(top) = top else { return Ok(told(cx, top, false)) };
     let usage = Dict::new();
     for env in cx.files.envs()? {

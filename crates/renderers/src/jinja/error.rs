@@ -11,6 +11,8 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use halite_value::{Value, str_repr, suggest};
 
+use super::slips;
+
 /// The Python class of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -157,8 +159,8 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_note(mut self, note: String) -> Self {
-        self.0.note = Some(note);
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.0.note = Some(note.into());
         self
     }
 
@@ -187,7 +189,12 @@ impl Error {
             | Subject::Template(word)
             | Subject::Tag(word) => word,
         };
-        self.0.suggestion = suggest::nearest(word, known).map(str::to_owned);
+        let habit = match &subject {
+            Subject::Name(word) => slips::name(word),
+            Subject::Key { key, .. } => slips::method(key),
+            _ => None,
+        };
+        self.0.suggestion = habit.or_else(|| suggest::nearest(word, known)).map(str::to_owned);
         self.0.subject = Some(subject);
         self
     }
@@ -196,9 +203,22 @@ impl Error {
     pub(crate) fn at(mut self, spot: Spot) -> Self {
         // A long recursion says the same again and again.
         if self.0.spots.len() < 64 {
+            if self.0.spots.is_empty() {
+                self.look_around(&spot);
+            }
             self.0.spots.push(spot);
         }
         self
+    }
+
+    /// Finds what a name may have been meant to be among those that live inside functions, which
+    /// are slots by now: loop variables, arguments of macros.
+    fn look_around(&mut self, spot: &Spot) {
+        if let (Some(Subject::Name(name)), None) = (&self.0.subject, &self.0.suggestion) {
+            let known = slips::declared(&spot.source, spot.line);
+            let known = known.iter().map(|name| name.as_str()).filter(|known| known != name);
+            self.0.suggestion = suggest::nearest(name, known).map(str::to_owned);
+        }
     }
 
     pub(crate) fn syntax_line(&self) -> Option<u32> {

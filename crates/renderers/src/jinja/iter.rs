@@ -127,7 +127,11 @@ impl Interp<'_> {
             let keys: Vec<Value> = lookup.0.keys().into_iter().map(Value::from).collect();
             return Ok(PyIter::Vec(keys.into_iter()));
         }
-        Err(type_error(format!("'{}' object is not iterable", object.type_name())))
+        let error = type_error(format!("'{}' object is not iterable", object.type_name()));
+        Err(match any.downcast_ref::<BoundMethod>() {
+            Some(method) => error.with_note(format!("call it: `{}()`", method.name)),
+            None => error,
+        })
     }
 
     /// Returns the next item; `None` at the end.

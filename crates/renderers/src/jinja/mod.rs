@@ -35,6 +35,7 @@ mod parser;
 mod print;
 mod resolve;
 mod salt;
+mod slips;
 mod tests;
 
 use std::{collections::HashMap, sync::Arc};

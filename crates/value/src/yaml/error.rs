@@ -116,8 +116,10 @@ impl Error {
 
     pub(super) fn named(mut self, options: &LoadOptions<'_>) -> Self {
         options.name.clone_into(&mut self.0.name);
-        // Of a quote that is never closed, its beginning is what the author wants to see.
-        let unclosed = self.0.problem.starts_with("found unexpected end of stream");
+        // Of a quote that is never closed, or a key that no colon follows, the beginning is what the
+        // author wants to see.
+        let begun = ["found unexpected end of stream", "could not find expected ':'"];
+        let unclosed = begun.iter().any(|problem| self.0.problem.starts_with(problem));
         let mark = self.0.context_mark.filter(|_| unclosed).or(self.0.problem_mark);
         self.0.place = mark.map(|mark| match options.place_map {
             Some(map) => map(mark.line + 1, mark.column + 1),

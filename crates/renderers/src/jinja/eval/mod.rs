@@ -31,6 +31,7 @@ use super::{
     linemap::LineMap,
     objects::*,
     ops::recursion,
+    slips,
 };
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
@@ -807,10 +808,20 @@ impl<'e> Interp<'e> {
                             let module = object.as_object::<Module>()?.exported.get()?;
                             Some(module.iter().map(|(name, _)| name.to_string()).collect())
                         })
+                        .or_else(|| {
+                            object.as_object::<Loop>()?;
+                            Some(slips::LOOP.map(str::to_owned).into())
+                        })
                         .unwrap_or_default(),
                     _ => Vec::new(),
                 };
                 let subject = Subject::Key { of: type_repr(object), key: key.to_string() };
+                let error = match object {
+                    Value::Dict(_) if key.to_string() == "has_key" => {
+                        error.with_note("a dict is asked for a key with `key in dict`")
+                    }
+                    _ => error,
+                };
                 error.about(subject, known.iter().map(String::as_str))
             }
             Missing::Export { module, name, .. } => {

@@ -16,6 +16,7 @@ use super::{
     ast::*,
     error::{Class, Error},
     lexer::{Syntax, Tok, Token, lex},
+    slips,
 };
 
 /// Nesting of brackets and of blocks. Genuine Jinja runs out of Python's stack near 70.
@@ -70,7 +71,10 @@ impl Parser {
     /// Fails if the lexer did not understand the current token.
     fn check(&self) -> Result<()> {
         match self.tok() {
-            Tok::Bad(message) => self.fail(message.clone(), self.tokens[self.at].line),
+            Tok::Bad(message) => {
+                let failed = self.fail(message.clone(), self.tokens[self.at].line);
+                noted(failed, slips::character(message))
+            }
             _ => Ok(()),
         }
     }
@@ -118,14 +122,17 @@ impl Parser {
     }
 
     fn expected<T>(&self, what: &str) -> Result<T> {
-        let what = str_repr(what);
+        let quoted = str_repr(what);
         match self.tok() {
             Tok::Eof => {
-                self.fail(format!("unexpected end of template, expected {what}."), self.line())
+                self.fail(format!("unexpected end of template, expected {quoted}."), self.line())
             }
             tok => {
-                let got = str_repr(&describe(tok));
-                self.fail(format!("expected token {what}, got {got}"), self.line())
+                let got = describe(tok);
+                let message = format!("expected token {quoted}, got {}", str_repr(&got));
+                let is_end = what == "end of statement block";
+                let note = slips::end_of_statement(&got).filter(|_| is_end);
+                noted(self.fail(message, self.line()), note)
             }
         }
     }
@@ -186,6 +193,13 @@ fn filter_call(node: Option<Expr>, name: &str) -> Kind {
 
 fn is_constant(name: &str) -> bool {
     matches!(name, "true" | "True" | "false" | "False" | "none" | "None")
+}
+
+fn noted<T>(failed: Result<T>, note: Option<&'static str>) -> Result<T> {
+    match note {
+        Some(note) => failed.map_err(|error| error.with_note(note)),
+        None => failed,
+    }
 }
 
 /// Names a token as Jinja's messages do.
