@@ -1,6 +1,7 @@
-"""Modules that Salt itself calls, each kind in its own way: matchers, tops, auth, executors, `mod_aggregate`."""
+"""Modules that Salt itself calls, each kind in its own way: matchers, tops, auth, executors, log handlers, `mod_aggregate`."""
 
 import inspect
+import logging
 
 import halite_loader as loader
 from halite_host import verb
@@ -67,3 +68,51 @@ def engine(name, config):
     if function is None:
         raise KeyError(loader.missing("engines", name + ".start"))
     return function(**config)
+
+
+# Set up by the first records.
+LOG_HANDLERS = None
+
+
+def log_handlers():
+    """The handlers that users' modules set up; one module's failure is not another's."""
+    global LOG_HANDLERS
+    if LOG_HANDLERS is None:
+        LOG_HANDLERS = []
+        # A module may have several names.
+        modules = {id(module): (name, module) for name, module in loader.kind("log_handlers").order}
+        for name, module in modules.values():
+            setup = getattr(module, "setup_handlers", None)
+            if setup is None:
+                continue
+            try:
+                made = setup() or ()
+            except Exception:
+                logging.getLogger("salt.loader").exception("The log handlers of %s cannot be set up", name)
+                continue
+            made = (made,) if isinstance(made, logging.Handler) else made
+            LOG_HANDLERS.extend(one for one in made if isinstance(one, logging.Handler))
+    return LOG_HANDLERS
+
+
+@verb
+def log_records(records):
+    """Hands records to users' log handlers; returns the lowest level they want, None if there is no handler."""
+    handlers = log_handlers()
+    for given in records:
+        record = logging.makeLogRecord(given)
+        for handler in handlers:
+            if record.levelno < handler.level:
+                continue
+            try:
+                handler.handle(record)
+            except Exception:
+                handler.handleError(record)
+    return min((handler.level for handler in handlers), default=None)
+
+
+@verb
+def close_log_handlers():
+    for handler in log_handlers():
+        handler.flush()
+        handler.close()

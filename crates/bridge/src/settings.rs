@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use halite_value::{Dict, Value};
 
 /// The kinds of modules, by the folder that holds them.
-pub const KINDS: [&str; 24] = [
+pub const KINDS: [&str; 25] = [
     "auth",
     "beacons",
     "clouds",
@@ -13,6 +13,7 @@ pub const KINDS: [&str; 24] = [
     "executors",
     "fileserver",
     "grains",
+    "log_handlers",
     "matchers",
     "modules",
     "output",
@@ -62,6 +63,7 @@ fn dirs_option(kind: &str) -> &str {
         "beacons" => "beacons_dirs",
         "engines" => "engines_dirs",
         "grains" => "grains_dirs",
+        "log_handlers" => "log_handlers_dirs",
         "states" => "states_dirs",
         "utils" => "utils_dirs",
         "pillar" => "pillar_dirs",

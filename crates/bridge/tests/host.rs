@@ -214,3 +214,63 @@ fn a_file_of_another_name_adds_to_a_module() {
     // A file of the same name hides all.
     assert!(listing.hides("own.gone") && !listing.has("own.gone"));
 }
+
+const HANDLERS: &str = "
+import logging
+
+SEEN = []
+
+
+class Own(logging.Handler):
+    def emit(self, record):
+        SEEN.append([record.levelno, record.name, self.format(record)])
+
+
+class Broken(logging.Handler):
+    def handle(self, record):
+        raise RuntimeError('broken')
+
+
+def setup_handlers():
+    broken = Broken()
+    broken.setLevel(40)
+    return [broken, Own(30)]
+
+
+def seen():
+    return SEEN
+";
+
+#[test]
+fn log_handlers_get_the_records_they_want() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bridge = bridge(&folder);
+    let back = Back { bridge: &bridge, asked: AtomicUsize::new(0) };
+    let ask = |records: Value| {
+        let args = vec![records];
+        within(&back, |session| bridge.ask(session, "a test", "log_records", args))
+            .expect("an answer")
+            .value
+    };
+    let record =
+        |level: i64| dict! { "levelno" => level, "name" => "salt.x", "msg" => "100% of it" };
+    assert_eq!(ask(list![record(50)]), Value::Null, "there is no handler");
+    let handlers = folder.path().join("log_handlers");
+    std::fs::create_dir_all(&handlers).expect("a folder");
+    std::fs::write(handlers.join("fails.py"), "def setup_handlers():\n    1 / 0\n")
+        .expect("a module");
+    std::fs::write(handlers.join("own.py"), HANDLERS).expect("a module");
+    // Handlers are set up once in the life of an interpreter.
+    bridge.stop();
+    bridge.reload();
+    assert_eq!(ask(list![record(20), record(30), record(50)]), Value::Int(30));
+    let call = || bridge_run(&bridge, &back, "own.seen");
+    assert_eq!(call(), list![list![30, "salt.x", "100% of it"], list![50, "salt.x", "100% of it"]]);
+}
+
+fn bridge_run(bridge: &Bridge, back: &Back<'_>, name: &str) -> Value {
+    let call = Call::default();
+    within(back, |session| bridge.run(session, "log_handlers", name, call))
+        .expect("an answer")
+        .value
+}

@@ -21,7 +21,7 @@ use std::{
 
 use nix::unistd::{Gid, Uid, User};
 
-use crate::{programs::Context, terminal};
+use crate::{log_handlers, programs::Context, terminal};
 
 /// Why this process cannot be the daemon, and the exit code that says so.
 #[derive(Debug)]
@@ -44,6 +44,13 @@ impl From<String> for Refusal {
 /// Makes a daemon of this process: in the background if asked (`-d`), with its pid file, as the
 /// `user` of the configuration. `own` are the folders that user must be able to use.
 pub fn begin(cx: &Context, own: &[&str]) -> Result<(), Refusal> {
+    settle(cx, own)?;
+    // An interpreter and a thread: neither would be left after the fork.
+    log_handlers::start(&cx.opts, true);
+    Ok(())
+}
+
+fn settle(cx: &Context, own: &[&str]) -> Result<(), Refusal> {
     let user = other_user(&cx.opts.str("user"))?;
     if cx.parsed.bool("daemon") {
         nix::unistd::daemon(true, false)
@@ -123,7 +130,7 @@ pub fn free_ports(cx: &Context) -> Result<(), Refusal> {
 }
 
 /// Returns the user to become; `None` if we are that user.
-fn other_user(name: &str) -> Result<Option<User>, Refusal> {
+pub(crate) fn other_user(name: &str) -> Result<Option<User>, Refusal> {
     if name.is_empty() {
         return Ok(None);
     }

@@ -4,7 +4,7 @@
 //! crate reads the environment, prints, or picks an exit code. Where to look:
 //! - `optparse/`: the parser and its help; `programs/`: one table and one `run` per program;
 //! - `args.rs`: arguments of functions, as Salt reads them from the command line;
-//! - `diagnostics.rs`: how problems are shown; `logging.rs`: Salt's log lines;
+//! - `diagnostics.rs`: how problems are shown; `logging.rs`: Salt's log lines; `log_handlers.rs`: users' handlers;
 //! - `machine.rs`: files, environment and host names for the configuration;
 //! - `beside.rs`: the master on a minion's machine;
 //! - `doctor.rs` and `links.rs`: commands only Halite has.
@@ -20,6 +20,7 @@ pub mod fleet;
 mod halite;
 mod interrupt;
 mod links;
+mod log_handlers;
 pub mod logging;
 pub mod machine;
 pub mod optparse;

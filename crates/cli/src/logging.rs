@@ -20,6 +20,7 @@ use std::{
 };
 
 use halite_config::Opts;
+use halite_value::{Dict, entries};
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
@@ -27,7 +28,7 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, layer::Context, prelude::*, registry::LookupSpan};
 
-use crate::terminal;
+use crate::{log_handlers, terminal};
 
 /// The target of what is said whatever the level.
 const WARNINGS: &str = "warnings";
@@ -60,6 +61,12 @@ impl Level {
     pub fn named(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| Self(*level))
+    }
+
+    /// Returns Salt's number of the level.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        self.0
     }
 
     fn name(self) -> &'static str {
@@ -317,6 +324,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SaltLog {
         };
         metadata.is_span()
             || highest_of >= self.lowest
+            || log_handlers::may_want(highest_of)
             || self.lowest <= Level(5)
             || metadata.target() == WARNINGS
     }
@@ -352,6 +360,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SaltLog {
         let level = record.level.unwrap_or_else(|| metadata.level().into());
         record.level = Some(level);
         self.print(level, &record);
+        if log_handlers::want(level) {
+            log_handlers::hand_over(level, record.to_python());
+        }
     }
 }
 
@@ -396,6 +407,27 @@ fn salt_name(target: &str) -> String {
 }
 
 impl Record {
+    /// Returns what Python's `LogRecord` consists of.
+    fn to_python(&self) -> Dict {
+        let level = self.level.unwrap_or(Level::WARNING);
+        let now = jiff::Timestamp::now();
+        let file = self.file.rsplit('/').next().unwrap_or_default();
+        let record = entries! {
+            "name" => self.name.as_str(), "levelno" => i64::from(level.0),
+            "levelname" => level.name(), "msg" => format!("{}{}", self.message, self.fields),
+            "pathname" => self.file.as_str(), "filename" => file,
+            "module" => file.trim_end_matches(".rs"), "lineno" => i64::from(self.line),
+            "created" => now.as_microsecond() as f64 / 1e6,
+            "msecs" => f64::from(now.subsec_millisecond()),
+            "process" => i64::from(std::process::id()), "processName" => "MainProcess",
+            "threadName" => std::thread::current().name().unwrap_or("MainThread"),
+        };
+        if let Some(jid) = &self.jid {
+            record.insert("jid", jid.as_str());
+        }
+        record
+    }
+
     /// Fills in a layout of Python's `logging`.
     fn line_of(&self, layout: &str, dates: &str, jid: &str) -> String {
         let now = jiff::Zoned::now();

@@ -312,3 +312,34 @@ fn functions_in_templates_fail_in_pythons_words() {
         assert_eq!(shell.run(&line).0, 0, "{text}");
     }
 }
+
+#[test]
+fn a_proxy_needs_an_id_and_a_user() {
+    let shell = Shell::new(&[("proxy", "root_dir: ROOT\nuser: nobody-of-that-name\n")]);
+    let (code, _, said) = shell.run("salt-proxy -c ETC");
+    assert_eq!(code, 64, "{said}");
+    assert!(said.starts_with("Usage: salt-proxy"), "{said}");
+    assert!(said.contains("error: salt-proxy requires --proxyid"), "{said}");
+    let (code, _, said) = shell.run("salt-proxy -c ETC --proxyid p1");
+    assert_eq!(code, 67, "{said}");
+    assert!(said.contains("user nobody-of-that-name. The user is not available."), "{said}");
+}
+
+#[test]
+fn a_runner_shows_its_job_id_if_the_configuration_says_so() {
+    let shell = Shell::new(&[("master", "root_dir: ROOT\nshow_jid: True\n")]);
+    let (code, out, said) = shell.run("salt-run -c ETC test.arg 1 --out=json");
+    assert_eq!(code, 0, "{said}");
+    let (first, rest) = out.split_once('\n').expect("two lines");
+    let jid = first.strip_prefix("jid: ").expect(first);
+    assert!(jid.len() == 20 && jid.bytes().all(|digit| digit.is_ascii_digit()), "{jid}");
+    assert!(rest.trim_start().starts_with('{'), "{rest}");
+}
+
+#[test]
+fn a_listing_of_providers_takes_no_name() {
+    let shell = Shell::new(&[]);
+    let (code, _, said) = shell.run("salt-cloud -c ETC --list-providers ec2");
+    assert_eq!(code, 64, "{said}");
+    assert!(said.contains("error: '--list-providers' does not accept any arguments"), "{said}");
+}

@@ -33,11 +33,12 @@ pub struct Gathered {
 
 impl Gathered {
     /// Takes a rendered template as high data, as `state.template` does: no includes, no SLS name.
-    pub fn of_template(rendered: &Dict) -> Self {
+    pub fn of_template(rendered: &Dict, path: Option<&str>) -> Self {
         let rendered = rendered.deep_copy();
         let mut places = Places::default();
         places.note(&rendered);
-        Self { high: High::of_template(&rendered), problems: Vec::new(), places }
+        let (high, problems) = High::of_template(&rendered, path);
+        Self { high, problems, places }
     }
 }
 
@@ -166,7 +167,12 @@ impl<'a> Loader<'a> {
             Task::Include(by, include) => self
                 .include(by, &include)
                 .map_err(|text| (by, Problem::new(text).at(include.place.as_ref()))),
-            Task::Load(wanted) => self.load(&wanted).map_err(|problem| (wanted.by, problem)),
+            Task::Load(wanted) => {
+                for problem in self.load(&wanted).err().into_iter().flatten() {
+                    self.report(wanted.by, problem);
+                }
+                return;
+            }
         };
         if let Err((node, problem)) = done {
             self.report(node, problem);
@@ -224,10 +230,7 @@ impl<'a> Loader<'a> {
             ));
         };
         let is_everywhere = env == "_xenv";
-        let is_served =
-            |envs: &Vec<String>| envs.contains(env) || envs.iter().any(|env| env == "__env__");
-        let served = self.served.get_or_init(|| self.cx.files.envs().ok()).as_ref();
-        if !is_everywhere && !served.is_none_or(is_served) {
+        if !is_everywhere && !self.serves(env) {
             return Err(format!(
                 "Nonexistent saltenv '{env}' found in include of '{name}' within SLS \
                  '{own_env}:{sls}'"
@@ -265,7 +268,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Renders and reads one SLS, unless it was loaded before.
-    fn load(&mut self, wanted: &Wanted) -> Result<(), Problem> {
+    fn load(&mut self, wanted: &Wanted) -> Result<(), Vec<Problem>> {
         let Wanted { by, sls, env, .. } = wanted;
         if self.loaded.contains(&(env.clone(), sls.clone())) {
             return Ok(());
@@ -308,7 +311,21 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn missing(&mut self, wanted: &Wanted) -> Problem {
+    fn missing(&mut self, wanted: &Wanted) -> Vec<Problem> {
+        let no_env = (wanted.asked.is_none() && !self.serves(&wanted.env)).then(|| {
+            let env = &wanted.env;
+            Problem::new(format!("No matching salt environment for environment '{env}' found"))
+        });
+        no_env.into_iter().chain([self.missing_sls(wanted)]).collect()
+    }
+
+    /// Tells whether there is such an environment; yes if nobody can say.
+    fn serves(&self, env: &str) -> bool {
+        let served = self.served.get_or_init(|| self.cx.files.envs().ok()).as_ref();
+        served.is_none_or(|envs| envs.iter().any(|own| own == env || own == "__env__"))
+    }
+
+    fn missing_sls(&mut self, wanted: &Wanted) -> Problem {
         let Wanted { sls, env, asked, .. } = wanted;
         let text = if asked.is_some() {
             format!(
@@ -340,12 +357,17 @@ impl<'a> Loader<'a> {
 }
 
 /// Renders an SLS into a dict of its own.
-fn render(cx: &Cx, wanted: &Wanted, file: &std::path::Path, path: &str) -> Result<Dict, Problem> {
+fn render(
+    cx: &Cx,
+    wanted: &Wanted,
+    file: &std::path::Path,
+    path: &str,
+) -> Result<Dict, Vec<Problem>> {
     let Wanted { sls, env, .. } = wanted;
     let failed = |error: &dyn std::fmt::Display| {
         Problem::new(format!("Rendering SLS '{env}:{sls}' failed: {error}"))
     };
-    let text = cx.host.read_text(file).map_err(|error| failed(&error))?;
+    let text = cx.host.read_text(file).map_err(|error| vec![failed(&error)])?;
     let template = Template {
         engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
         text,
@@ -357,16 +379,18 @@ fn render(cx: &Cx, wanted: &Wanted, file: &std::path::Path, path: &str) -> Resul
     match cx.runtime.compile(cx, &template) {
         Ok(Value::Dict(rendered)) => Ok(rendered),
         Ok(value) if !value.truthy() => Ok(Dict::new()),
-        Ok(_) => {
+        Ok(other) => {
             let text = format!("SLS {sls} does not render to a dictionary");
-            Err(Problem::new(text).at(Some(&Place::new(path, 1, 0))))
+            let contents = format!("Error when rendering state with contents: {other}");
+            let problem = Problem::new(text).at(Some(&Place::new(path, 1, 0)));
+            Err(vec![problem, Problem::new(contents)])
         }
         Err(error) => {
             let mut problem = failed(&error);
             if let Error::Source { place, help, .. } = error {
                 (problem.place, problem.help) = (place, help);
             }
-            Err(problem)
+            Err(vec![problem])
         }
     }
 }

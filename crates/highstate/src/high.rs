@@ -13,6 +13,7 @@ use halite_value::{Dict, Key, List, SmolStr, Value};
 use crate::{
     Graph, Places, Problem, States, check, edits, low,
     parse::{Bodies, Body, EXCLUDE, EXTEND, Entry, Ids, Sls},
+    tree,
 };
 
 /// All ids with their states, and what is still to be done to them.
@@ -82,10 +83,14 @@ impl From<&High> for Dict {
 
 impl High {
     /// Takes a template that is no SLS as high data, as `state.template` does.
-    pub(crate) fn of_template(rendered: &Dict) -> Self {
+    pub(crate) fn of_template(rendered: &Dict, path: Option<&str>) -> (Self, Vec<Problem>) {
         let mut bodies = Bodies::new();
-        let ids = Sls::read_template(rendered, &mut bodies);
-        Self { ids, bodies, ..Self::default() }
+        let (ids, problems) = Sls::read_template(rendered, path, &mut bodies);
+        // The states of a file run as they are written, those of a text by their names.
+        if path.is_some() {
+            tree::number_template(&ids, &bodies);
+        }
+        (Self { ids, bodies, ..Self::default() }, problems)
     }
 
     fn shown(&self, (id, body): &(Key, usize)) -> Value {

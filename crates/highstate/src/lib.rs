@@ -33,7 +33,7 @@ mod run;
 mod slots;
 mod tree;
 
-use halite_spec::{Aggregate, Call, Cx, Outcome, Result};
+use halite_spec::{Aggregate, Call, Cx, Keys, Outcome, Result};
 use halite_value::{Dict, Place};
 
 pub use gather::{Gathered, Named, available, gather, gather_named};
@@ -57,6 +57,12 @@ pub trait States: Send + Sync {
 
     /// Returns the declared arguments.
     fn params(&self, state: &str) -> Params;
+
+    /// Returns the order of the keys in the returns of a state.
+    fn keys(&self, state: &str) -> Keys {
+        let _ = state;
+        Keys::USUAL
+    }
 
     /// Tells whether the module reacts to `watch`.
     fn watches(&self, module: &str) -> bool;

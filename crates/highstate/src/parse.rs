@@ -208,8 +208,6 @@ impl Body {
 enum Role {
     Id,
     Extension,
-    /// An id of a template that is no SLS.
-    Template,
 }
 
 /// One item of `include`.
@@ -250,7 +248,7 @@ impl Sls {
         bodies: &mut Bodies,
     ) -> (Self, Vec<Problem>) {
         let (origin, known) = (Origin::of(sls, env), HashMap::new());
-        let mut reader = Reader { sls, origin, bodies, known, problems: Vec::new() };
+        let mut reader = Reader { kind: "SLS", sls, origin, bodies, known, problems: Vec::new() };
         let mut read = Self { includes: reader.includes(rendered), ..Self::default() };
         reader.extends(rendered, &mut read);
         reader.excludes(rendered, &mut read);
@@ -259,19 +257,33 @@ impl Sls {
     }
 
     /// Reads a template that is no SLS: every key is an id.
-    pub(crate) fn read_template(rendered: &Dict, bodies: &mut Bodies) -> Ids {
-        let origin = Origin { sls: Some(Value::Null), ..Origin::of("", "base") };
-        let problems = Vec::new();
-        let mut reader = Reader { sls: "", origin, bodies, known: HashMap::new(), problems };
-        let entries = rendered.into_iter().map(|(id, body)| match body {
-            Value::Dict(body) => (id, Entry::Body(reader.body(&body, Role::Template).0)),
-            other => (id, Entry::Misfit(other)),
-        });
-        entries.collect()
+    pub(crate) fn read_template(
+        rendered: &Dict,
+        path: Option<&str>,
+        bodies: &mut Bodies,
+    ) -> (Ids, Vec<Problem>) {
+        let own = path.map_or(Value::Null, Value::from);
+        let origin = Origin { sls: Some(own), ..Origin::of("", "base") };
+        let (sls, problems) = (path.unwrap_or("<template-str>"), Vec::new());
+        let kind = "template";
+        let mut reader = Reader { kind, sls, origin, bodies, known: HashMap::new(), problems };
+        let mut ids = Ids::default();
+        for (id, value) in rendered {
+            let entry = match value {
+                value @ (Value::Dict(_) | Value::Str(_)) => {
+                    reader.declaration(rendered, &id, value)
+                }
+                other => Entry::Misfit(other),
+            };
+            ids.insert(id, entry);
+        }
+        (ids, reader.problems)
     }
 }
 
 struct Reader<'a> {
+    /// `SLS`, or `template`.
+    kind: &'static str,
     sls: &'a str,
     origin: Origin,
     bodies: &'a mut Bodies,
@@ -365,13 +377,13 @@ impl Reader<'_> {
     }
 
     fn declaration(&mut self, rendered: &Dict, id: &Key, value: Value) -> Entry {
-        let sls = self.sls;
+        let (kind, sls) = (self.kind, self.sls);
         match value {
             Value::Dict(body) => {
                 let (index, repeated) = self.body(&body, Role::Id);
                 for (key, module) in repeated {
                     let text = format!(
-                        "ID '{id}' in SLS '{sls}' contains multiple state declarations of the \
+                        "ID '{id}' in {kind} '{sls}' contains multiple state declarations of the \
                          same type"
                     );
                     let place = body.place_of(&key).or_else(|| rendered.place_of(id));
@@ -386,7 +398,7 @@ impl Reader<'_> {
                 Entry::Body(self.bodies.len() - 1)
             }
             other => {
-                let text = format!("ID {id} in SLS {sls} is not a dictionary");
+                let text = format!("ID {id} in {kind} {sls} is not a dictionary");
                 let problem = Problem::new(text).at(rendered.place_of(id));
                 // What stands at the top of a file and is no id.
                 let near = suggest::nearest(&id.to_str(), ["include", "extend", "exclude"])

@@ -10,7 +10,7 @@ use halite_value::{List, Value, dict};
 
 use crate::{
     High, Places, Problem,
-    parse::{Arguments, Bodies, Body, EXCLUDE, EXTEND, Entry, Sls, has_word},
+    parse::{Arguments, Bodies, Body, EXCLUDE, EXTEND, Entry, Ids, Sls, has_word},
 };
 
 /// The first automatic `order`; numbers an author writes are usually far below.
@@ -68,16 +68,26 @@ impl Tree {
 fn number(nodes: &[Node], bodies: &[Body]) {
     let mut next = FIRST_ORDER;
     for node in in_running_order(nodes) {
-        for entry in nodes[node].own.ids.values() {
-            let Entry::Body(body) = entry else { continue };
-            for (state, args) in &bodies[*body].states {
-                let Arguments::List(args) = args else { continue };
-                let is_state = state.as_str().is_some_and(|state| !state.starts_with('_'));
-                let is_ordered = || args.read().iter().any(|arg| has_word(arg, "order"));
-                if is_state && !is_ordered() {
-                    args.push(dict! { "order" => next });
-                    next += 1;
-                }
+        number_ids(&nodes[node].own.ids, bodies, &mut next);
+    }
+}
+
+/// Numbers the states of a template that is no SLS.
+pub(crate) fn number_template(ids: &Ids, bodies: &[Body]) {
+    let mut next = FIRST_ORDER;
+    number_ids(ids, bodies, &mut next);
+}
+
+fn number_ids(ids: &Ids, bodies: &[Body], next: &mut i64) {
+    for entry in ids.values() {
+        let Entry::Body(body) = entry else { continue };
+        for (state, args) in &bodies[*body].states {
+            let Arguments::List(args) = args else { continue };
+            let is_state = state.as_str().is_some_and(|state| !state.starts_with('_'));
+            let is_ordered = || args.read().iter().any(|arg| has_word(arg, "order"));
+            if is_state && !is_ordered() {
+                args.push(dict! { "order" => *next });
+                *next += 1;
             }
         }
     }

@@ -33,6 +33,7 @@ struct Param {
 enum By {
     Any,
     Name,
+    Keyword,
     Position,
 }
 
@@ -42,8 +43,9 @@ enum By {
 /// makes it optional, as does the type `Option<_>` (default None); `rest: Rest` takes whatever is
 /// left. `#[function(name = "list")]` gives another name than the Rust one. An `Option<_>` that has
 /// to be given all the same (None is a value) is marked `#[arg(required)]`; one that Salt takes out
-/// of `**kwargs` is `#[arg(by_name)]`, a `Rest` that is Salt's `*args` alone `#[arg(by_position)]`
-/// (one called `kwargs` or `rest` takes names only). `#[shown(expr)]` is the
+/// of `**kwargs` is `#[arg(by_name)]`, one that Salt declares after `*args` `#[arg(keyword)]`, a
+/// `Rest` that is Salt's `*args` alone `#[arg(by_position)]` (one called `kwargs` or `rest`, or one
+/// with `#[arg(by_name)]`, takes names only). `#[shown(expr)]` is the
 /// default `sys.argspec` tells, where Salt writes the same thing in another way. `#[group] ring: Ring`
 /// stands for the arguments `Ring` declares (`#[derive(Args)]`), at that place of the list: what
 /// several functions take alike is declared once.
@@ -232,6 +234,10 @@ fn param(ident: &Ident, ty: &Type, attrs: &[Attribute]) -> syn::Result<Param> {
                     by = By::Name;
                     return Ok(());
                 }
+                if meta.path.is_ident("keyword") {
+                    by = By::Keyword;
+                    return Ok(());
+                }
                 if meta.path.is_ident("by_position") {
                     by = By::Position;
                     return Ok(());
@@ -303,6 +309,7 @@ fn spec_of(param: &Param) -> Tokens {
     let by = match by {
         By::Any => quote! { Any },
         By::Name => quote! { Name },
+        By::Keyword => quote! { Keyword },
         By::Position => quote! { Position },
     };
     let default = match (default, shown) {

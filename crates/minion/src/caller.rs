@@ -104,24 +104,30 @@ impl Caller {
 }
 
 impl Caller {
-    /// Hands what a function gave to the returners that are asked for (`return`).
-    pub fn return_to(&self, function: &str, call: &Call, outcome: &Outcome) {
+    /// Hands what a function gave to the returners that are asked for (`return`); `typed` are its
+    /// arguments as they were written. The returner `local` shows it, which is for the program to
+    /// do: what it shows is returned.
+    pub fn return_to(&self, function: &str, typed: &[String], outcome: &Outcome) -> Option<Value> {
         let cx = &self.cx;
-        let Some(names) = cx.opt("return").filter(Value::truthy) else { return };
+        let names = cx.opt("return").filter(Value::truthy)?;
         let names = names.items_of_sequence().unwrap_or_else(|| vec![names]);
         let names: Vec<_> = names.iter().map(Value::to_str).collect();
-        let args = halite_wire::Args { args: call.args.clone(), kwargs: call.kwargs.clone() };
         let ret = entries! {
-            "jid" => &cx.job.jid, "id" => cx.id(), "fun" => function, "fun_args" => args.write(),
-            "return" => &outcome.ret, "retcode" => outcome.retcode,
-            "success" => outcome.retcode == 0,
+            "jid" => &cx.job.jid, "return" => &outcome.ret, "retcode" => outcome.retcode,
         };
         if let Some(out) = &outcome.out {
             ret.insert("out", out);
         }
+        ret.insert("id", cx.id());
+        ret.insert("fun", function);
+        ret.insert("fun_args", Value::list(typed));
+        // Whatever the return code: the function was called.
+        ret.insert("success", true);
         let options = Options::given(cx.opt("return_config"), cx.opt("return_kwargs"));
-        let names = names.iter().flat_map(|name| name.split(','));
-        halite_returners::deliver_all(cx, names, &options, &ret);
+        let names: Vec<&str> = names.iter().flat_map(|name| name.split(',')).collect();
+        let others = names.iter().copied().filter(|name| *name != "local");
+        halite_returners::deliver_all(cx, others, &options, &ret);
+        names.contains(&"local").then(|| ret.into())
     }
 }
 

@@ -110,7 +110,7 @@ pub fn instead_of(cx: &Cx, fun: &str) -> Option<Dict> {
 /// Keywords nobody declared are a matter of their own in Salt: [`unknown_keywords`].
 pub fn misfit(function: &Function, call: &Call) -> Option<String> {
     let name = function.own_name;
-    let named: Vec<&Param> = function.params.iter().filter(|param| param.is_listed()).collect();
+    let named: Vec<&Param> = function.params.iter().filter(|param| param.has_place()).collect();
     let takes_more = function.params.iter().any(Param::takes_positions);
     let given = call.args.len();
     if let Some(twice) = named.iter().take(given).find(|param| call.kwargs.contains(param.name)) {

@@ -14,7 +14,9 @@ use std::{
 use halite_bridge::{Bridge, Callbacks, Error as BridgeError, Listing, Nobody, Session, Settings};
 use halite_highstate::{Params, States};
 use halite_pillar::ext::{ExtArgs, ExtCx, ExtPillar};
-use halite_spec::{Aggregate, Call, Cx, Error, Event, Files, Host, Job, Outcome, Result, Runtime};
+use halite_spec::{
+    Aggregate, Call, Cx, Error, Event, Files, Host, Job, Keys, Outcome, Result, Runtime,
+};
 use halite_value::{Dict, Value, entries};
 use parking_lot::{Mutex, RwLock};
 
@@ -621,7 +623,7 @@ fn outcome(value: &Value) -> Outcome {
         Some(lines) => lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
         None => comment.to_str().into(),
     };
-    let mut outcome = Outcome::new(result, changes, comment);
+    let mut outcome = Outcome::new(result, changes, comment).with_keys(Keys::of(ret));
     for (key, value) in ret {
         match key.to_str().as_str() {
             "changes" | "result" | "comment" => {}
@@ -666,6 +668,10 @@ impl States for AllStates {
             return self.native.params(state);
         };
         params_of(&spec)
+    }
+
+    fn keys(&self, state: &str) -> Keys {
+        if self.is_users(state) { Keys::USUAL } else { self.native.keys(state) }
     }
 
     fn watches(&self, module: &str) -> bool {

@@ -5,7 +5,7 @@
 
 use halite_highstate::{Params, States};
 use halite_spec::{
-    Aggregate, Call, Cx, Error, Function, Module, Need, Outcome, Param, Result, StateFn,
+    Aggregate, Call, Cx, Error, Function, Keys, Module, Need, Outcome, Param, Result, StateFn,
     StateModule,
 };
 use halite_value::{Dict, Value, entries};
@@ -185,6 +185,10 @@ impl States for Native {
             open: params.iter().any(|param| param.rest),
             closed: !state.open && !params.iter().any(|param| param.rest),
         }
+    }
+
+    fn keys(&self, state: &str) -> Keys {
+        self::state(state).map_or(Keys::USUAL, |state| state.keys)
     }
 
     fn watches(&self, module: &str) -> bool {

@@ -162,7 +162,7 @@ impl Engine {
                 let chunks = chunks.iter().filter_map(|chunk| chunk.as_dict().cloned());
                 return Ok(Source::Low(chunks.collect()));
             }
-            What::TemplateText(text) => self.template(cx, text)?,
+            What::TemplateText { text, path } => self.template(cx, text, path.as_deref())?,
             What::Top | What::States => Gathered::default(),
         };
         add_excludes(&mut gathered.high, &request.exclude);
@@ -170,25 +170,29 @@ impl Engine {
     }
 
     /// A single SLS given as text: includes and extends have no meaning there.
-    fn template(&self, cx: &Cx, text: &str) -> Result<Gathered> {
+    fn template(&self, cx: &Cx, text: &str, path: Option<&str>) -> Result<Gathered> {
         let template = Template {
             engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
             text: text.to_owned(),
             source: None,
             saltenv: cx.saltenv(),
-            sls: Some(String::new()),
+            sls: Some(path.unwrap_or_default().to_owned()),
             context: Dict::new(),
         };
         let value = cx.runtime.compile(cx, &template)?;
         let Value::Dict(high) = value else {
             let mut gathered = Gathered::default();
             if value.truthy() {
-                let text = "Template <template-str> does not render to a dictionary";
+                let name = path.map_or_else(
+                    || "Template <template-str>".to_owned(),
+                    |path| format!("SLS {path}"),
+                );
+                let text = format!("{name} does not render to a dictionary");
                 gathered.problems.push(Problem::new(text));
             }
             return Ok(gathered);
         };
-        let mut gathered = Gathered::of_template(&high);
+        let mut gathered = Gathered::of_template(&high, path);
         for word in ["include", "exclude", "extends"] {
             if high.contains(word) {
                 gathered.problems.push(Problem::new(format!(

@@ -552,7 +552,7 @@ pub fn hash_file(
         let (file, env) = parse_salt(&path);
         let saltenv = env.unwrap_or(saltenv);
         return Ok(match cx.files.hash(&file, &saltenv)? {
-            Some((kind, digits)) => entries! { "hsum" => digits, "hash_type" => kind }.into(),
+            Some((kind, digits)) => entries! { "hash_type" => kind, "hsum" => digits }.into(),
             None => Value::str(""),
         });
     }

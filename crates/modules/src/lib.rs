@@ -71,6 +71,7 @@ pub mod network;
 pub mod nfs3;
 pub mod nftables;
 pub mod npm;
+pub mod out;
 pub mod pam;
 pub mod partition;
 pub mod pillar;
@@ -184,6 +185,7 @@ pub static ALL: &[&Module] = &[
     &nfs3::MODULE,
     &nftables::MODULE,
     &npm::MODULE,
+    &out::MODULE,
     &pam::MODULE,
     &partition::MODULE,
     &pillar::MODULE,

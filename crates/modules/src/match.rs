@@ -318,15 +318,28 @@ pub fn search_by(
 #[function]
 pub fn ifelse(
     cx: &Cx,
-    /// Target, value, target, value …, default; and `tgt_type`, `minion_id`, `merge`,
-    /// `merge_lists` by name.
+    /// Target, value, target, value …, default.
+    #[arg(by_position)]
     args: Rest,
+    /// What kind the targets are of.
+    #[arg(keyword)]
+    #[default("compound".to_owned())]
+    tgt_type: String,
+    /// Another minion to match.
+    #[arg(keyword)]
+    minion_id: Option<String>,
+    /// Merged over the result.
+    #[arg(keyword)]
+    merge: Option<Value>,
+    /// Merge lists, too.
+    #[arg(keyword)]
+    #[default(false)]
+    merge_lists: bool,
 ) -> Result<Value> {
     let Some((default, pairs)) = args.args.split_last().filter(|(_, pairs)| pairs.len() % 2 == 0)
     else {
         return Err(salt_exception("The ifelse function must have an odd number of arguments!"));
     };
-    let named = |name: &str| args.kwargs.get(name).filter(|value| !value.is_null());
     let table: Vec<(Value, Value)> = pairs
         .chunks_exact(2)
         .map(|pair| {
@@ -338,10 +351,7 @@ pub fn ifelse(
             (target, pair[1].clone())
         })
         .collect();
-    let kind =
-        kind_named(&named("tgt_type").map_or_else(|| "compound".into(), |kind| kind.to_str()))?;
-    let id = named("minion_id").map(|id| id.to_str());
-    let join = named("merge_lists").is_some_and(|join| join.truthy());
-    let found = pick(cx, &table, kind, id.as_deref(), named("merge").as_ref(), join)?;
+    let kind = kind_named(&tgt_type)?;
+    let found = pick(cx, &table, kind, minion_id.as_deref(), merge.as_ref(), merge_lists)?;
     Ok(found.unwrap_or_else(|| default.clone()))
 }

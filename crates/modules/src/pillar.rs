@@ -5,8 +5,8 @@
 //! the values. `unmask=True` shows them, and `pillar_mask_output: False` shows them in
 //! `pillar.items`.
 
-use halite_spec::{Cx, Error, Rest, Result, alias, function, module};
-use halite_value::{Dict, Value, lookup, merge};
+use halite_spec::{Args, Cx, Error, Rest, Result, Template, alias, function, module};
+use halite_value::{Dict, Value, json, lookup, merge};
 
 use crate::grains;
 
@@ -129,38 +129,94 @@ fn over_default(default: &Value, value: &Value, lists: bool) -> Result<Value> {
     }
 }
 
-/// Refuses keywords other than these: to Salt they are part of the signature.
-fn only(rest: &Rest, known: &[&str]) -> Result<()> {
-    rest.only(known).map_err(|error| Error::invalid(error.to_string()))
+/// How to compile the pillar anew.
+#[derive(Args)]
+pub struct Compiling {
+    /// Further pillar data.
+    #[arg(keyword)]
+    pillar: Option<Value>,
+    /// The renderer that decrypts this data; one of `decrypt_pillar_renderers`.
+    #[arg(keyword)]
+    pillar_enc: Option<String>,
+    /// Compile the pillar of this environment.
+    #[arg(keyword)]
+    pillarenv: Option<String>,
+    /// As `pillarenv`, with `pillarenv_from_saltenv`.
+    #[arg(keyword)]
+    saltenv: Option<String>,
+    /// Show the values although they are asked for by hand.
+    #[arg(keyword)]
+    unmask: Option<bool>,
+}
+
+impl Compiling {
+    /// Whether the values are shown: because they are to be, or because none are hidden here.
+    fn unmask(&self, cx: &Cx) -> Option<bool> {
+        let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
+        self.unmask.or(shows.then_some(true))
+    }
+}
+
+/// Decrypts pillar data somebody gave, with one of the renderers that may be used for it.
+pub fn decrypted(cx: &Cx, pillar: &Value, renderer: &str) -> Result<Value> {
+    let failed = |why: String| {
+        let message = format!("Failed to decrypt pillar override: {why}");
+        Error::raised("CommandExecutionError", message)
+    };
+    let valid = cx.opt("decrypt_pillar_renderers").and_then(|list| list.items_of_sequence());
+    let valid = valid.unwrap_or_else(|| vec!["gpg".into()]);
+    if !valid.iter().any(|own| own.as_str() == Some(renderer)) {
+        let valid: Vec<String> = valid.iter().map(Value::to_string).collect();
+        return Err(failed(format!(
+            "'{renderer}' is not a valid decryption renderer. Valid choices are: {}",
+            valid.join(", ")
+        )));
+    }
+    let text = match pillar {
+        Value::Str(text) => text.to_string(),
+        data => json::to_string(data).map_err(|error| failed(error.to_string()))?,
+    };
+    // What is decrypted is YAML, of which JSON is a part.
+    let template = Template {
+        engine: format!("yaml|{renderer}"),
+        text,
+        source: None,
+        saltenv: "base".into(),
+        sls: None,
+        context: Dict::new(),
+    };
+    cx.runtime.clone().compile(cx, &template).map_err(|error| failed(error.to_string()))
 }
 
 /// Compiles the pillar anew, as `pillar.items` does, and picks the keys that are asked for.
-fn compiled(cx: &Cx, rest: &Rest) -> Result<Dict> {
-    only(rest, &["pillar", "pillar_enc", "pillarenv", "saltenv", "unmask"])?;
-    let overrides = match rest.kwargs.get("pillar") {
+fn compiled(cx: &Cx, keys: &Rest, how: &Compiling) -> Result<Dict> {
+    let given = how.pillar.clone().filter(Value::truthy);
+    let given = match (given, how.pillar_enc.as_deref().filter(|name| !name.is_empty())) {
+        (Some(pillar), Some(renderer)) => Some(decrypted(cx, &pillar, renderer)?),
+        (given, _) => given,
+    };
+    let overrides = match given {
         Some(Value::Dict(pillar)) => pillar,
-        Some(other) if other.truthy() => {
+        Some(_) => {
             tracing::error!("Pillar data must be a dictionary");
             Dict::new()
         }
-        _ => Dict::new(),
+        None => Dict::new(),
     };
-    let env = rest.kwargs.get("pillarenv").filter(Value::truthy).map(|env| env.to_string());
+    let env = |env: &Option<String>| env.clone().filter(|env| !env.is_empty());
+    let from_saltenv = || env(&how.saltenv).filter(|_| cx.opt_bool("pillarenv_from_saltenv"));
+    let env = env(&how.pillarenv).or_else(from_saltenv);
     let pillar = cx.runtime.compile_pillar(cx, &overrides, env.as_deref())?;
-    if rest.args.is_empty() {
+    if keys.args.is_empty() {
         return Ok(pillar);
     }
-    let keys = rest.args.iter().map(Value::to_str);
+    let keys = keys.args.iter().map(Value::to_str);
     Ok(keys
         .map(|key| {
             let value = pillar.get(key.as_str()).unwrap_or_else(|| "".into());
             (key, value)
         })
         .collect())
-}
-
-fn unmask_of(rest: &Rest) -> Option<bool> {
-    rest.kwargs.get("unmask").filter(|flag| !flag.is_null()).map(|flag| flag.truthy())
 }
 
 /// Compile the pillar anew and return all of it, or some keys.
@@ -171,12 +227,13 @@ fn unmask_of(rest: &Rest) -> Option<bool> {
 #[function]
 pub fn items(
     cx: &Cx,
-    /// Keys, and `pillar`, `pillarenv`, `saltenv`, `unmask`.
+    /// Keys; all if none is given.
+    #[arg(by_position)]
     args: Rest,
+    #[group] how: Compiling,
 ) -> Result<Value> {
-    let pillar = compiled(cx, &args)?;
-    let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
-    Ok(shown(cx, pillar.into(), unmask_of(&args).or(shows.then_some(true))))
+    let pillar = compiled(cx, &args, &how)?;
+    Ok(shown(cx, pillar.into(), how.unmask(cx)))
 }
 
 /// Return the names of the pillar's keys.
@@ -187,10 +244,12 @@ pub fn items(
 #[function]
 pub fn ls(
     cx: &Cx,
-    /// As for `pillar.items`.
+    /// Keys; all if none is given.
+    #[arg(by_position)]
     args: Rest,
+    #[group] how: Compiling,
 ) -> Result<Value> {
-    Ok(Value::list(compiled(cx, &args)?.keys()))
+    Ok(Value::list(compiled(cx, &args, &how)?.keys()))
 }
 
 /// Return some keys of the pillar; those that are missing are empty.
@@ -201,23 +260,36 @@ pub fn ls(
 #[function]
 pub fn item(
     cx: &Cx,
-    /// Keys, and `default`, `delimiter`, `pillarenv`, `unmask`.
+    /// Keys, or paths.
+    #[arg(by_position)]
     args: Rest,
+    /// What stands for a key that is missing; an empty text if not given.
+    #[arg(keyword)]
+    default: Option<Value>,
+    /// What stands between the steps of a path; a colon if not given.
+    #[arg(keyword)]
+    delimiter: Option<String>,
+    /// Look into the pillar of this environment.
+    #[arg(keyword)]
+    pillarenv: Option<String>,
+    /// As `pillarenv`, with `pillarenv_from_saltenv`.
+    #[arg(keyword)]
+    saltenv: Option<String>,
+    /// Show the values although they are asked for by hand.
+    #[arg(keyword)]
+    unmask: Option<bool>,
 ) -> Result<Value> {
-    only(&args, &["default", "delimiter", "pillarenv", "saltenv", "unmask"])?;
-    let default = args.kwargs.get("default").filter(|value| !value.is_null());
     let default = default.unwrap_or_else(|| "".into());
-    let delimiter = args.kwargs.get("delimiter").filter(Value::truthy);
-    let delimiter = delimiter.map_or_else(|| ":".into(), |text| text.to_str());
-    let text = |name: &str| args.kwargs.get(name).filter(Value::truthy).map(|env| env.to_string());
-    let pillar = pillar_of(cx, text("pillarenv").as_deref(), text("saltenv").as_deref())?;
+    let delimiter = delimiter.filter(|text| !text.is_empty()).unwrap_or_else(|| ":".into());
+    let env = |env: Option<String>| env.filter(|env| !env.is_empty());
+    let pillar = pillar_of(cx, env(pillarenv).as_deref(), env(saltenv).as_deref())?;
     let pillar = Value::from(pillar);
     let found = Dict::new();
     for key in args.args.iter().map(Value::to_str) {
         let value = lookup::traverse(&pillar, &key, &delimiter);
         found.insert(key, value.unwrap_or_else(|| default.clone()));
     }
-    Ok(shown(cx, found.into(), unmask_of(&args)))
+    Ok(shown(cx, found.into(), unmask))
 }
 
 /// Return the pillar as it is in memory, or one key of it.
@@ -314,8 +386,10 @@ pub fn keys(
 #[function]
 pub fn obfuscate(
     cx: &Cx,
-    /// As for `pillar.items`.
+    /// Keys; all if none is given.
+    #[arg(by_position)]
     args: Rest,
+    #[group] how: Compiling,
 ) -> Result<Value> {
     fn kinds(value: &Value) -> Value {
         match value {
@@ -327,8 +401,7 @@ pub fn obfuscate(
         }
     }
     // Salt looks at what `pillar.items` shows: behind a mask everything is a text.
-    let shows = cx.opt("pillar_mask_output") == Some(Value::Bool(false));
-    let pillar = shown(cx, compiled(cx, &args)?.into(), unmask_of(&args).or(shows.then_some(true)));
+    let pillar = shown(cx, compiled(cx, &args, &how)?.into(), how.unmask(cx));
     Ok(kinds(&pillar))
 }
 

@@ -361,7 +361,7 @@ impl Run<'_> {
         };
         let mut matches = top::pillar_matches(&top.top, &mut matching);
         self.sort_by_env_order(&mut matches);
-        let mut pillar = Value::Dict(request.pillar_override.shallow_copy());
+        let mut pillar = Value::dict();
         for (env, names) in matches {
             for rendered in self.environment(&env, &names, errors) {
                 pillar = self.merging.merge(&pillar, &rendered);

@@ -6,9 +6,9 @@
 use std::{sync::Arc, time::Duration};
 
 use halite_client::{EventItem, Job, Patience, Request};
+use halite_modules::pillar::decrypted;
 use halite_spec::{
-    Call, Cx, Error, Event, Rest, Result, StateRequest, Strings, Template, What, alias, function,
-    module,
+    Call, Cx, Error, Event, Rest, Result, StateRequest, Strings, What, alias, function, module,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, Value, dict, entries, json};
@@ -608,27 +608,10 @@ fn print_event(cx: &Cx, tag: &str, data: Dict, pretty: bool) -> Result<()> {
 
 /// Reads the pillar given on the command line; `encrypted` names the renderers that open it.
 fn given_pillar(cx: &Cx, pillar: Option<Value>, encrypted: Option<&str>) -> Result<Option<Dict>> {
-    let pillar = match (pillar, encrypted.filter(|pipe| !pipe.is_empty())) {
+    let pillar = match (pillar, encrypted.filter(|name| !name.is_empty())) {
         (None | Some(Value::Null), _) => return Ok(None),
         (Some(pillar), None) => pillar,
-        (Some(pillar), Some(pipe)) => {
-            let text = match &pillar {
-                Value::Str(text) => text.to_string(),
-                data => json::to_string(data).map_err(|error| Error::failed(error.to_string()))?,
-            };
-            // The text of a file is YAML, of which JSON is a part.
-            let template = Template {
-                engine: format!("yaml|{pipe}"),
-                text,
-                source: None,
-                saltenv: "base".into(),
-                sls: None,
-                context: Dict::new(),
-            };
-            cx.runtime.clone().compile(cx, &template).map_err(|error| {
-                Error::failed(format!("Failed to decrypt pillar override: {error}"))
-            })?
-        }
+        (Some(pillar), Some(renderer)) => decrypted(cx, &pillar, renderer)?,
     };
     match pillar {
         Value::Dict(pillar) => Ok(Some(pillar)),

@@ -89,14 +89,21 @@ pub enum By {
     Any,
     /// By its name only. Salt takes it out of `**kwargs`, so it is in no list of arguments.
     Name,
+    /// By its name only, as what Python declares after `*args`.
+    Keyword,
     /// In its place only, as what `*args` takes.
     Position,
 }
 
 impl Param {
-    /// Tells whether `sys.argspec` lists it, and whether it can be given in its place.
+    /// Tells whether `sys.argspec` lists it.
     pub fn is_listed(&self) -> bool {
         !self.rest && self.by != By::Name
+    }
+
+    /// Tells whether it can be given in its place.
+    pub fn has_place(&self) -> bool {
+        self.is_listed() && self.by != By::Keyword
     }
 
     /// Tells whether it takes names nobody declared.
@@ -181,7 +188,7 @@ impl Binder {
     /// Gives positional arguments their names. Too many is told by [`Binder::finish`].
     pub fn new(call: Call, params: &'static [Param]) -> Self {
         let left = call.kwargs.shallow_copy();
-        let mut names = params.iter().filter(|param| param.is_listed());
+        let mut names = params.iter().filter(|param| param.has_place());
         let mut extra = Vec::new();
         let mut twice = None;
         for value in call.args {

@@ -32,7 +32,7 @@ pub use host::{Command, Host, Output, Stat};
 pub use needs::Need;
 pub use request::{Journal, StateRequest, What};
 pub use state::{
-    Aggregate, Applied, Outcome, Plan, State, StateFn, StateModule, Watch, Watcher, run,
+    Aggregate, Applied, Keys, Outcome, Plan, State, StateFn, StateModule, Watch, Watcher, run,
 };
 
 /// Lists the functions of an execution module: `module! { /// Look at files. "file": contains, read }`.

@@ -46,8 +46,11 @@ pub enum What {
     },
     High(Value),
     Low(Value),
-    /// An SLS given as text.
-    TemplateText(String),
+    /// An SLS given as text; the file it was read from, if it was.
+    TemplateText {
+        text: String,
+        path: Option<String>,
+    },
     /// The top file itself.
     Top,
     /// The names of SLS the top file gives.

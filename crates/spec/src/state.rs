@@ -20,6 +20,12 @@ pub trait State: Args {
     /// `watch` does something beyond running again.
     const WATCHES: bool = false;
 
+    /// The order of the keys in its return, where Salt's has another than most.
+    const KEYS: Keys = Keys::USUAL;
+
+    /// The same after something was changed.
+    const KEYS_APPLIED: Keys = Self::KEYS;
+
     /// Looks at the machine. The context refuses every change.
     fn observe(&self, cx: &Cx) -> Result<Self::Seen>;
 
@@ -200,11 +206,49 @@ pub struct Outcome {
     pub comment: String,
     pub warnings: Vec<String>,
     pub extra: Dict,
+    pub keys: Keys,
+}
+
+/// The order of the four keys every return has: programs see it in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keys(pub [&'static str; 4]);
+
+impl Keys {
+    pub const USUAL: Self = Self(["name", "changes", "result", "comment"]);
+    /// Of a state that could not be called.
+    pub const NOT_CALLED: Self = Self(["result", "name", "changes", "comment"]);
+    /// Of a state on a thread of its own.
+    pub const PARALLEL: Self = Self(["name", "result", "changes", "comment"]);
+
+    /// The order they have in a return.
+    pub fn of(ret: &Dict) -> Self {
+        let mut keys = Self::USUAL;
+        keys.0.sort_by_key(|key| ret.keys().iter().position(|own| **own == **key));
+        keys
+    }
+
+    /// Puts them first and in this order.
+    pub fn arranged(self, ret: &Dict) -> Dict {
+        let first = self.0.into_iter().filter_map(|key| Some((key, ret.get(key)?)));
+        let all = Dict::with_capacity(ret.len());
+        first.for_each(|(key, value)| {
+            all.insert(key, value);
+        });
+        all.update(ret);
+        all
+    }
 }
 
 impl Outcome {
     pub fn new(result: Option<bool>, changes: Dict, comment: impl Into<String>) -> Self {
-        Self { result, changes, comment: comment.into(), warnings: Vec::new(), extra: Dict::new() }
+        let (warnings, extra) = (Vec::new(), Dict::new());
+        Self { result, changes, comment: comment.into(), warnings, extra, keys: Keys::USUAL }
+    }
+
+    /// Orders the keys of the return.
+    #[must_use]
+    pub fn with_keys(self, keys: Keys) -> Self {
+        Self { keys, ..self }
     }
 
     /// A failure that changed nothing.
@@ -216,10 +260,14 @@ impl Outcome {
     pub fn to_value(&self, name: &Value) -> Dict {
         // With what the engine adds.
         let ret = Dict::with_capacity(10 + self.extra.len());
-        ret.insert("name", name);
-        ret.insert("changes", &self.changes);
-        ret.insert("result", self.result);
-        ret.insert("comment", self.comment.as_str());
+        for key in self.keys.0 {
+            match key {
+                "name" => ret.insert(key, name),
+                "changes" => ret.insert(key, &self.changes),
+                "result" => ret.insert(key, self.result),
+                _ => ret.insert(key, self.comment.as_str()),
+            };
+        }
         ret.update(&self.extra);
         if !self.warnings.is_empty() {
             ret.insert("warnings", Value::list(self.warnings.clone()));
@@ -231,7 +279,7 @@ impl Outcome {
 /// Runs one state. The only place where `test=True` is decided.
 pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
     if test && let Some(outcome) = state.rehearse(cx)? {
-        return Ok(outcome);
+        return Ok(outcome.with_keys(S::KEYS));
     }
     if !test && let Some(why) = state.refusal(&cx.looking_only())? {
         return Err(Error::failed(why));
@@ -240,13 +288,14 @@ pub fn run<S: State>(state: &S, cx: &Cx, test: bool) -> Result<Outcome> {
     let plan = state.plan(&seen)?;
     let mut outcome = if plan.is_empty() {
         let comment = if test || plan.done.is_empty() { plan.pending } else { plan.done };
-        Outcome::new(Some(true), Dict::new(), comment)
+        Outcome::new(Some(true), Dict::new(), comment).with_keys(S::KEYS)
     } else if test {
-        Outcome::new(plan.test_result, plan.changes, plan.pending)
+        Outcome::new(plan.test_result, plan.changes, plan.pending).with_keys(S::KEYS)
     } else {
         let applied = state.apply(cx, seen)?;
         Outcome {
             extra: applied.extra,
+            keys: S::KEYS_APPLIED,
             ..Outcome::new(
                 Some(applied.result.unwrap_or(true)),
                 applied.changes.unwrap_or(plan.changes),
@@ -279,6 +328,7 @@ pub struct StateFn {
     pub run: fn(&Cx, Call, bool) -> Result<(Outcome, Unknown)>,
     pub watch: Option<Watch>,
     pub repeats: bool,
+    pub keys: Keys,
 }
 
 impl StateFn {
@@ -298,6 +348,7 @@ impl StateFn {
                 None
             },
             repeats: S::REPEATS,
+            keys: S::KEYS,
         }
     }
 }
@@ -321,4 +372,34 @@ pub struct StateModule {
     pub aggregate: Option<Aggregate>,
     /// What it cannot do without on a machine.
     pub needs: &'static [crate::Need],
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::entries;
+
+    use super::*;
+
+    #[test]
+    fn keys_stand_in_the_order_of_the_state() {
+        let keys = Keys(["changes", "comment", "name", "result"]);
+        let outcome = Outcome::new(Some(true), Dict::new(), "done").with_keys(keys);
+        let ret = outcome.to_value(&"x".into());
+        assert_eq!(Keys::of(&ret), keys);
+        ret.insert("__id__", "x");
+        let told = Value::from(Keys::PARALLEL.arranged(&ret)).to_string();
+        let wanted =
+            "{'name': 'x', 'result': True, 'changes': {}, 'comment': 'done', '__id__': 'x'}";
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn what_lacks_a_key_has_an_order_too() {
+        let ret = entries! { "comment" => "c", "name" => "n" };
+        assert_eq!(Keys::of(&ret).0[2..], ["comment", "name"]);
+        assert_eq!(
+            Value::from(Keys::USUAL.arranged(&ret)).to_string(),
+            "{'name': 'n', 'comment': 'c'}"
+        );
+    }
 }

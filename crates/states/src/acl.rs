@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use halite_modules::acl;
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Need, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, dict, entries};
 
 states! {
@@ -130,6 +130,7 @@ pub struct Present {
 
 impl State for Present {
     type Seen = Lists;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Lists> {
         let names = [self.acl_name.clone()];
@@ -202,6 +203,7 @@ pub struct Absent {
 
 impl State for Absent {
     type Seen = Lists;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     const REPEATS: bool = true;
 
@@ -254,6 +256,7 @@ impl ListPresent {
 
 impl State for ListPresent {
     type Seen = Lists;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Lists> {
         let wanted = Some(octal(&self.perms));
@@ -317,6 +320,7 @@ pub struct ListAbsent {
 
 impl State for ListAbsent {
     type Seen = Lists;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     const REPEATS: bool = true;
 

@@ -23,7 +23,7 @@ use halite_modules::{
     },
 };
 use halite_spec::{
-    Applied, Args, Cx, Error, Fetch, Plan, Result, State,
+    Applied, Args, Cx, Error, Fetch, Keys, Plan, Result, State,
     host::{Kind, Write},
     states,
 };
@@ -390,6 +390,7 @@ impl Extracted {
 
 impl State for Extracted {
     type Seen = Work;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Work> {
         let name = expand_user(cx, &self.name);

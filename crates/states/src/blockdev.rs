@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use halite_modules::disk;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, host::Kind, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Rest, Result, State, host::Kind, states};
 use halite_value::{Dict, Value};
 
 states! {
@@ -40,6 +40,7 @@ pub struct Formatted {
 
 impl State for Formatted {
     type Seen = Option<String>;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Option<String>> {
         if !cx.host.exists(Path::new(&self.name))? {
@@ -118,6 +119,7 @@ impl Tuned {
 
 impl State for Tuned {
     type Seen = Dict;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Dict> {
         if !is_device(cx, &self.name) {

@@ -5,7 +5,9 @@ use halite_modules::{
     file::diff,
     user,
 };
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Rest, Result, State, Template, states};
+use halite_spec::{
+    Applied, Args, Cx, Error, Keys, Need, Plan, Rest, Result, State, Template, states,
+};
 use halite_value::{Dict, Value, entries};
 
 states! {
@@ -85,6 +87,7 @@ impl Present {
 
 impl State for Present {
     type Seen = Tab;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Tab> {
         cron::tab_of(cx, &self.user)
@@ -146,6 +149,7 @@ impl Absent {
 
 impl State for Absent {
     type Seen = Tab;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Tab> {
         cron::tab_of(cx, &self.user)
@@ -189,6 +193,7 @@ pub struct EnvPresent {
 
 impl State for EnvPresent {
     type Seen = Tab;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Tab> {
         cron::tab_of(cx, &self.user)
@@ -231,6 +236,7 @@ pub struct EnvAbsent {
 
 impl State for EnvAbsent {
     type Seen = Tab;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Tab> {
         cron::tab_of(cx, &self.user)
@@ -299,6 +305,7 @@ pub struct Tabs {
 
 impl State for File {
     type Seen = Tabs;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Tabs> {
         let user = &self.user;

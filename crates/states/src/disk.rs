@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use halite_modules::disk;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
@@ -51,6 +51,7 @@ impl Status {
 
 impl State for Status {
     type Seen = Space;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, cx: &Cx) -> Result<Space> {
         let mounts = disk::usage(cx, None)?;

@@ -1,7 +1,7 @@
 //! `firewall`: checks that a port of another machine can be reached.
 
 use halite_modules::network;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
@@ -22,6 +22,7 @@ pub struct Check {
 
 impl State for Check {
     type Seen = Dict;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Dict> {
         network::connect(cx, self.name.clone(), self.port.clone(), self.kwargs.clone())

@@ -288,6 +288,7 @@ fn bulleted(id: &str, lines: &[String]) -> String {
 
 impl State for Present {
     type Seen = Vec<Item>;
+    const KEYS: halite_spec::Keys = halite_spec::Keys(["name", "result", "changes", "comment"]);
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<Vec<Item>> {
@@ -460,6 +461,7 @@ impl Absent {
 
 impl State for Absent {
     type Seen = Gone;
+    const KEYS: halite_spec::Keys = halite_spec::Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Gone> {
         let file = self.file(cx)?;

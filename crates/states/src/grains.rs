@@ -4,7 +4,7 @@
 //! as it is afterwards; with `test=True` the same.
 
 use halite_modules::grains;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, states};
 use halite_value::{Dict, List, Value, dict, entries, lookup};
 
 states! {
@@ -103,8 +103,12 @@ fn foretell(cx: &Cx, path: &str, value: &Value, force: bool, destructive: bool) 
     Ok(entries! { first => root })
 }
 
+/// The order of what `grains.set` returns, and then the name.
+const SET: Keys = Keys(["comment", "changes", "result", "name"]);
+
 impl State for Present {
     type Seen = (Option<Value>, Foretold);
+    const KEYS_APPLIED: Keys = SET;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let path = path(&self.name, &self.delimiter);
@@ -156,6 +160,7 @@ pub struct Absent {
 
 impl State for Absent {
     type Seen = (Option<Value>, Foretold);
+    const KEYS_APPLIED: Keys = SET;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let path = path(&self.name, &self.delimiter);

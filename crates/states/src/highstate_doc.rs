@@ -1,6 +1,6 @@
 //! `highstate_doc`: notes for whoever reads the documentation of a highstate.
 
-use halite_spec::{Applied, Args, Cx, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Keys, Plan, Rest, Result, State, states};
 use halite_value::Value;
 
 states! {
@@ -26,6 +26,7 @@ pub struct Note {
 
 impl State for Note {
     type Seen = ();
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, _: &Cx) -> Result<()> {
         Ok(())

@@ -6,7 +6,7 @@
 
 use halite_modules::http;
 use halite_pyregex::{Flags, PyRegex};
-use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Outcome, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
@@ -173,6 +173,7 @@ impl Query {
 
 impl State for Query {
     type Seen = ();
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     const REPEATS: bool = true;
 

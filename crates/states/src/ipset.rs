@@ -67,6 +67,7 @@ impl State for SetPresent {
 
 /// Make sure that a set does not exist.
 #[derive(Args)]
+#[arg(open)]
 pub struct SetAbsent {
     /// Its name.
     name: String,
@@ -136,9 +137,11 @@ pub struct Present {
     #[default("ipv4".to_owned())]
     family: String,
     /// The set.
+    #[arg(by_name)]
     #[default(String::new())]
     set_name: String,
     /// A comment for the entry.
+    #[arg(by_name)]
     comment: Option<String>,
     /// `timeout` and what else an entry takes.
     kwargs: Rest,
@@ -200,6 +203,7 @@ impl State for Present {
 
 /// Make sure that entries are not in a set.
 #[derive(Args)]
+#[arg(open)]
 pub struct Absent {
     /// A name for the state.
     name: String,
@@ -211,6 +215,7 @@ pub struct Absent {
     #[default("ipv4".to_owned())]
     family: String,
     /// The set.
+    #[arg(by_name)]
     #[default(String::new())]
     set_name: String,
 }
@@ -264,6 +269,7 @@ impl State for Absent {
 
 /// Empty a set.
 #[derive(Args)]
+#[arg(open)]
 pub struct Flush {
     /// The set.
     name: String,

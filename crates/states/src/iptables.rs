@@ -323,6 +323,7 @@ impl State for ChainAbsent {
 
 /// Make sure that a chain has a policy.
 #[derive(Args)]
+#[arg(open)]
 pub struct SetPolicy {
     /// A name, for people.
     name: String,
@@ -333,10 +334,13 @@ pub struct SetPolicy {
     #[default("ipv4".to_owned())]
     family: String,
     /// The chain.
+    #[arg(by_name)]
     chain: String,
     /// The policy.
+    #[arg(by_name)]
     policy: String,
     /// Keep it: True, or a file.
+    #[arg(by_name)]
     #[default(Value::Bool(false))]
     save: Value,
 }
@@ -380,6 +384,7 @@ impl State for SetPolicy {
 
 /// Delete all rules of a chain, or of a table.
 #[derive(Args)]
+#[arg(open)]
 pub struct Flush {
     /// A name, for people.
     name: String,
@@ -390,6 +395,7 @@ pub struct Flush {
     #[default("ipv4".to_owned())]
     family: String,
     /// The chain; all of the table if none is given.
+    #[arg(by_name)]
     #[default(String::new())]
     chain: String,
 }

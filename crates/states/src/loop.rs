@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use halite_spec::{Applied, Args, Call, Cx, Error, Plan, Result, State, Template, states};
+use halite_spec::{Applied, Args, Call, Cx, Error, Keys, Plan, Result, State, Template, states};
 use halite_value::{Dict, Value, entries, lookup};
 
 states! {
@@ -162,6 +162,7 @@ impl UntilNoEval {
 
 impl State for UntilNoEval {
     type Seen = bool;
+    const KEYS: Keys = Keys(["name", "comment", "changes", "result"]);
 
     const REPEATS: bool = true;
 

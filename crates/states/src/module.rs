@@ -6,7 +6,7 @@
 //! What a function will change nobody knows: `test=True` only says that it would be called.
 
 use halite_spec::{
-    Applied, Args, Call, Cx, Error, Outcome, Param, Plan, Rest, Result, State, Watcher,
+    Applied, Args, Call, Cx, Error, Keys, Outcome, Param, Plan, Rest, Result, State, Watcher,
     keywords::is_engine_keyword, states,
 };
 use halite_value::{Dict, Key, Value, entries, suggest};
@@ -23,8 +23,10 @@ states! {
 #[derive(Args)]
 pub struct Run {
     /// The function, in the old form.
+    #[arg(by_name)]
     name: Option<Value>,
     /// Functions with their arguments, or the arguments of the one function.
+    #[arg(by_name)]
     args: Rest,
 }
 
@@ -34,6 +36,7 @@ pub struct Wait {
     /// The function, in the old form.
     name: Option<Value>,
     /// As of `run`.
+    #[arg(by_name)]
     args: Rest,
 }
 
@@ -53,10 +56,13 @@ fn run(cx: &Cx, name: Option<&Value>, kwargs: &Dict, test: bool) -> Result<Outco
         kwargs.entries().into_iter().filter(|(key, _)| !is_engine_keyword(&key.to_str())).collect();
     let keys = functions.keys();
     let old_form = keys.is_empty() || keys.iter().any(|key| !key.to_str().contains('.'));
+    let id = cx.low.get("__id__").unwrap_or_default();
     if old_form {
+        tracing::debug!("Detected legacy module.run syntax: {id}");
         let name = name.map(halite_value::Value::to_str).unwrap_or_default();
         run_one(cx, &name, &kwargs, test)
     } else {
+        tracing::debug!("Using new style module.run syntax: {id}");
         run_several(cx, &functions, test)
     }
 }
@@ -292,6 +298,7 @@ fn succeeded(answer: &Value) -> bool {
 
 impl State for Run {
     type Seen = ();
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
     const REPEATS: bool = true;
     const WATCHES: bool = true;
 

@@ -4,7 +4,7 @@
 //! itself, so `test=True` predicts changes only where a version is named exactly.
 
 use halite_modules::pip::{self, Env, Install, version};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, entries};
 
 states! {
@@ -286,6 +286,7 @@ fn failed(ret: &Dict) -> bool {
 
 impl State for Installed {
     type Seen = Seen;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
@@ -444,6 +445,7 @@ impl Removed {
 
 impl State for Removed {
     type Seen = bool;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
         let installed = pip::installed(cx, &self.env()).map_err(|error| match error {

@@ -3,7 +3,7 @@
 //! A test does not look: it says what is asked for, as Salt's does.
 
 use halite_modules::pyenv;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, states};
 use halite_value::{Dict, entries};
 
 states! {
@@ -37,6 +37,7 @@ pub struct Installed {
 
 impl State for Installed {
     type Seen = ();
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
     const REPEATS: bool = true;
 
     fn observe(&self, _: &Cx) -> Result<()> {
@@ -88,6 +89,7 @@ pub struct Absent {
 
 impl State for Absent {
     type Seen = ();
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
     const REPEATS: bool = true;
 
     fn observe(&self, _: &Cx) -> Result<()> {
@@ -136,6 +138,7 @@ pub struct InstallPyenv {
 
 impl State for InstallPyenv {
     type Seen = bool;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
         pyenv::is_there(cx, self.user.as_deref())

@@ -4,7 +4,7 @@
 // None, as for every state, and names the changes.
 
 use halite_modules::schedule as module;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, entries};
 
 states! {
@@ -61,6 +61,7 @@ impl Present {
 }
 
 impl State for Present {
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
     /// The job there is, and what the module would say.
     type Seen = (bool, Value);
 
@@ -116,6 +117,7 @@ pub struct Absent {
 
 impl State for Absent {
     type Seen = bool;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
         Ok(job(cx, &self.name)?.is_some())
@@ -171,6 +173,7 @@ pub struct Enabled {
 
 impl State for Enabled {
     type Seen = Option<bool>;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Option<bool>> {
         is_enabled(cx, &self.name)
@@ -201,6 +204,7 @@ pub struct Disabled {
 
 impl State for Disabled {
     type Seen = Option<bool>;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Option<bool>> {
         is_enabled(cx, &self.name)

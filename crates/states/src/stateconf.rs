@@ -3,7 +3,7 @@
 //! These states do nothing: other states refer to what stands in them, and requisites to the
 //! moment they mark.
 
-use halite_spec::{Applied, Args, Cx, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Keys, Plan, Rest, Result, State, states};
 
 states! {
     /// A place for parameters.
@@ -24,6 +24,7 @@ pub struct Set {
 
 impl State for Set {
     type Seen = ();
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, _: &Cx) -> Result<()> {
         Ok(())

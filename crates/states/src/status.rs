@@ -1,7 +1,7 @@
 //! `status`: checks of the machine that change nothing.
 
 use halite_modules::{ps, status};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, states};
 use halite_value::Value;
 
 states! {
@@ -23,6 +23,7 @@ pub struct Loadavg {
 
 impl State for Loadavg {
     type Seen = Option<f64>;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, cx: &Cx) -> Result<Option<f64>> {
         Ok(status::loadavg(cx)?.get(self.name.as_str()).and_then(|load| load.as_float()))
@@ -65,6 +66,7 @@ pub struct Process {
 
 impl State for Process {
     type Seen = bool;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
         let own = ps::own_and_above(cx);

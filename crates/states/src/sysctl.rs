@@ -1,7 +1,7 @@
 //! `sysctl`: settings of the kernel, now and after the next start.
 
 use halite_modules::sysctl;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
@@ -34,6 +34,7 @@ impl Present {
 
 impl State for Present {
     type Seen = Seen;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         let config = match &self.config {

@@ -1,7 +1,7 @@
 //! `sysfs`: attributes of the kernel's `/sys`.
 
 use halite_modules::sysfs;
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, states};
 use halite_value::{Dict, Value};
 
 states! {
@@ -36,6 +36,7 @@ impl Present {
 
 impl State for Present {
     type Seen = Vec<(String, Value)>;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Vec<(String, Value)>> {
         let mut wrong = Vec::new();

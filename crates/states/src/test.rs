@@ -1,6 +1,6 @@
 //! `test`: states that succeed, fail or change as told.
 
-use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Outcome, Plan, Result, State, states};
 use halite_value::{Dict, List, Value, dict, entries, lookup};
 
 states! {
@@ -37,7 +37,8 @@ fn watched(cx: &Cx) -> Outcome {
         }
     }
     let changes = entries! { "Requisites with changes" => changed };
-    Outcome::new(Some(true), changes, "Watch statement fired.")
+    let keys = Keys(["name", "result", "comment", "changes"]);
+    Outcome::new(Some(true), changes, "Watch statement fired.").with_keys(keys)
 }
 
 /// Do nothing, successfully: a place to hang requisites on.
@@ -47,6 +48,7 @@ pub struct Nop {
     #[expect(dead_code, reason = "only shown by the engine")]
     name: Value,
     /// Anything.
+    #[arg(by_name)]
     #[expect(dead_code, reason = "taken and ignored")]
     args: halite_spec::Rest,
 }

@@ -6,7 +6,7 @@ use halite_modules::{
     pip::{self, Env, Install},
     virtualenv::{self, Create},
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Rest, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Rest, Result, State, states};
 use halite_value::{Dict, Value, dict, entries};
 
 use crate::pip::Wanted;
@@ -180,6 +180,7 @@ fn version_of(cx: &Cx, python: &Path) -> String {
 
 impl State for Managed {
     type Seen = Seen;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {

@@ -133,7 +133,7 @@ impl Kit {
     pub fn apply(&self, sls: &str, test: bool) -> Value {
         let request = StateRequest {
             test: Some(test),
-            ..StateRequest::new(What::TemplateText(sls.to_owned()))
+            ..StateRequest::new(What::TemplateText { text: sls.to_owned(), path: None })
         };
         self.cx.runtime.states().apply(&self.cx, &request).unwrap_or_else(|error| panic!("{error}"))
     }

@@ -175,3 +175,17 @@ fn a_call_is_told_of_itself() {
     assert_eq!(kwargs["__pub_jid"], told["jid"], "{told}");
     assert_eq!(kwargs["__pub_tgt"], "salt-call", "{told}");
 }
+
+#[test]
+fn the_returner_local_shows_the_return() {
+    let args = ["--local", "--return", "local", "cmd.run", "exit 3", "--out=json"];
+    let ran = Machine::new().call(&args).code(1);
+    let (first, rest) = ran.out.split_once('\n').expect("lines");
+    assert!(first.starts_with("{'jid': '"), "{first}");
+    let end = "'fun': 'cmd.run', 'fun_args': ['exit 3'], 'success': True}";
+    assert!(
+        first.contains("'return': '', 'retcode': 3, 'id': ") && first.ends_with(end),
+        "{first}"
+    );
+    assert_eq!(rest, "{\n    \"local\": \"\"\n}\n");
+}

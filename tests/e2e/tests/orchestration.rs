@@ -496,8 +496,10 @@ def render(data, saltenv='base', sls='', argline='', **kwargs):
 fn pillar_of_another_environment_and_encrypted() {
     let mut fleet = Fleet::prepared("");
     let root = fleet.machine.path("").display().to_string();
-    let roots =
-        format!("pillar_roots: {{base: [{root}/srv/pillar], aws: [{root}/srv/pillar-aws]}}\n");
+    let roots = format!(
+        "pillar_roots: {{base: [{root}/srv/pillar], aws: [{root}/srv/pillar-aws]}}\n\
+                 decrypt_pillar_renderers: [gpg, opens]\n"
+    );
     fleet.machine.write("etc/salt/master.d/pillar.conf", &roots);
     fleet.start_master();
     fleet.machine.write("srv/pillar/top.sls", "base: {'*': [p]}\n");

@@ -281,7 +281,10 @@ pub fn run(cx: &mut Context) -> u8 {
     }
     let outcome = caller.call(&function, with_publication(&caller, &function, &call));
     if let Ok(outcome) = &outcome {
-        caller.return_to(&function, &call, outcome);
+        let typed = cx.parsed.args.get(1..).unwrap_or_default();
+        if let Some(shown) = caller.return_to(&function, typed, outcome) {
+            terminal::out(&format!("{shown}\n"));
+        }
     }
     if let Some(master) = master.filter(|_| !cx.parsed.bool("no_return_event")) {
         report(cx, &master, &function, call, &outcome);

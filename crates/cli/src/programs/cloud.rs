@@ -181,6 +181,10 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
         let chosen = group.flags.iter().filter(|flag| cx.parsed.bool(flag.dest));
         exclusive(&chosen.map(long_name).collect::<Vec<_>>())?;
     }
+    if cx.parsed.bool("list_providers") && !cx.parsed.args.is_empty() {
+        let message = "'--list-providers' does not accept any arguments";
+        return Err(Early::Usage(message.into()));
+    }
     if let Some(function) = cx.parsed.get("function").items_of_sequence() {
         let provider = function.get(1).map(Value::to_str).unwrap_or_default();
         if provider.starts_with('-') || provider.contains('=') {

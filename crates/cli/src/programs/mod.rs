@@ -25,7 +25,7 @@ use halite_value::Value;
 
 use crate::{
     diagnostics::{Format, Report, Severity},
-    interrupt, logging,
+    interrupt, log_handlers, logging,
     machine::Real,
     optparse::{EX_USAGE, Parsed, Program, Stop},
     sdb, terminal, version,
@@ -114,7 +114,7 @@ pub static ENTRIES: &[Entry] = &[
         program: &proxy::PROGRAM,
         role: Role::Proxy,
         log_file: "log_file",
-        check: |_| Ok(()),
+        check: proxy::check,
         run: proxy::run,
     },
     Entry {
@@ -252,9 +252,14 @@ pub fn start(entry: &'static Entry, args: &[String]) -> u8 {
     if let Err(report) = start_logging(&cx, entry) {
         return cx.report(&report);
     }
+    if !is_daemon(program) {
+        log_handlers::start(&cx.opts, false);
+    }
     log_warnings(&cx.opts);
     sdb::resolve(&cx.opts);
-    (entry.run)(&mut cx)
+    let code = (entry.run)(&mut cx);
+    log_handlers::finish();
+    code
 }
 
 fn is_daemon(program: &Program) -> bool {

@@ -1,8 +1,10 @@
 //! `salt-proxy`: a minion for a device that cannot run one.
 
 use crate::{
+    daemon,
+    diagnostics::Report,
     optparse::{Flag, Group, Program},
-    programs::{Context, shared},
+    programs::{Context, Early, shared},
 };
 
 static LOGGING: Group = Group {
@@ -33,7 +35,18 @@ pub static PROGRAM: Program = Program {
     groups: &[LOGGING],
 };
 
+/// A proxy is nobody without an id: it has no host name to take it from.
+pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
+    match cx.parsed.str("proxyid") {
+        Some(id) if !id.is_empty() => Ok(()),
+        _ => Err(Early::Usage("salt-proxy requires --proxyid".into())),
+    }
+}
+
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
+    if let Err(no) = daemon::other_user(&cx.opts.str("user")) {
+        return cx.report(&Report::error(no.text).exit(no.code));
+    }
     cx.missing("salt-proxy")
 }

@@ -103,6 +103,9 @@ pub fn run(cx: &mut Context) -> u8 {
     if cx.opts.bool("async") {
         return asynchronous(cx, &name, args, kwargs);
     }
+    if cx.opts.bool("show_jid") {
+        terminal::out(&format!("jid: {jid}\n"));
+    }
     let workshop = workshop(cx);
     let own = context(&workshop, &jid, &name);
     let given = Call { args: args.clone(), kwargs: kwargs.clone() };

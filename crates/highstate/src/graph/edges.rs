@@ -110,7 +110,7 @@ impl Bundle {
 
     /// Bundles edges (step, other end, requisite) by their step; each keeps its place behind those
     /// that were made before it.
-    fn bundle(steps: usize, mut edges: Vec<(StepId, StepId, Requisite)>) -> Vec<Self> {
+    fn tied(steps: usize, mut edges: Vec<(StepId, StepId, Requisite)>) -> Vec<Self> {
         edges.sort_by_key(|(step, ..)| *step);
         let mut bundles: Vec<Self> = (0..steps).map(|_| Self::default()).collect();
         for edges in edges.chunk_by(|one, next| one.0 == next.0) {
@@ -170,9 +170,9 @@ impl Net {
             wishes.iter().enumerate().flat_map(|(number, wish)| net.edges(number, wish)).collect();
         edges.sort_by_key(|edge| edge.since);
         let out = edges.iter().map(|edge| (edge.from, edge.to, edge.kind)).collect();
-        net.out = Bundle::bundle(net.steps.len(), out);
+        net.out = Bundle::tied(net.steps.len(), out);
         let into = edges.iter().map(|edge| (edge.to, edge.from, edge.kind)).collect();
-        net.into = Bundle::bundle(net.steps.len(), into);
+        net.into = Bundle::tied(net.steps.len(), into);
         net
     }
 

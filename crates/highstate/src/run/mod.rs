@@ -133,7 +133,15 @@ impl<'a> Run<'a> {
         while !self.waiting.is_empty() && !self.failed_hard {
             self.retry_or_sleep();
         }
-        self.threads.started().iter().for_each(|tag| self.join(tag));
+        let threads = self.threads.started();
+        threads.iter().for_each(|tag| self.join(tag));
+        if !threads.is_empty() {
+            // They stand where they were started, not where they ended.
+            let number = |ret: &Dict| {
+                ret.get("__run_num__").and_then(|number| number.as_int()).unwrap_or(i64::MAX)
+            };
+            self.running.sort_by(|_, a, _, b| number(a).cmp(&number(b)));
+        }
         if !self.failed_hard {
             self.listen();
             self.beacons();

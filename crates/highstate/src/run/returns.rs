@@ -115,6 +115,44 @@ fn hidden(value: &Value) -> Value {
     }
 }
 
+/// What the log says of a return: its changes, or its comment where there are none.
+fn log_text(ret: &Dict) -> String {
+    let changes = ret.get("changes").unwrap_or_default();
+    if !changes.truthy() {
+        return match ret.get("comment").filter(Value::truthy) {
+            Some(comment) => comment.to_string(),
+            None => format!("No changes made for {}", ret.get("name").unwrap_or_default()),
+        };
+    }
+    let Value::Dict(dict) = &changes else { return changes.to_string() };
+    if let Some(Value::Str(diff)) = dict.get("diff") {
+        return format!("File changed:\n{diff}");
+    }
+    let shown = |value: &Value| match value {
+        Value::Bool(_) | Value::Null | Value::Int(_) | Value::Float(_) => value.to_string(),
+        other if other.truthy() => other.to_string(),
+        // A package that was not there has an empty version.
+        _ => "absent".into(),
+    };
+    let mut text = String::from("Made the following changes:\n");
+    for (key, value) in dict {
+        let (Some(old), Some(new)) = (value.get("old"), value.get("new")) else {
+            return changes.to_string();
+        };
+        text += &format!("'{key}' changed from '{}' to '{}'\n", shown(&old), shown(&new));
+    }
+    text
+}
+
+/// Logs what came of a state, as an error if it failed.
+pub(super) fn log(ret: &Dict) {
+    if is_failure(ret) {
+        tracing::error!("{}", log_text(ret));
+    } else if tracing::enabled!(tracing::Level::INFO) {
+        tracing::info!("{}", log_text(ret));
+    }
+}
+
 /// What a state says that ended with an error. Expected failures speak for themselves.
 pub(super) fn error_text(error: &Error) -> String {
     let told = match error {
@@ -142,4 +180,37 @@ pub(super) fn milliseconds(time: Duration) -> f64 {
 
 pub(super) fn time_of_day() -> String {
     jiff::Zoned::now().strftime("%H:%M:%S%.6f").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{dict, list};
+
+    use super::*;
+
+    fn check(changes: Value, comment: Value, expected: &str) {
+        let ret = entries! { "name" => "n", "changes" => changes, "comment" => comment };
+        assert_eq!(log_text(&ret), expected);
+    }
+
+    #[test]
+    fn the_log_tells_changes_or_the_comment() {
+        check(dict! {}, "All is well".into(), "All is well");
+        check(dict! {}, list!["a", "b"], "['a', 'b']");
+        check(dict! {}, "".into(), "No changes made for n");
+        check(dict! { "diff" => "+x", "mode" => "0644" }, "c".into(), "File changed:\n+x");
+        check(dict! { "pid" => 1, "stdout" => "hi" }, "c".into(), "{'pid': 1, 'stdout': 'hi'}");
+        check("text".into(), "c".into(), "text");
+        check(dict! { "a" => dict! { "old" => 1 } }, "c".into(), "{'a': {'old': 1}}");
+        check(
+            dict! {
+                "vim" => dict! { "old" => "", "new" => "9" },
+                "b" => dict! { "old" => Value::Null, "new" => false },
+                "c" => dict! { "old" => 0, "new" => list![1, "x"] },
+            },
+            "c".into(),
+            "Made the following changes:\n'vim' changed from 'absent' to '9'\n\
+             'b' changed from 'None' to 'False'\n'c' changed from '0' to '[1, 'x']'\n",
+        );
+    }
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_spec::{Call, Cx, Error, Outcome, Refresh};
+use halite_spec::{Call, Cx, Error, Keys, Outcome, Refresh};
 use halite_value::{Dict, List, Value};
 
 use super::{
@@ -50,7 +50,8 @@ impl Caller {
             let comment = problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
             tracing::error!("{comment}");
             // Without `__id__` and `__sls__`, as in Salt.
-            let ret = Outcome::failed(&comment).to_value(&deed.name());
+            let outcome = Outcome::failed(&comment).with_keys(Keys::NOT_CALLED);
+            let ret = outcome.to_value(&deed.name());
             ret.insert("__run_num__", deed.number());
             return ret;
         }
@@ -108,9 +109,14 @@ impl<'c> Deed<'c> {
                 return ret;
             }
             let pause = retry.pause();
-            if retry.is_over(attempts.count() + 1, &ret)
-                || self.cx.sleep(Duration::from_secs(pause.unsigned_abs())).is_err()
-            {
+            let is_over = retry.is_over(attempts.count() + 1, &ret);
+            if !is_over {
+                tracing::info!(
+                    "State result does not match retry until value, state will be re-run in \
+                     {pause} seconds"
+                );
+            }
+            if is_over || self.cx.sleep(Duration::from_secs(pause.unsigned_abs())).is_err() {
                 return attempts.close(ret);
             }
             attempts.add(&ret, pause);
@@ -120,7 +126,9 @@ impl<'c> Deed<'c> {
     /// Calls once, and completes the return.
     fn once(&self) -> Dict {
         let (started, start_time) = (Instant::now(), returns::time_of_day());
-        tracing::info!("Running state [{}] at time {start_time}", text(self.low, "name"));
+        let name = || text(self.low, "name");
+        tracing::info!("Running state [{}] at time {start_time}", name());
+        tracing::info!("Executing state {} for [{}]", self.state, name());
         let ret = self.answer(self.caller.options.test);
         ret.insert("__sls__", self.low.get("__sls__"));
         ret.insert("__run_num__", self.number());
@@ -129,8 +137,15 @@ impl<'c> Deed<'c> {
         }
         self.refresh(&ret);
         ret.insert("start_time", start_time);
-        ret.insert("duration", returns::milliseconds(started.elapsed()));
+        let duration = returns::milliseconds(started.elapsed());
+        ret.insert("duration", duration);
         ret.insert("__id__", self.low.get("__id__"));
+        returns::log(&ret);
+        tracing::info!(
+            "Completed state [{}] at time {} (duration_in_ms={duration})",
+            name(),
+            returns::time_of_day()
+        );
         ret
     }
 
@@ -141,7 +156,12 @@ impl<'c> Deed<'c> {
             if let Some(place) = self.place_of_mistake(&error) {
                 text.push_str(&format!("\n  --> {place}"));
             }
-            Outcome::failed(text).to_value(&self.name())
+            // An exception ends the state before it has a return of its own.
+            let keys = match error {
+                Error::Failed(_) | Error::Invalid(_) => self.caller.states.keys(&self.state),
+                _ => Keys::NOT_CALLED,
+            };
+            Outcome::failed(text).with_keys(keys).to_value(&self.name())
         });
         let mut warnings = self.unknown_arguments();
         if returns::is_failure(&ret) {
@@ -170,7 +190,8 @@ impl<'c> Deed<'c> {
             return Ok(returns::not_wanted(self.low, &verdict.comment));
         }
         let outcome = if self.caller.options.mock {
-            Outcome::new(Some(true), Dict::new(), "Not called, mocked")
+            let keys = Keys(["name", "comment", "changes", "result"]);
+            Outcome::new(Some(true), Dict::new(), "Not called, mocked").with_keys(keys)
         } else {
             let call = slots::fill(&self.cx, self.arguments())?;
             let masked = super::umask(self.low).and_then(|mask| self.cx.host.with_umask(mask));

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use halite_spec::Keys;
 use halite_value::{Dict, SmolStr};
 
 use super::{returns, step::Caller};
@@ -47,6 +48,7 @@ impl Threads {
         let number = caller.next_number();
         let thread = Builder::new().name(name).spawn(move || {
             let ret = caller.call_as(&low, Pass::Apply, Some(number));
+            let ret = Keys::PARALLEL.arranged(&ret);
             ret.insert("__parallel__", true);
             caller.options.note(&own, &ret);
             ret

@@ -70,10 +70,13 @@ impl Deed<'_> {
         // by the name of the state.
         let is_known = reason.is_some() || self.is_beacon();
         let reason = reason.unwrap_or_else(|| format!("'{state}' is not available."));
-        let mut lines = vec![
-            format!("State '{state}' was not found in SLS '{}'", text(self.low, "__sls__")),
-            format!("Reason: {reason}"),
-        ];
+        let mut lines = match self.low.get("__sls__").filter(|sls| !sls.is_null()) {
+            Some(sls) => vec![
+                format!("State '{state}' was not found in SLS '{sls}'"),
+                format!("Reason: {reason}"),
+            ],
+            None => vec![format!("Specified state '{state}' was not found")],
+        };
         lines.extend(self.place());
         let names = if is_known { Vec::new() } else { states.names(cx) };
         let near = suggest::nearest(state, names.iter().map(String::as_str));

@@ -340,7 +340,16 @@ impl Identity {
         })?;
         let sig = welcome.public_key_sig.clone().unwrap_or_default();
         let sig = String::from_utf8_lossy(&sig).into_owned();
-        Ok(pki::verify_pubkey(&signing, self.sig_algo, &welcome.public_key, &sig).is_ok())
+        let is_signed =
+            pki::verify_pubkey(&signing, self.sig_algo, &welcome.public_key, &sig).is_ok();
+        if is_signed {
+            tracing::debug!(
+                "Successfully verified signature of master public key with verification public \
+                 key {}",
+                self.sign_key_file
+            );
+        }
+        Ok(is_signed)
     }
 
     fn pin(&self, master: &PublicKey) -> Result<(), SignInError> {

@@ -181,14 +181,22 @@ pub struct Ran {
     pub retcode: Option<i64>,
     pub stdout: String,
     pub stderr: String,
+    /// It was ended because it took too long; its return has another order then.
+    pub timed_out: bool,
 }
 
 impl Ran {
     /// The dict that `cmd.run_all` returns.
     pub fn to_value(&self) -> Dict {
+        let (pid, retcode) = (self.pid, self.retcode);
+        let (stdout, stderr) = (self.stdout.as_str(), self.stderr.as_str());
+        if self.timed_out {
+            return halite_value::entries! {
+                "stdout" => stdout, "stderr" => stderr, "retcode" => retcode, "pid" => pid,
+            };
+        }
         halite_value::entries! {
-            "pid" => self.pid, "retcode" => self.retcode, "stdout" => self.stdout.as_str(),
-            "stderr" => self.stderr.as_str(),
+            "pid" => pid, "retcode" => retcode, "stdout" => stdout, "stderr" => stderr,
         }
     }
 
@@ -205,7 +213,8 @@ pub fn execute(cx: &Cx, options: &Options) -> Result<Ran> {
     if output.timed_out {
         let time = text_of(&options.timeout);
         let stdout = format!("{} : Timed out after {time} seconds", prepared.shown());
-        return Ok(Ran { pid: output.pid, retcode: Some(1), stdout, stderr: String::new() });
+        let (pid, stderr) = (output.pid, String::new());
+        return Ok(Ran { pid, retcode: Some(1), stdout, stderr, timed_out: true });
     }
     let decode = |bytes: &[u8]| {
         let text = decoded(bytes, options.output_encoding.as_deref());
@@ -216,6 +225,7 @@ pub fn execute(cx: &Cx, options: &Options) -> Result<Ran> {
         retcode: (!options.bg).then_some(i64::from(output.code)),
         stdout: decode(&output.stdout),
         stderr: decode(&output.stderr),
+        timed_out: false,
     };
     success.judge(&mut ran);
     let counts = !options.ignore_retcode && !options.bg;

@@ -644,6 +644,33 @@ pub fn script_retcode(
     /// Seconds after which the script is ended.
     #[default(Value::Null)]
     timeout: Value,
+    /// Run with the locale `C`.
+    #[default(true)]
+    reset_system_locale: bool,
+    /// The environment templates and scripts come from.
+    saltenv: Option<String>,
+    /// How the output is encoded; UTF-8 if not given.
+    output_encoding: Option<String>,
+    /// The level the output is logged at; `quiet` for not at all.
+    #[default(Some("debug".to_owned()))]
+    output_loglevel: Option<String>,
+    /// Taken for the sake of callers; of use to Python only.
+    #[default(Value::Null)]
+    log_callback: Value,
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    use_vt: bool,
+    /// The user's password; of use on Windows only.
+    password: Option<String>,
+    /// Further return codes that mean success.
+    #[default(Value::Null)]
+    success_retcodes: Value,
+    /// Texts in the output that mean success.
+    #[default(Value::Null)]
+    success_stdout: Value,
+    /// Texts in the error output that mean success.
+    #[default(Value::Null)]
+    success_stderr: Value,
     /// Other options, as `cmd.script` takes them.
     rest: Rest,
 ) -> Result<Value> {
@@ -658,6 +685,16 @@ pub fn script_retcode(
         template,
         umask,
         timeout,
+        reset_system_locale,
+        saltenv,
+        output_encoding,
+        output_loglevel,
+        log_callback,
+        use_vt,
+        password,
+        success_retcodes,
+        success_stdout,
+        success_stderr,
         ..Options::default()
     };
     options.read(&rest.kwargs)?;
@@ -860,9 +897,59 @@ pub fn run_chroot(
     #[default(Some(true))]
     python_shell: Option<bool>,
     /// Folders to show inside, too.
-    #[default(Vec::new())]
-    binds: Vec<String>,
-    /// Options of `cmd.run_all`.
+    binds: Option<Vec<String>>,
+    /// Environment variables: a dict, or a list of dicts.
+    #[default(Value::Null)]
+    env: Value,
+    /// Start from an empty environment.
+    #[default(false)]
+    clean_env: bool,
+    /// Render command and folder with this engine first.
+    template: Option<String>,
+    /// Strip white space from the end of the output.
+    #[default(true)]
+    rstrip: bool,
+    /// The umask, in octal.
+    #[default(Value::Null)]
+    umask: Value,
+    /// How the output is encoded; UTF-8 if not given.
+    output_encoding: Option<String>,
+    /// The level the output is logged at; `quiet` for not at all.
+    #[default(Some("quiet".to_owned()))]
+    output_loglevel: Option<String>,
+    /// Taken for the sake of callers; of use to Python only.
+    #[default(Value::Null)]
+    log_callback: Value,
+    /// Return no output.
+    #[default(false)]
+    hide_output: bool,
+    /// Seconds after which the command is ended.
+    #[default(Value::Null)]
+    timeout: Value,
+    /// Run with the locale `C`.
+    #[default(true)]
+    reset_system_locale: bool,
+    /// A failing command is no failure of the job.
+    #[default(false)]
+    ignore_retcode: bool,
+    /// The environment templates and scripts come from.
+    saltenv: Option<String>,
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    use_vt: bool,
+    /// Do not wait for the end.
+    #[default(false)]
+    bg: bool,
+    /// Further return codes that mean success.
+    #[default(Value::Null)]
+    success_retcodes: Value,
+    /// Texts in the output that mean success.
+    #[default(Value::Null)]
+    success_stdout: Value,
+    /// Texts in the error output that mean success.
+    #[default(Value::Null)]
+    success_stderr: Value,
+    /// Options of other functions.
     rest: Rest,
 ) -> Result<Dict> {
     let mut options = Options {
@@ -870,11 +957,29 @@ pub fn run_chroot(
         stdin,
         shell,
         python_shell,
-        output_loglevel: Some("quiet".into()),
+        env,
+        clean_env,
+        template,
+        rstrip,
+        umask,
+        output_encoding,
+        output_loglevel,
+        log_callback,
+        hide_output,
+        timeout,
+        reset_system_locale,
+        ignore_retcode,
+        saltenv,
+        use_vt,
+        bg,
+        success_retcodes,
+        success_stdout,
+        success_stderr,
         ..Options::default()
     };
     options.read(&rest.kwargs)?;
     options.cmd = cmd;
+    let binds = binds.unwrap_or_default();
     chrooted(cx, &root, runas.as_deref(), group.as_deref(), &binds, options)
 }
 

@@ -286,7 +286,10 @@ pub fn merge(
     /// The revision.
     rev: Option<String>,
     #[group] with: Keyed,
+    /// None is known.
+    kwargs: Rest,
 ) -> Result<String> {
+    kwargs.only(&[])?;
     let (git, opts) = with.at(cx, &cwd)?;
     let mut line = words(&["merge"]);
     line.extend(opts);
@@ -325,7 +328,10 @@ pub fn push(
     /// What to push.
     r#ref: Option<String>,
     #[group] with: Abroad,
+    /// None is known.
+    kwargs: Rest,
 ) -> Result<String> {
+    kwargs.only(&[])?;
     let (git, opts) = with.at(cx, &cwd)?;
     let mut line = words(&["push"]);
     line.extend(opts);
@@ -498,7 +504,10 @@ pub fn submodule(
     /// What to do.
     command: String,
     #[group] with: Abroad,
+    /// None is known.
+    kwargs: Rest,
 ) -> Result<String> {
+    kwargs.only(&[])?;
     let (git, opts) = with.at(cx, &cwd)?;
     git.run(cx, words(&["submodule", &command]).into_iter().chain(opts))
 }

@@ -122,6 +122,7 @@ fn how_stored(character_set: Option<&str>, collate: Option<&str>) -> String {
 pub fn db_list(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Vec<String>> {
     Ok(Conn::of(cx, &connection).databases(cx)?.unwrap_or_default())
@@ -138,6 +139,7 @@ pub fn db_exists(
     /// The database.
     name: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     Ok(Conn::of(cx, &connection).has_database(cx, &name)?.unwrap_or(false))
@@ -154,6 +156,7 @@ pub fn db_get(
     /// The database.
     name: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Dict> {
     let found = Conn::of(cx, &connection).database(cx, &name)?.ok().flatten();
@@ -173,6 +176,7 @@ pub fn db_tables(
     /// The database.
     name: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     Ok(match Conn::of(cx, &connection).tables_of(cx, &name)? {
@@ -197,6 +201,7 @@ pub fn db_create(
     /// Its collation, if not the character set's.
     collate: Option<String>,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
@@ -229,6 +234,7 @@ pub fn alter_db(
     /// Its new collation.
     collate: Option<String>,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
@@ -250,6 +256,7 @@ pub fn db_remove(
     /// The database.
     name: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
@@ -268,6 +275,7 @@ pub struct Tables {
     /// One of its tables; all if not given.
     table: Option<String>,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 }
 

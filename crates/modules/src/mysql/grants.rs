@@ -347,6 +347,7 @@ pub fn user_grants(
     cx: &Cx,
     #[group] account: Account,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     Ok(match Conn::of(cx, &connection).grants(cx, &account)? {
@@ -365,6 +366,7 @@ pub fn grant_exists(
     cx: &Cx,
     #[group] grant: Grant,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let told = Conn::of(cx, &connection).grants(cx, &grant.account)?;
@@ -384,6 +386,7 @@ pub fn grant_add(
     #[default(Value::Bool(false))]
     ssl_option: Value,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     match grant.statement(&ssl_option) {
@@ -405,6 +408,7 @@ pub fn grant_revoke(
     cx: &Cx,
     #[group] grant: Grant,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     match grant.revocations() {

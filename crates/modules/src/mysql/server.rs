@@ -95,6 +95,7 @@ const SLAVE_NUMBERS: [&str; 16] = [
 pub fn version_(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<String> {
     Ok(Conn::of(cx, &connection).version(cx)?.unwrap_or_default().text)
@@ -109,6 +110,7 @@ pub fn version_(
 pub fn status(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Dict> {
     let table = Conn::of(cx, &connection).ask(cx, "SHOW STATUS")?.unwrap_or_default();
@@ -128,6 +130,7 @@ pub fn status(
 pub fn showvariables(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     Conn::of(cx, &connection).listed(cx, "SHOW VARIABLES", &[]).map(Value::list)
@@ -142,6 +145,7 @@ pub fn showvariables(
 pub fn showglobal(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     Conn::of(cx, &connection).listed(cx, "SHOW GLOBAL VARIABLES", &[]).map(Value::list)
@@ -156,6 +160,7 @@ pub fn showglobal(
 pub fn processlist(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     let numbers = ["Id", "Time", "Progress", "Rows_sent", "Rows_examined", "Rows_read"];
@@ -171,6 +176,7 @@ pub fn processlist(
 pub fn get_master_status(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     let rows = Conn::of(cx, &connection).listed(cx, "SHOW MASTER STATUS", &["Position"])?;
@@ -186,6 +192,7 @@ pub fn get_master_status(
 pub fn get_slave_status(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     let rows = Conn::of(cx, &connection).listed(cx, "SHOW SLAVE STATUS", &SLAVE_NUMBERS)?;
@@ -207,6 +214,7 @@ fn first_or_empty(rows: Vec<Dict>) -> Value {
 pub fn slave_lag(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<i64> {
     let answer = Conn::of(cx, &connection).ask(cx, "SHOW SLAVE STATUS")?;
@@ -226,6 +234,7 @@ pub fn slave_lag(
 pub fn free_slave(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<String> {
     let conn = Conn::of(cx, &connection);
@@ -252,6 +261,7 @@ pub fn free_slave(
 pub fn plugins_list(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     let rows = Conn::of(cx, &connection).listed(cx, "SHOW PLUGINS", &[])?;
@@ -275,6 +285,7 @@ pub fn plugin_status(
     /// The plugin.
     name: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<String> {
     Ok(Conn::of(cx, &connection).plugin(cx, &name)?.ok().flatten().unwrap_or_default())
@@ -298,6 +309,7 @@ pub fn plugin_add(
     /// The file it is in; its name with `.so` if not given.
     soname: Option<String>,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
@@ -324,6 +336,7 @@ pub fn plugin_remove(
     /// The plugin.
     name: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);

@@ -169,6 +169,7 @@ pub fn query(
     /// The statement.
     query: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     answered(Conn::of(cx, &connection).in_database(&database).told(cx, &query)?)
@@ -197,6 +198,7 @@ pub fn file_query(
     /// A file of this machine, or of the file server (`salt://`).
     file_name: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     let saltenv =

@@ -216,6 +216,7 @@ impl Conn {
 pub fn user_list(
     cx: &Cx,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     let table = Conn::of(cx, &connection).ask(cx, "SELECT User,Host FROM mysql.user")?;
@@ -245,6 +246,7 @@ pub fn user_exists(
     /// The column of `mysql.user` that holds the password.
     password_column: Option<String>,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
@@ -267,6 +269,7 @@ pub fn user_info(
     cx: &Cx,
     #[group] account: Account,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<Value> {
     Ok(match Conn::of(cx, &connection).user(cx, &account)? {
@@ -297,6 +300,7 @@ pub struct Login {
     #[default("mysql_native_password".into())]
     pub auth_plugin: String,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     pub connection: Rest,
 }
 
@@ -354,6 +358,7 @@ pub fn user_chpass(
     /// Kept for Salt's sake; the column is found out.
     password_column: Option<String>,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let _ = password_column;
@@ -386,6 +391,7 @@ pub fn user_remove(
     cx: &Cx,
     #[group] account: Account,
     /// How to connect: `connection_host`, `connection_user`, `connection_pass` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     let conn = Conn::of(cx, &connection);
@@ -409,6 +415,7 @@ pub fn verify_login(
     /// Its password.
     password: Option<String>,
     /// How to connect: `connection_host`, `connection_port` …
+    #[arg(by_name)]
     connection: Rest,
 ) -> Result<bool> {
     Conn::of(cx, &connection).lets_in(cx, &user, password.as_deref())

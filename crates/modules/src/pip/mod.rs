@@ -459,23 +459,46 @@ pub fn versions(
     index_url: Option<&str>,
     extra_index_url: Option<&str>,
 ) -> Result<Option<Vec<String>>> {
-    let mut words = strings(["--disable-pip-version-check", "index", "versions", pkg]);
+    let mut sources = Vec::new();
     for (option, url) in [("--index-url", index_url), ("--extra-index-url", extra_index_url)] {
         if let Some(url) = url {
             check_url(url)?;
-            words.extend([option.to_owned(), url.to_owned()]);
+            sources.extend([option.to_owned(), url.to_owned()]);
         }
     }
-    let ran = run_pip(cx, env, true, words)?;
+    let pip = |words: &[&str]| {
+        run_pip(
+            cx,
+            env,
+            true,
+            words.iter().map(|word| (*word).to_owned()).chain(sources.clone()).collect(),
+        )
+    };
+    let ran = pip(&["--disable-pip-version-check", "index", "versions", pkg])?;
+    let mut line =
+        ran.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions:"));
+    let mut asked;
     if !ran.ok() {
-        return Ok(None);
+        if !ran.stderr.contains("unknown command \"index\"") {
+            return Ok(None);
+        }
+        // Before 21.2 pip only tells when asked for a version that cannot be; 20.3 with its old resolver.
+        let none = format!("{pkg}==versions");
+        asked = pip(&["install", &none])?.stderr;
+        if !asked.contains(FROM_VERSIONS) {
+            asked = pip(&["install", "--use-deprecated=legacy-resolver", &none])?.stderr;
+        }
+        let rest = asked.split_once(FROM_VERSIONS).and_then(|(_, rest)| rest.split_once(')'));
+        line = rest.map(|(versions, _)| versions).filter(|versions| versions.trim() != "none");
     }
-    let line = ran.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions:"));
     let Some(line) = line else { return Ok(None) };
     let mut all: Vec<String> = line.split(',').map(|version| version.trim().to_owned()).collect();
     all.sort_by_key(|version| version::Version::parse(version));
     Ok(Some(all))
 }
+
+/// How an older pip begins its list of versions.
+const FROM_VERSIONS: &str = "(from versions:";
 
 fn check_url(url: &str) -> Result<()> {
     let known = ["http:", "https:", "ftp:", "file:"].iter().any(|start| url.starts_with(start));

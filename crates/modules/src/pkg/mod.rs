@@ -253,12 +253,18 @@ pub fn version_(
 #[function]
 pub fn refresh_db(
     cx: &Cx,
-    /// `cache_valid_time`, `failhard`, and options of the package manager.
+    /// Do nothing when the lists are younger than this, in seconds.
+    #[default(Value::Int(0))]
+    cache_valid_time: Value,
+    /// Fail when a source cannot be reached.
+    #[default(false)]
+    failhard: bool,
+    /// Options of the package manager.
+    #[arg(by_name)]
     options: Rest,
 ) -> Result<Value> {
-    if let Some(time) = options.args.first() {
-        options.kwargs.insert("cache_valid_time", time);
-    }
+    options.kwargs.insert("cache_valid_time", cache_valid_time);
+    options.kwargs.insert("failhard", failhard);
     provider(cx)?.refresh_db(cx, &options.kwargs)
 }
 
@@ -741,10 +747,22 @@ pub fn mod_repo(
     cx: &Cx,
     /// The source line, or the name of the repository.
     repo: String,
+    /// The environment a key comes from.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Use `apt-key` for keys, where it is there.
+    #[default(true)]
+    aptkey: bool,
     /// What it shall be like.
     #[arg(by_name)]
     options: Rest,
 ) -> Result<Dict> {
+    if saltenv != "base" {
+        options.kwargs.insert("saltenv", saltenv);
+    }
+    if !aptkey {
+        options.kwargs.insert("aptkey", aptkey);
+    }
     provider(cx)?.mod_repo(cx, &repo, &options.kwargs)
 }
 
@@ -1087,10 +1105,13 @@ pub fn set_selections(
 #[function]
 pub fn list_downloaded(
     cx: &Cx,
-    /// `root`.
+    /// Another root to look below.
+    root: Option<String>,
+    /// Options of the package manager.
     #[arg(by_name)]
     options: Rest,
 ) -> Result<Dict> {
+    options.kwargs.insert("root", root);
     provider(cx)?.list_downloaded(cx, &options.kwargs)
 }
 

@@ -529,6 +529,7 @@ pub fn cmd(
     /// The function.
     fun: Value,
     /// Its positional arguments.
+    #[shown(Value::list::<Value>([]))]
     arg: Option<Value>,
     /// Seconds to wait.
     timeout: Option<Value>,
@@ -569,6 +570,7 @@ pub fn cmd_iter(
     /// The function.
     fun: Value,
     /// Its positional arguments.
+    #[shown(Value::list::<Value>([]))]
     arg: Option<Value>,
     /// Seconds to wait.
     timeout: Option<Value>,

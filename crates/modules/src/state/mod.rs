@@ -9,6 +9,8 @@ use std::{path::PathBuf, time::Duration};
 use halite_spec::{Args, Call, Cx, Error, Rest, Result, StateRequest, What, function, module};
 use halite_value::{Dict, List, Value};
 
+use crate::pillar;
+
 mod kept;
 mod packed;
 mod queued;
@@ -40,13 +42,27 @@ module! {
 const COMPILE_ERROR: i64 = 1;
 const PILLAR_ERROR: i64 = 5;
 
+/// Decrypts the pillar that comes with a run. What cannot be decrypted is taken as it is, as in Salt.
+fn deciphered(cx: &Cx, pillar: Value, renderer: &str) -> Option<Dict> {
+    let pillar = pillar::decrypted(cx, &pillar, renderer).unwrap_or_else(|error| {
+        tracing::error!("{error}");
+        pillar
+    });
+    let Value::Dict(pillar) = pillar else {
+        tracing::error!("Pillar override was not passed as a dictionary");
+        return None;
+    };
+    Some(pillar)
+}
+
 /// Reads what the functions of this module have in common out of their further arguments.
-fn request(what: What, test: Option<bool>, rest: &Dict) -> Result<StateRequest> {
+fn request(cx: &Cx, what: What, test: Option<bool>, rest: &Dict) -> Result<StateRequest> {
     let text = |name: &str| rest.get(name).filter(Value::truthy).map(|value| value.to_string());
-    let pillar = match rest.get("pillar") {
-        Some(Value::Dict(pillar)) => Some(pillar),
-        None | Some(Value::Null) => None,
-        Some(_) => {
+    let pillar = match (rest.get("pillar"), text("pillar_enc")) {
+        (None | Some(Value::Null), _) => None,
+        (Some(pillar), Some(renderer)) => deciphered(cx, pillar, &renderer),
+        (Some(Value::Dict(pillar)), None) => Some(pillar),
+        (Some(_), None) => {
             return Err(Error::invalid(
                 "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.",
             ));
@@ -107,12 +123,12 @@ impl Later {
 
 impl How {
     fn run(&self, cx: &Cx, what: What) -> Result<Value> {
-        run(cx, self.queue, &request(what, self.test, &self.rest.kwargs)?)
+        run(cx, self.queue, &request(cx, what, self.test, &self.rest.kwargs)?)
     }
 
     /// Compiles, and returns it in a form: `high`, `low`, `top`, `states` or `dot`.
     fn show(&self, cx: &Cx, what: What, form: &str) -> Result<Value> {
-        let request = request(what, self.test, &self.rest.kwargs)?;
+        let request = request(cx, what, self.test, &self.rest.kwargs)?;
         request.extra.insert("form", form);
         if let Some(others) = conflict(cx, self.queue, &request)? {
             return Ok(others);
@@ -252,7 +268,20 @@ pub fn apply(
         Some(mods) if !mods.is_empty() => What::Sls(mods),
         _ => What::Highstate,
     };
-    run(cx, queue, &request(what, test, &rest.kwargs)?)
+    let ret = run(cx, queue, &request(cx, what, test, &rest.kwargs)?)?;
+    Ok(terse(ret, &rest))
+}
+
+/// With `terse`, only the returns of states that changed something or failed.
+fn terse(ret: Value, rest: &Rest) -> Value {
+    let Value::Dict(returns) = &ret else { return ret };
+    if !rest.kwargs.get("terse").is_some_and(|terse| terse.truthy()) {
+        return ret;
+    }
+    let part = |ret: &Value, key: &str| ret.get(key).unwrap_or_default();
+    let is_told =
+        |ret: &Value| part(ret, "changes").truthy() || part(ret, "result") != Value::Bool(true);
+    returns.into_iter().filter(|(_, ret)| is_told(ret)).collect::<Dict>().into()
 }
 
 fn test_flag(rest: &Rest) -> Result<Option<bool>> {
@@ -303,7 +332,8 @@ pub fn sls(
     for kind in names(&sync_mods.unwrap_or_default()) {
         cx.call(&format!("saltutil.sync_{kind}"), Call::default())?;
     }
-    run(cx, queue, &request(What::Sls(mods), test, &rest.kwargs)?)
+    let ret = run(cx, queue, &request(cx, What::Sls(mods), test, &rest.kwargs)?)?;
+    Ok(terse(ret, &rest))
 }
 
 /// Apply the states the top file gives this minion.
@@ -327,7 +357,8 @@ pub fn highstate(
     if cx.opt("disable_saltenv_mapping").is_some_and(|off| off.truthy()) {
         tracing::debug!("disable_saltenv_mapping is set");
     }
-    run(cx, queue, &request(What::Highstate, test, &rest.kwargs)?)
+    let ret = run(cx, queue, &request(cx, What::Highstate, test, &rest.kwargs)?)?;
+    Ok(terse(ret, &rest))
 }
 
 /// Apply one id, or several, out of SLS files, with what they require.
@@ -354,7 +385,7 @@ pub fn sls_id(
 ) -> Result<Value> {
     let rest = with_events(rest, state_events);
     let what = What::SlsId { ids: names(&id), mods: names(&mods) };
-    let ret = run(cx, queue, &request(what, test, &rest.kwargs)?)?;
+    let ret = run(cx, queue, &request(cx, what, test, &rest.kwargs)?)?;
     match ret.as_list().and_then(|errors| errors.get(0)) {
         Some(error) if error.to_str().starts_with("No matches for ID") => {
             Err(Error::invalid(error.to_string()))
@@ -492,7 +523,7 @@ pub fn template(
     };
     let text = cx.host.read_text(&path)?;
     let how = later.tested()?;
-    how.run(cx, What::TemplateText(text))
+    how.run(cx, What::TemplateText { text, path: Some(path.display().to_string()) })
 }
 
 /// Apply the states of a template given as text.
@@ -508,7 +539,7 @@ pub fn template_str(
     #[group] later: Later,
 ) -> Result<Value> {
     let how = later.tested()?;
-    how.run(cx, What::TemplateText(tem))
+    how.run(cx, What::TemplateText { text: tem, path: None })
 }
 
 /// Show what `state.apply` would change.

@@ -110,7 +110,7 @@ fn run_in(cx: &Cx, root: &Path, test: Option<bool>, given: &Dict) -> Result<Valu
         outside: Arc::clone(&cx.files),
     };
     let own = Cx { opts, grains, pillar: pillar.clone(), files: Arc::new(files), ..cx.clone() };
-    let mut wanted = request(What::Low(chunks), test, given)?;
+    let mut wanted = request(cx, What::Low(chunks), test, given)?;
     pillar.update(&wanted.pillar.take().unwrap_or_default());
     wanted.pillar = Some(pillar);
     run(&own, None, &wanted)

@@ -1,7 +1,7 @@
 //! What would be applied, without applying it: the data in each of its forms, and what uses what.
 
 use halite_spec::{Cx, Result, What, function};
-use halite_value::{Dict, Value, dict};
+use halite_value::{Dict, Value, entries};
 
 use super::{How, Later, error_code, names};
 
@@ -120,11 +120,11 @@ pub fn show_state_usage(cx: &Cx, #[group] later: Later) -> Result<Value> {
             all.iter().map(Value::from).filter(|sls| !used.contains(sls)).collect();
         usage.insert(
             env.as_str(),
-            dict! {
-                "count_all" => all.len(), "count_unused" => unused.len(),
-                "count_used" => used.len(), "unused" => Value::from(unused),
-                "used" => Value::from(used),
-            },
+            Value::from(entries! {
+                "used" => Value::from(used.clone()), "unused" => Value::from(unused.clone()),
+                "count_all" => all.len(), "count_used" => used.len(),
+                "count_unused" => unused.len(),
+            }),
         );
     }
     Ok(usage.into())

@@ -11,7 +11,7 @@ use halite_modules::file::{
     regex::Re,
     tree::walk,
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, Strings, host::Kind};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, Strings, host::Kind};
 use halite_value::{Dict, Value, entries};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
@@ -132,6 +132,7 @@ pub struct Pruned {
 
 impl State for Pruned {
     type Seen = Found<String>;
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = expand_user(cx, &self.name);

@@ -11,7 +11,7 @@ use halite_modules::{
     },
     hashutil::{Kind, from_base64},
 };
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State, host::Write};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State, host::Write};
 use halite_value::{Dict, Value, dict, entries, lookup};
 
 use super::Found;
@@ -94,6 +94,7 @@ impl Cached {
 
 impl State for Cached {
     type Seen = Found<Option<Sum>>;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
     const REPEATS: bool = true;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
@@ -198,6 +199,7 @@ pub struct NotCached {
 
 impl State for NotCached {
     type Seen = Found<std::path::PathBuf>;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = &self.name;

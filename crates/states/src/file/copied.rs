@@ -12,7 +12,7 @@ use halite_modules::{
     temp,
 };
 use halite_spec::{
-    Applied, Args, Cx, Error, Plan, Result, State,
+    Applied, Args, Cx, Error, Keys, Plan, Result, State,
     host::{Kind, Stat, Write},
 };
 use halite_value::{Dict, entries};
@@ -71,6 +71,7 @@ impl Copied {
 
 impl State for Copied {
     type Seen = Found<CopyWork>;
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
     const REPEATS: bool = true;
 
     fn refusal(&self, cx: &Cx) -> Result<Option<String>> {
@@ -226,6 +227,7 @@ pub struct Rename {
 
 impl State for Rename {
     type Seen = Found<(String, String)>;
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = absolute(cx, &self.name, "rename")?;

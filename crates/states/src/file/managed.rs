@@ -11,7 +11,7 @@ use halite_modules::file::{
     text::{bare_lines, encode},
 };
 use halite_spec::{
-    Applied, Args, Command, Cx, Error, Plan, Result, State,
+    Applied, Args, Command, Cx, Error, Keys, Plan, Result, State,
     host::{Kind, Write},
     keywords,
 };
@@ -397,6 +397,7 @@ impl Managed {
 }
 
 impl State for Managed {
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
     /// No work means that the file cannot be had.
     type Seen = Found<Option<Work>>;
 

@@ -6,7 +6,7 @@ use halite_modules::file::{
     self,
     perms::{Mode, Owner, Wanted},
 };
-use halite_spec::{Applied, Args, Cx, Error, FromArg, Plan, Result, State, host::Kind};
+use halite_spec::{Applied, Args, Cx, Error, FromArg, Keys, Plan, Result, State, host::Kind};
 use halite_value::Dict;
 
 use super::{Found, given};
@@ -40,6 +40,7 @@ impl Mknod {
 }
 
 impl State for Mknod {
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
     /// The path, and whether the node is to be made.
     type Seen = Found<(String, bool)>;
 

@@ -11,7 +11,7 @@ use halite_modules::{
     },
     slsutil::serializers::{Serializer, merged},
 };
-use halite_spec::{Applied, Args, Command, Cx, Error, Plan, Result, State, host::Write};
+use halite_spec::{Applied, Args, Command, Cx, Error, Keys, Plan, Result, State, host::Write};
 use halite_value::{Dict, Value, dict, entries, list, lookup};
 
 use super::{Found, managed::applied};
@@ -177,6 +177,7 @@ fn differing(old: &Value, new: &Value) -> Value {
 
 impl State for Serialize {
     type Seen = Found<Work>;
+    const KEYS: Keys = Keys(["changes", "comment", "name", "result"]);
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = expand_user(cx, &self.name);

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use halite_modules::git::{self, Git};
-use halite_spec::{Applied, Args, Cx, Error, Plan, Result, State};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Plan, Result, State};
 use halite_value::{Dict, Value, dict, entries};
 
 use super::{Place, checked_identities, empty, failure, is_repository, is_worktree, joined, place};
@@ -957,6 +957,7 @@ fn shorter_or_name(name: Option<&String>) -> &str {
 
 impl State for Latest {
     type Seen = Seen;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         self.check(cx)?;

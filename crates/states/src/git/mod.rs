@@ -7,7 +7,7 @@ mod latest;
 use std::path::Path;
 
 use halite_modules::git::{self, Config, Git};
-use halite_spec::{Applied, Args, Cx, Error, Need, Plan, Result, State, states};
+use halite_spec::{Applied, Args, Cx, Error, Keys, Need, Plan, Result, State, states};
 use halite_value::{Dict, Value, dict, entries};
 
 pub use self::latest::Latest;
@@ -132,6 +132,7 @@ pub enum Found {
 
 impl State for Present {
     type Seen = Found;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
 
     fn observe(&self, cx: &Cx) -> Result<Found> {
         let path = Path::new(&self.name);
@@ -257,6 +258,7 @@ impl Cloned {
 }
 
 impl State for Cloned {
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
     /// The branch checked out; `None` without a working copy.
     type Seen = Option<String>;
 
@@ -392,6 +394,7 @@ impl Detached {
 
 impl State for Detached {
     type Seen = Copy;
+    const KEYS: Keys = Keys(["name", "result", "comment", "changes"]);
     /// Unless the commit is known to be there, only fetching can tell.
     const REPEATS: bool = true;
 

@@ -1,7 +1,7 @@
 //! Lines of the table of file systems, without regard to what is mounted.
 
 use halite_modules::mount::{self, Entry, Status};
-use halite_spec::{Applied, Args, Command, Cx, Error, Plan, Result, State, Strings};
+use halite_spec::{Applied, Args, Command, Cx, Error, Keys, Plan, Result, State, Strings};
 use halite_value::Value;
 
 /// Make sure that a line is in the table.
@@ -87,6 +87,7 @@ impl FstabPresent {
 
 impl State for FstabPresent {
     type Seen = (String, Status);
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let by = self.mount_by.as_deref();
@@ -170,6 +171,7 @@ pub(super) struct FstabAbsent {
 
 impl State for FstabAbsent {
     type Seen = bool;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
 
     fn observe(&self, cx: &Cx) -> Result<bool> {
         let place = trimmed(&self.fs_file);

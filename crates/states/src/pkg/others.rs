@@ -351,6 +351,7 @@ pub(super) struct PatchInstalled {
     advisory_ids: Value,
     /// Only fetch what they bring.
     #[default(false)]
+    #[shown(Value::Null)]
     downloadonly: bool,
     /// Options of the package manager.
     rest: Rest,

@@ -1,4 +1,4 @@
-//! Kinds of modules that Salt itself calls: engines, sdb, matchers, tops, auth, `mod_aggregate`; and
+//! Kinds of modules that Salt itself calls: engines, sdb, matchers, tops, auth, log handlers, `mod_aggregate`; and
 //! what `saltext.*` packages bring.
 
 use std::process::Command;
@@ -552,4 +552,69 @@ fn functions_without_what_they_want_are_not_there() {
         assert_eq!(returned(&machine, &["renamed.missing"]), r#""missing""#, "{python}");
         machine.call(&["wanting.missing"]).code(255);
     }
+}
+
+const HANDLER: &str = r#"
+import logging
+
+
+class ToFile(logging.Handler):
+    def emit(self, record):
+        with open(__opts__["own_log"], "a") as f:
+            f.write("{} {} {}\n".format(__opts__["__role"], record.levelname, record.getMessage()))
+
+
+class Broken(logging.Handler):
+    def handle(self, record):
+        raise RuntimeError("it never works")
+
+
+def setup_handlers():
+    return [Broken(), ToFile(level=getattr(logging, __opts__["wanted_by_handlers"]))]
+"#;
+
+/// What a handler's module needs of the configuration.
+fn handled(folder: &std::path::Path, level: &str) -> String {
+    let folder = folder.display();
+    format!(
+        "log_handlers_dirs: [{folder}/handlers]\nown_log: {folder}/own.log\nwanted_by_handlers: {level}\n"
+    )
+}
+
+#[test]
+fn log_handlers_of_a_command() {
+    let machine = Machine::new();
+    let config = machine.read("etc/salt/minion").expect("a configuration");
+    let config = format!("{config}{}", handled(&machine.path(""), "INFO"));
+    machine.write("etc/salt/minion", &config);
+    machine.write("handlers/to_file.py", HANDLER);
+    machine.write("handlers/none.py", "def __virtual__():\n    return False, 'not here'\n");
+    machine.call(&["test.ping"]).code(0);
+    assert_eq!(machine.read("own.log"), None, "nothing was worth an interpreter");
+    machine.write(
+        "srv/salt/bad.sls",
+        "a:\n  test.succeed_without_changes\nb:\n  test.fail_without_changes\n",
+    );
+    machine.call(&["state.apply", "bad"]).code(1);
+    let log = machine.read("own.log").expect("it was written");
+    // What came before the error, too; debugging is not wanted.
+    assert!(log.contains("minion INFO Executing state test.succeed_without_changes"), "{log}");
+    assert!(log.contains("minion ERROR Failure!"), "{log}");
+    assert!(!log.contains("DEBUG"), "{log}");
+}
+
+#[test]
+fn log_handlers_of_daemons() {
+    let mut site = Site::new(Make::Ours, "auto_accept: True");
+    site.write("handlers/to_file.py", HANDLER);
+    let config = site.read("master/etc/master");
+    let more = handled(&site.path(""), "DEBUG");
+    site.write("master/etc/master", format!("{config}{more}log_level: quiet\n"));
+    site.start_master();
+    site.minion("m", Make::Ours, &handled(&site.path(""), "DEBUG"));
+    site.answer(&["m"]);
+    until("both daemons' lines are there", || {
+        let log = std::fs::read_to_string(site.path("own.log")).unwrap_or_default();
+        log.contains("master INFO ") && log.contains("minion INFO ")
+    });
 }

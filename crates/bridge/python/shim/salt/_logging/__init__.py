@@ -1,0 +1,1 @@
+"""What log handlers import."""
