@@ -61,6 +61,7 @@ impl Masterless {
             saltenv: None,
             pillarenv: pillarenv.map(str::to_owned),
             pillar_override: overrides.clone(),
+            override_last: true,
             current: cx.pillar.clone(),
             ext: ext.cloned(),
             ..Request::default()

@@ -27,6 +27,9 @@ pub struct Request {
     pub pillarenv: Option<String>,
     /// Given on the command line; wins over everything.
     pub pillar_override: Dict,
+    /// It is merged behind the files only, as without a master; else it stands before them, too, which
+    /// shows in the order of keys and of merged lists.
+    pub override_last: bool,
     /// What the minion sent along for external sources.
     pub extra_minion_data: Dict,
     /// An external source for this time only; must be allowed by `on_demand_ext_pillar`.
@@ -361,7 +364,10 @@ impl Run<'_> {
         };
         let mut matches = top::pillar_matches(&top.top, &mut matching);
         self.sort_by_env_order(&mut matches);
-        let mut pillar = Value::dict();
+        let mut pillar = Value::Dict(match request.override_last {
+            true => Dict::new(),
+            false => request.pillar_override.shallow_copy(),
+        });
         for (env, names) in matches {
             for rendered in self.environment(&env, &names, errors) {
                 pillar = self.merging.merge(&pillar, &rendered);
