@@ -182,8 +182,7 @@ impl<'a> Loader<'a> {
     /// Says that there is no environment of that name. Its SLS are tried nevertheless, and missed.
     fn no_such_env(&self, wanted: &Wanted) -> Option<Problem> {
         let Wanted { sls, env, .. } = wanted;
-        let served = self.served.get_or_init(|| self.cx.files.envs().ok()).as_ref()?;
-        if env == "base" || served.iter().any(|own| own == env || own == "__env__") {
+        if env == "base" || self.serves(env) {
             return None;
         }
         let text = format!("No matching salt environment for environment '{env}' found");
@@ -273,7 +272,9 @@ impl<'a> Loader<'a> {
         if self.loaded.contains(&(env.clone(), sls.clone())) {
             return Ok(());
         }
-        let Some((file, path)) = self.find(wanted) else { return Err(self.missing(wanted)) };
+        let Some((file, path)) = self.find(wanted) else {
+            return Err(vec![self.missing(wanted)]);
+        };
         self.loaded.insert((env.clone(), sls.clone()));
         let rendered = render(self.cx, wanted, &file, &path)?;
         self.places.note(&rendered);
@@ -311,21 +312,13 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn missing(&mut self, wanted: &Wanted) -> Vec<Problem> {
-        let no_env = (wanted.asked.is_none() && !self.serves(&wanted.env)).then(|| {
-            let env = &wanted.env;
-            Problem::new(format!("No matching salt environment for environment '{env}' found"))
-        });
-        no_env.into_iter().chain([self.missing_sls(wanted)]).collect()
-    }
-
     /// Tells whether there is such an environment; yes if nobody can say.
     fn serves(&self, env: &str) -> bool {
         let served = self.served.get_or_init(|| self.cx.files.envs().ok()).as_ref();
         served.is_none_or(|envs| envs.iter().any(|own| own == env || own == "__env__"))
     }
 
-    fn missing_sls(&mut self, wanted: &Wanted) -> Problem {
+    fn missing(&mut self, wanted: &Wanted) -> Problem {
         let Wanted { sls, env, asked, .. } = wanted;
         let text = if asked.is_some() {
             format!(
