@@ -98,6 +98,8 @@ pub struct Gather {
     nudge: Option<(Instant, Box<Job>)>,
     ready: Vec<News>,
     returned: HashSet<SmolStr>,
+    /// How often a minion answered, and could not say.
+    untold: HashMap<SmolStr, u32>,
     deadline: Instant,
     asked: Option<Asked>,
     done: bool,
@@ -163,6 +165,9 @@ impl Pending {
     }
 }
 
+/// Rounds in which a minion that lives may fail to say whether it is at work.
+const MOST_UNTOLD: u32 = 5;
+
 /// A round of `saltutil.find_job`.
 struct Asked {
     stream: u64,
@@ -195,6 +200,7 @@ impl Gather {
             nudge: None,
             ready,
             returned: HashSet::new(),
+            untold: HashMap::new(),
             deadline: now + patience.timeout,
             asked: None,
             done: false,
@@ -400,8 +406,18 @@ impl Gather {
                 Ok(Progress::Returned(load)) => {
                     let id = load.get("id").map(|id| id.to_str()).unwrap_or_default();
                     asked.open.remove(&id);
-                    // An answer that is no map (an error, say) comes from a minion that lives.
-                    if load.get("return").is_some_and(|answer| answer.truthy()) {
+                    let answer = load.get("return").filter(Value::truthy);
+                    let runs = match &answer {
+                        Some(Value::Dict(_)) => true,
+                        // An error, say: it lives, but may never be able to tell.
+                        Some(_) => {
+                            let rounds = self.untold.entry(id.clone()).or_default();
+                            *rounds += 1;
+                            *rounds <= MOST_UNTOLD
+                        }
+                        None => false,
+                    };
+                    if runs {
                         asked.running.insert(id);
                     }
                     asked.open.is_empty()
