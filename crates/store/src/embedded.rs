@@ -12,7 +12,6 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
-        mpsc,
     },
     thread::JoinHandle,
     time::{Duration, Instant, SystemTime},
@@ -27,7 +26,10 @@ use redb::{
 use tokio::sync::oneshot;
 
 use crate::{
-    Error, Op, Receipt, Retention, Sizes, State, Store, StoredJob, Written, frozen::Frozen, record,
+    Error, Op, Receipt, Retention, Sizes, State, Store, StoredJob, Written,
+    frozen::Frozen,
+    queue::{Patience, Queue, Waits},
+    record,
 };
 
 type Pair = (&'static str, &'static str);
@@ -72,7 +74,7 @@ pub struct Options {
 /// The store. Dropping it writes what waits, and closes the file.
 pub struct Embedded {
     shared: Arc<Shared>,
-    queue: Mutex<Option<mpsc::Sender<Batch>>>,
+    queue: Arc<Queue<Batch>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -89,8 +91,11 @@ struct Batch {
     done: Option<oneshot::Sender<Result<Receipt, Error>>>,
 }
 
-impl Batch {
-    /// Nobody waits for it.
+impl Waits for Batch {
+    fn size(&self) -> usize {
+        self.ops.len()
+    }
+
     fn is_lazy(&self) -> bool {
         self.done.is_none() && self.ops.iter().all(Ready::is_lazy)
     }
@@ -304,13 +309,14 @@ impl Embedded {
             sizes: Mutex::new(sizes),
             dropped_events: AtomicU64::new(0),
         });
-        let (queue, batches) = mpsc::channel();
+        let queue = Arc::new(Queue::new(MOST_OPS));
+        let batches = Arc::clone(&queue);
         let writer = Writer { shared: shared.clone(), place: Box::new(place), options };
         let writer = std::thread::Builder::new()
             .name("store".into())
             .spawn(move || writer.run(&batches))
             .map_err(broken)?;
-        Ok(Self { shared, queue: Some(queue).into(), writer: Some(writer).into() })
+        Ok(Self { shared, queue, writer: Some(writer).into() })
     }
 
     fn read<T>(
@@ -366,24 +372,19 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(&self, batches: &mpsc::Receiver<Batch>) {
-        let mut is_crowded = false;
-        while let Ok(first) = batches.recv() {
-            let begun = Instant::now();
-            let (mut ops, mut is_lazy) = (first.ops.len(), first.is_lazy());
-            let mut group = vec![first];
-            while ops < MOST_OPS {
-                let patience = match (is_lazy, is_crowded) {
-                    (true, _) => LAZY,
-                    (false, true) => COMPANY,
-                    (false, false) => Duration::ZERO,
-                };
-                let next = batches.recv_timeout(patience.saturating_sub(begun.elapsed()));
-                let Ok(next) = next else { break };
-                ops += next.ops.len();
-                is_lazy &= next.is_lazy();
-                group.push(next);
+    fn run(&self, batches: &Queue<Batch>) {
+        /// Whoever waits for a writer that panicked is told.
+        struct Abandon<'a>(&'a Queue<Batch>);
+        impl Drop for Abandon<'_> {
+            fn drop(&mut self) {
+                self.0.abandon();
             }
+        }
+        let _abandon = Abandon(batches);
+        let mut is_crowded = false;
+        loop {
+            let urgent = if is_crowded { COMPANY } else { Duration::ZERO };
+            let Some(group) = batches.take(Patience { lazy: LAZY, urgent }) else { return };
             is_crowded = group.iter().filter(|batch| batch.done.is_some()).count() >= CROWD;
             self.commit(group);
         }
@@ -725,21 +726,19 @@ impl Store for Embedded {
             let _ = done.send(Err(Error::Busy));
             return written;
         }
-        let queue = self.queue.lock();
-        let Some(queue) = &*queue else {
-            let _ = done.send(Err(closed()));
-            return written;
-        };
         self.shared.waiting.fetch_add(bytes, Ordering::AcqRel);
         // What is lazy is not waited for by the writer; a caller may all the same.
         let batch = Batch { ops: ready, bytes, done: Some(done).filter(|_| !is_lazy) };
-        let _ = queue.send(batch);
+        if let Err(Batch { bytes, done: Some(done), .. }) = self.queue.push(batch) {
+            self.shared.waiting.fetch_sub(bytes, Ordering::AcqRel);
+            let _ = done.send(Err(closed()));
+        }
         written
     }
 
     fn close(&self) {
         // The writer ends when it has written what was sent before.
-        *self.queue.lock() = None;
+        self.queue.close();
         if let Some(writer) = self.writer.lock().take() {
             // A writer that panicked has said so; its waiters were told.
             let _ = writer.join();

@@ -13,6 +13,7 @@
 mod embedded;
 mod frozen;
 pub mod history;
+mod queue;
 mod record;
 
 use std::{

@@ -1,6 +1,5 @@
 //! Records: a checksum, then msgpack. What does not fit its checksum is not handed out.
 
-use flate2::Crc;
 use halite_value::{
     Value,
     msgpack::{self, Dialect, Text},
@@ -9,9 +8,7 @@ use halite_value::{
 use crate::Error;
 
 fn sum(bytes: &[u8]) -> [u8; 4] {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    crc.sum().to_le_bytes()
+    crc32fast::hash(bytes).to_le_bytes()
 }
 
 /// Writes bytes behind their checksum.

@@ -398,12 +398,6 @@ fn spooled(record: &Dict) -> Option<Spooled> {
     }
 }
 
-fn crc(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
-}
-
 fn framed(record: &Dict) -> io::Result<Vec<u8>> {
     let payload =
         msgpack::to_vec(&Value::from(record), Dialect::Modern).map_err(io::Error::other)?;
@@ -411,7 +405,7 @@ fn framed(record: &Dict) -> io::Result<Vec<u8>> {
     let len = len.ok_or_else(|| io::Error::other("the return is too long to be kept"))?;
     let mut bytes = Vec::with_capacity(HEADER + payload.len());
     bytes.extend_from_slice(&len.to_le_bytes());
-    bytes.extend_from_slice(&crc(&payload).to_le_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&payload).to_le_bytes());
     bytes.extend_from_slice(&payload);
     Ok(bytes)
 }
@@ -437,7 +431,7 @@ fn next_record(reader: &mut impl Read) -> io::Result<Option<(Dict, u64)>> {
     // Grown as bytes come: a wrong length must not cost its memory.
     let mut payload = Vec::new();
     reader.by_ref().take(len.into()).read_to_end(&mut payload)?;
-    if payload.len() != len as usize || crc(&payload) != sum {
+    if payload.len() != len as usize || crc32fast::hash(&payload) != sum {
         return Ok(None);
     }
     Ok(decoded(&payload).map(|record| (record, HEADER as u64 + u64::from(len))))

@@ -48,7 +48,7 @@ pub(crate) async fn keep(node: Arc<Node>) {
         MasterType::Disable => {}
         MasterType::Failover => one_of(&node, masters).await,
         MasterType::Distributed => {
-            let number = crc(node.settings.id.as_bytes()) as usize % masters.len();
+            let number = crc32fast::hash(node.settings.id.as_bytes()) as usize % masters.len();
             let chosen = masters.swap_remove(number);
             always(&node, chosen).await;
         }
@@ -66,12 +66,6 @@ fn shuffle(masters: &mut [MasterAddress]) {
         let other = (random_part() * (last + 1) as f64) as usize;
         masters.swap(last, other.min(last));
     }
-}
-
-fn crc(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 /// One master, for ever.
