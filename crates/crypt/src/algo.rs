@@ -100,7 +100,15 @@ impl Hash {
 
 /// Lower-case hex with `between` between the bytes.
 pub(crate) fn hex(bytes: &[u8], between: &str) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(between)
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * (2 + between.len()));
+    for (place, byte) in bytes.iter().enumerate() {
+        if place > 0 {
+            text.push_str(between);
+        }
+        text.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
+    }
+    text
 }
 
 impl FromStr for EncAlgo {
