@@ -83,7 +83,7 @@ async fn handle(
     let sender = id.clone();
     Ok(match request {
         MinionRequest::Return(ret) => {
-            let load = opened.load.shallow_copy();
+            let load = opened.load.clone();
             if returns::take(master, id, &ret, load).await? { Value::Null } else { false.into() }
         }
         MinionRequest::SyndicReturn { load } => {
