@@ -62,6 +62,10 @@ fn a_batch_is_one_job() {
         let ran = fleet.salt(args).code(2);
         assert_eq!(ran.out, expected, "{args:?}");
     }
+    // A runner's return is shown as asked, even as a state run that it is none.
+    let ran = fleet.run(&["test.arg", "1", "a=[b]", "--out=raw"]).code(0);
+    assert_eq!(ran.out, "{'args': (1,), 'kwargs': {'a': ['b']}}\n");
+    fleet.run(&["test.arg", "a=[b]", "--out=highstate"]).code(0).says("Summary for kwargs\n");
     let ran = fleet.salt(&["none", "test.ping", "--progress"]).code(0);
     assert_eq!((ran.out.as_str(), ran.err.as_str()), (nobody, ""));
     let none = fleet.machine.path("none/file").display().to_string();
