@@ -134,12 +134,11 @@ pub fn run(cx: &mut Context) -> u8 {
     match result {
         Ok(ret) => {
             let code = retcode(&ret);
-            if !cx.parsed.bool("quiet") {
-                if let Err(error) = show(cx, &ret) {
-                    return cx.report(
-                        &Report::error(format!("cannot write the result: {error}")).exit(1),
-                    );
-                }
+            if !cx.parsed.bool("quiet")
+                && let Err(error) = show(cx, &ret)
+            {
+                let why = format!("cannot write the result: {error}");
+                return cx.report(&Report::error(why).exit(1));
             }
             code
         }
