@@ -1,7 +1,7 @@
 //! `out`: data as the outputters would show it, for mails, files and comments.
 //!
 //! The options are the configuration's, unless the caller gives others. As in Salt the outputter
-//! that `--out` or the option `output` names goes before the one asked for here. Whether there is a
+//! that `--out` or the option `output` names goes before the one asked for here, but for `highstate`. Whether there is a
 //! terminal is not known here: colours are used where an option says so.
 
 use halite_output::{Colors, Style, select};
@@ -13,47 +13,68 @@ module! {
     "out": out_format, string_format, html_format,
 }
 
-/// An outputter and how it is to write.
-struct Wanted {
-    name: String,
-    style: Style,
+/// What a call says about how the data are to look.
+struct Look<'a> {
+    out: Option<&'a Value>,
+    opts: &'a Dict,
+    /// For the outputter itself.
+    settings: &'a Dict,
 }
 
-impl Wanted {
-    fn new(cx: &Cx, out: Option<&Value>, opts: Option<&Dict>, kwargs: &Dict) -> Self {
-        let opts = opts.unwrap_or(&cx.opts);
-        let on = |name: &str| opts.get(name).is_some_and(|value| value.truthy());
-        let color = opts.get("color").map(|color| color.truthy());
-        let use_color = select::use_color(on("force_color"), on("no_color"), color, false);
-        let given = Dict::new();
-        for (name, value) in kwargs {
-            given.insert(format!("out.table.{name}"), &value);
-            if name.as_str() == Some("nested_indent") {
-                given.insert(name, value);
-            }
-        }
-        let all = opts.shallow_copy();
-        all.update(&given);
-        let mut style = Style::from_opts(&all, &Dict::new());
-        if !use_color {
-            style.colors = Colors::off();
-        } else if style.colors.end().is_empty() {
-            style.colors = Colors::new(&Dict::new());
-        }
-        style.retcode = kwargs.get("_retcode").and_then(|code| code.as_int()).unwrap_or(0);
-        let text = |value: Option<&Value>| {
-            value.filter(|value| !value.is_null()).map(|value| value.to_str().to_string())
-        };
-        let (output, out) = (text(opts.get("output").as_ref()), text(out));
-        let request = select::Request { output: output.as_deref(), ..select::Request::default() };
-        let name = select::choose(out.as_deref(), &request).to_owned();
+impl<'a> Look<'a> {
+    fn new(cx: &'a Cx, out: Option<&'a Value>, opts: Option<&'a Dict>, rest: &'a Rest) -> Self {
+        let own = opts.filter(|opts| !opts.is_empty());
+        Self { out, opts: own.unwrap_or(&cx.opts), settings: &rest.kwargs }
+    }
+
+    /// Has one of the outputters' forms (plain, without colours, for a web page) write the data.
+    fn write(&self, form: fn(&str, &Value, &Style) -> String, data: &Value) -> String {
+        let name = self.outputter();
         if halite_output::by_name(&name).is_none()
             && let Some(notice) = select::invalid_notice(&name)
         {
             tracing::error!("{notice}");
         }
-        Self { name, style }
+        form(&name, data, &self.style())
     }
+
+    fn outputter(&self) -> String {
+        // The option counts as soon as it is there; with nothing in it, it asks for the usual.
+        let option = self.opts.get("output").map(|name| text_or_empty(&name));
+        let out = self.out.map(text_or_empty);
+        let request = select::Request { output: option.as_deref(), ..select::Request::default() };
+        select::choose(out.as_deref(), &request).to_owned()
+    }
+
+    fn style(&self) -> Style {
+        let opts = self.opts.shallow_copy();
+        for (name, value) in self.settings {
+            opts.insert(format!("out.table.{name}"), &value);
+        }
+        if let Some(columns) = self.settings.get("nested_indent") {
+            opts.insert("nested_indent", columns);
+        }
+        let style = Style::from_opts(&opts, &Dict::new());
+        let code = self.settings.get("_retcode").and_then(|code| code.as_int());
+        Style { colors: self.colors(&style), retcode: code.unwrap_or(0), ..style }
+    }
+
+    fn colors(&self, style: &Style) -> Colors {
+        let is_on = |name: &str| self.opts.get(name).is_some_and(|value| value.truthy());
+        let color = self.opts.get("color").map(|color| color.truthy());
+        if !select::use_color(is_on("force_color"), is_on("no_color"), color, false) {
+            Colors::off()
+        } else if style.colors.end().is_empty() {
+            Colors::new(&Dict::new())
+        } else {
+            style.colors.clone()
+        }
+    }
+}
+
+/// The name a value gives; nothing is an empty one.
+fn text_or_empty(name: &Value) -> String {
+    if name.truthy() { name.to_str().to_string() } else { String::new() }
 }
 
 /// Return the text an outputter makes of data.
@@ -74,8 +95,8 @@ pub fn out_format(
     /// What the outputter takes: `nested_indent`, and the settings of tables.
     kwargs: Rest,
 ) -> Result<String> {
-    let wanted = Wanted::new(cx, out.as_ref(), opts.as_ref(), &kwargs.kwargs);
-    Ok(halite_output::format(&wanted.name, &data, &wanted.style))
+    let look = Look::new(cx, out.as_ref(), opts.as_ref(), &kwargs);
+    Ok(look.write(halite_output::format, &data))
 }
 
 /// Return the text an outputter makes of data, without colours.
@@ -96,8 +117,8 @@ pub fn string_format(
     /// What the outputter takes: `nested_indent`, and the settings of tables.
     kwargs: Rest,
 ) -> Result<String> {
-    let wanted = Wanted::new(cx, out.as_ref(), opts.as_ref(), &kwargs.kwargs);
-    Ok(halite_output::string_format(&wanted.name, &data, &wanted.style))
+    let look = Look::new(cx, out.as_ref(), opts.as_ref(), &kwargs);
+    Ok(look.write(halite_output::string_format, &data))
 }
 
 /// Return the text an outputter makes of data, with spaces and line ends as HTML has them.
@@ -118,6 +139,6 @@ pub fn html_format(
     /// What the outputter takes: `nested_indent`, and the settings of tables.
     kwargs: Rest,
 ) -> Result<String> {
-    let wanted = Wanted::new(cx, out.as_ref(), opts.as_ref(), &kwargs.kwargs);
-    Ok(halite_output::html_format(&wanted.name, &data, &wanted.style))
+    let look = Look::new(cx, out.as_ref(), opts.as_ref(), &kwargs);
+    Ok(look.write(halite_output::html_format, &data))
 }

@@ -81,11 +81,6 @@ pub fn sleep(
     Ok(true)
 }
 
-fn shown(rest: &Rest, show: impl Fn(&Value) -> Value) -> Value {
-    let kwargs: Dict = rest.kwargs.into_iter().map(|(name, value)| (name, show(&value))).collect();
-    dict! { "args" => Value::list(rest.args.iter().map(show)), "kwargs" => kwargs }
-}
-
 /// Return the arguments as they arrived.
 ///
 /// ```console
@@ -97,7 +92,7 @@ pub fn arg(
     /// Anything.
     args: Rest,
 ) -> Result<Value> {
-    Ok(shown(&args, Value::clone))
+    Ok(dict! { "args" => Value::tuple(args.args), "kwargs" => args.kwargs })
 }
 
 /// Return the keyword arguments as they arrived.
@@ -147,7 +142,10 @@ pub fn arg_type(
     /// Anything.
     args: Rest,
 ) -> Result<Value> {
-    Ok(shown(&args, |value| format!("<class '{}'>", value.type_name()).into()))
+    let type_of = |value: &Value| format!("<class '{}'>", value.type_name());
+    let kwargs: Dict =
+        args.kwargs.into_iter().map(|(name, value)| (name, type_of(&value))).collect();
+    Ok(dict! { "args" => Value::list(args.args.iter().map(type_of)), "kwargs" => kwargs })
 }
 
 /// Fail with an exception.

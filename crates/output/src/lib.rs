@@ -87,6 +87,8 @@ pub fn format(name: &str, ret: &Value, style: &Style) -> String {
 
 /// As [`format()`], with outputters from elsewhere.
 pub fn format_in(registry: &dyn Registry, name: &str, ret: &Value, style: &Style) -> String {
+    // differs: Salt's `key`, `table` and `no_return` end the program with a traceback at some data
+    // they cannot show (`--out key test.ping`); here `nested` shows these as well.
     let try_one = |name: &str| registry.find(name)?.text(ret, style).ok();
     let mut text = try_one(name).or_else(|| try_one("nested")).unwrap_or_else(|| raw::text(ret));
     text.truncate(python::trim_end(&text).len());
@@ -159,7 +161,7 @@ static OUTPUTTERS: [(&str, Plain); 17] = [
     ("quiet", Plain(quiet::render)),
     ("raw", Plain(|ret, style, out| raw::render(&plain::words(ret), style, out))),
     ("table", Plain(table::render)),
-    ("txt", Plain(txt::render)),
+    ("txt", Plain(|ret, style, out| txt::render(&plain::words(ret), style, out))),
     ("virt_query", Plain(virt_query::render)),
     ("yaml", Plain(|ret, style, out| yaml::render(&plain::words(ret), style, out))),
 ];

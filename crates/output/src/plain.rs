@@ -3,7 +3,7 @@
 //! Errors of states point at the author's line and offer help (`\n  --> web.sls:4:7`,
 //! `\n   = help: did you mean …`). People read that; a program that compares a list of errors with
 //! the texts genuine Salt has known for years must find just these. So the formats that programs
-//! read (`json`, `yaml`, `raw`, `pprint`) leave the pointers out.
+//! read (`json`, `yaml`, `raw`, `txt`, `pprint`) leave the pointers out.
 //!
 //! They are looked for only where states put them: in a return that is a list of texts, and in the
 //! comment of a state's return. What commands printed is nobody's to change.

@@ -22,19 +22,31 @@ pub struct Request<'a> {
 
 /// Returns the name of the outputter for a return that declares one, or none.
 pub fn choose<'a>(declared: Option<&'a str>, request: &Request<'a>) -> &'a str {
-    let set = |name: Option<&'a str>| name.filter(|name| !name.is_empty());
-    let asked = request.output.filter(|name| *name != "highstate");
-    let mut name = set(asked.or(declared));
-    // An empty `output` still hides what the function declares.
-    if name.is_none() && request.all_at_once {
-        let state = request.fun.split('.').next() == Some("state");
-        name = set(request.output).or(state.then_some("highstate"));
+    if request.progress {
+        return "progress";
     }
+    // An empty wish is one, too: it hides what the function declares.
+    let wish = request.output.filter(|name| *name != "highstate");
+    let name = match wish.or(declared) {
+        None | Some("") if request.all_at_once => request.for_all(),
+        named => named.unwrap_or_default(),
+    };
     match name {
-        _ if request.progress => "progress",
-        None => "nested",
-        Some("text") => "txt",
-        Some(name) => name,
+        "" => "nested",
+        "text" => "txt",
+        name => name,
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Returns the outputter for many returns at once, none of which has a say; empty for the usual.
+    fn for_all(&self) -> &'a str {
+        let of_states = self.fun == "state" || self.fun.starts_with("state.");
+        match self.output {
+            Some(name) if !name.is_empty() => name,
+            _ if of_states => "highstate",
+            _ => "",
+        }
     }
 }
 

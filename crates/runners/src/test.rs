@@ -22,7 +22,7 @@ pub fn arg(_: &Cx, rest: Rest) -> Result<Value> {
     let own =
         rest.kwargs.entries().into_iter().filter(|(name, _)| !name.to_str().starts_with("__"));
     let kwargs: Dict = own.collect();
-    Ok(dict! { "args" => rest.args, "kwargs" => kwargs })
+    Ok(dict! { "args" => Value::tuple(rest.args), "kwargs" => kwargs })
 }
 
 /// Return the arguments, Salt's own among them.
@@ -32,7 +32,7 @@ pub fn arg(_: &Cx, rest: Rest) -> Result<Value> {
 /// ```
 #[function]
 pub fn raw_arg(_: &Cx, rest: Rest) -> Result<Value> {
-    Ok(dict! { "args" => rest.args, "kwargs" => rest.kwargs })
+    Ok(dict! { "args" => Value::tuple(rest.args), "kwargs" => rest.kwargs })
 }
 
 /// Return words that mean nothing.

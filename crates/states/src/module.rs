@@ -9,7 +9,7 @@ use halite_spec::{
     Applied, Args, Call, Cx, Error, Keys, Outcome, Param, Plan, Rest, Result, State, Watcher,
     keywords::is_engine_keyword, states,
 };
-use halite_value::{Dict, Key, Value, entries, suggest};
+use halite_value::{Dict, Key, Value, suggest};
 
 states! {
     /// Execution functions called as states.
@@ -72,14 +72,17 @@ fn function_of(key: &Key) -> String {
     key.to_str().split(':').next().unwrap_or_default().to_owned()
 }
 
-/// What functions that there are not may have been meant to be.
-fn meant(cx: &Cx, missing: &[String]) -> Value {
+/// Adds what functions that there are not may have been meant to be, if that can be guessed.
+fn suggest_others(cx: &Cx, missing: &[String], extra: &Dict) {
     let known = cx.runtime.function_names(cx);
     let told = missing.iter().filter_map(|name| {
         let near = suggest::nearest(name, known.iter().map(String::as_str))?;
         Some(format!("there is no function `{name}`; did you mean `{near}`?"))
     });
-    Value::list(told)
+    let told: Vec<String> = told.collect();
+    if !told.is_empty() {
+        extra.insert("warnings", told);
+    }
 }
 
 fn run_several(cx: &Cx, kwargs: &Dict, test: bool) -> Result<Outcome> {
@@ -100,7 +103,7 @@ fn run_several(cx: &Cx, kwargs: &Dict, test: bool) -> Result<Outcome> {
         if test && !there.is_empty() {
             comment = format!("{comment} {}", to_run());
         }
-        extra.insert("warnings", meant(cx, &missing));
+        suggest_others(cx, &missing, &extra);
         return done(Some(false), Dict::new(), comment);
     }
     if test {
@@ -179,7 +182,8 @@ fn written(argument: &str) -> String {
 fn run_one(cx: &Cx, name: &str, kwargs: &Dict, test: bool) -> Result<Outcome> {
     if !cx.runtime.has(cx, name) {
         let failed = Outcome::failed(format!("Module function {name} is not available"));
-        let extra = entries! { "warnings" => meant(cx, &[name.to_owned()]) };
+        let extra = Dict::new();
+        suggest_others(cx, &[name.to_owned()], &extra);
         return Ok(Outcome { extra, ..failed });
     }
     if test {

@@ -52,6 +52,22 @@ fn a_batch_is_one_job() {
         .code(2)
         .says("No minions matched the target.")
         .complains("ERROR: No return received");
+    let nobody = "No minions matched the target. No command was sent, no jid was assigned.\n";
+    for (args, expected) in [
+        (["none", "-s", "test.ping", "--out=json"].as_slice(), format!("{nobody}{{}}\n")),
+        (&["none", "-s", "test.ping"], nobody.into()),
+        (&["none", "-s", "-b", "1", "test.ping", "--out=json"], format!("{nobody}{{}}\n")),
+        (&["none", "--subset", "1", "test.ping"], nobody.repeat(2)),
+    ] {
+        let ran = fleet.salt(args).code(2);
+        assert_eq!(ran.out, expected, "{args:?}");
+    }
+    // A runner's return is shown as asked, even as a state run that it is none.
+    let ran = fleet.run(&["test.arg", "1", "a=[b]", "--out=raw"]).code(0);
+    assert_eq!(ran.out, "{'args': (1,), 'kwargs': {'a': ['b']}}\n");
+    fleet.run(&["test.arg", "a=[b]", "--out=highstate"]).code(0).says("Summary for kwargs\n");
+    let ran = fleet.salt(&["none", "test.ping", "--progress"]).code(0);
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), (nobody, ""));
     let none = fleet.machine.path("none/file").display().to_string();
     let ran = fleet.salt(&["*", "test.ping", "--out-file", &none]).code(1);
     assert_eq!(ran.err.matches("cannot write the result").count(), 1, "{ran:?}");

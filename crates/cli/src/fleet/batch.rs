@@ -50,7 +50,7 @@ fn plan(
     screen: &mut dyn Screen,
 ) -> Result<Option<Plan>, Error> {
     let whole = job(cx);
-    let (all, silent) = ping(cx, client, &whole, screen)?;
+    let (all, silent) = ping(cx, client, &whole)?;
     if all.is_empty() {
         screen.say("No minions matched the target.\n");
         return Ok(None);
@@ -114,6 +114,10 @@ pub fn hand_over(
 pub fn at_once(cx: &Context, client: &mut Client, screen: &mut dyn Screen) -> Result<(), Error> {
     let job = job(cx);
     let (published, stream) = client.publish(&job)?;
+    if super::means_nobody(cx, &published) {
+        terminal::out(super::NOBODY);
+        return Ok(());
+    }
     interrupt::names(&published.jid);
     let mut gather = Gather::new(&published, stream, patience(cx)).of(&job);
     while let Some(news) = gather.next(client)? {
@@ -216,13 +220,13 @@ fn ping(
     cx: &Context,
     client: &mut Client,
     whole: &Job,
-    screen: &mut dyn Screen,
 ) -> Result<(Vec<SmolStr>, Vec<SmolStr>), Error> {
     let ping =
         Job { fun: "test.ping".into(), arg: Vec::new(), ret: SmolStr::default(), ..whole.clone() };
     let outcome = client.run(&ping, patience(cx))?;
     if outcome.published.jid.is_empty() {
-        screen.say(super::NOBODY);
+        // Said even where all else is kept for the end.
+        terminal::out(super::NOBODY);
     }
     let present = outcome.returned.into_iter().map(|(id, _)| id).collect();
     Ok((present, outcome.missing.into_iter().map(|(id, _)| id).collect()))

@@ -12,7 +12,7 @@ pub mod ticker;
 use std::path::Path;
 
 pub use halite_client::batch::retcode;
-use halite_client::{Client, Error, Job, Patience};
+use halite_client::{Client, Error, Job, Patience, Published};
 use halite_value::{Dict, SmolStr, Value};
 
 use crate::{args::yamlify, diagnostics::Report, programs::Context, terminal};
@@ -54,6 +54,11 @@ pub fn refused(cx: &Context, error: &Error) -> u8 {
 /// What is said when a target means nobody.
 pub const NOBODY: &str =
     "No minions matched the target. No command was sent, no jid was assigned.\n";
+
+/// Tells whether a target means nobody; below a master of masters there may be somebody all the same.
+pub fn means_nobody(cx: &Context, published: &Published) -> bool {
+    published.jid.is_empty() || (published.minions.is_empty() && !cx.opts.bool("order_masters"))
+}
 
 /// Returns the way of targeting that was chosen.
 pub fn target_type(cx: &Context) -> SmolStr {

@@ -6,7 +6,7 @@ use halite_client::{Client, Request};
 use halite_minion::{Alone, Link};
 use halite_output::{Colors, Style};
 use halite_spec::{Call, Cx, Error, Event, Job, Refresh, Result};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, SmolStr, Value};
 
 use crate::{
     args::Args,
@@ -134,13 +134,11 @@ pub fn run(cx: &mut Context) -> u8 {
     match result {
         Ok(ret) => {
             let code = retcode(&ret);
-            if !cx.parsed.bool("quiet") {
-                let (data, outputter) = halite_output::select::unwrap_runner(&ret);
-                if let Err(error) = display::show(cx, &data, "", outputter.as_deref(), 0) {
-                    return cx.report(
-                        &Report::error(format!("cannot write the result: {error}")).exit(1),
-                    );
-                }
+            if !cx.parsed.bool("quiet")
+                && let Err(error) = show(cx, &ret)
+            {
+                let why = format!("cannot write the result: {error}");
+                return cx.report(&Report::error(why).exit(1));
             }
             code
         }
@@ -156,6 +154,14 @@ pub fn run(cx: &mut Context) -> u8 {
             None => said(cx, format!("Exception occurred in runner {name}: {error}"), 1),
         },
     }
+}
+
+/// Shows a runner's return. What it does not declare itself, `--out` does for it: here `highstate`
+/// can be asked for, whatever the data are.
+fn show(cx: &Context, ret: &Value) -> std::io::Result<()> {
+    let (data, outputter) = halite_output::select::unwrap_runner(ret);
+    let asked = || cx.parsed.str("output").map(SmolStr::from);
+    display::show(cx, &data, "", outputter.or_else(asked).as_deref(), 0)
 }
 
 /// Shows a text as if it were the return, which it is in Salt.
@@ -252,8 +258,7 @@ fn on_master(cx: &Context, fun: &str) -> u8 {
         Ok(answer) => {
             let ret = answer.get("return").unwrap_or_default();
             if !cx.parsed.bool("quiet") {
-                let (data, outputter) = halite_output::select::unwrap_runner(&ret);
-                let _ = display::show(cx, &data, "", outputter.as_deref(), 0);
+                let _ = show(cx, &ret);
             }
             retcode(&ret)
         }

@@ -346,6 +346,10 @@ fn is_too_many(cx: &Context, client: &mut Client) -> bool {
 /// Says that the target means nobody, and shows the returns there are: none.
 fn nobody(cx: &Context) -> u8 {
     terminal::out(fleet::NOBODY);
+    // Where only progress is shown, no return is none that is missed.
+    if cx.parsed.bool("progress") {
+        return 0;
+    }
     match shown(cx, &Value::Dict(Dict::new()), None, 0, false) {
         0 => no_return(),
         code => code,
@@ -390,10 +394,11 @@ fn batched(cx: &Context, client: &mut Client) -> Result<u8, Error> {
         } else {
             batch::at_once(cx, client, &mut screen)?;
         }
-        if screen.returns.is_empty() {
-            return Ok(no_return());
-        }
-        return Ok(shown(cx, &screen.returns.into(), None, 0, true));
+        let any = !screen.returns.is_empty();
+        return Ok(match shown(cx, &screen.returns.into(), None, 0, true) {
+            0 if !any => no_return(),
+            code => code,
+        });
     }
     let ended = batch::run(cx, client, &size.unwrap_or_default(), &mut batch::Printed(cx))?;
     if !ended.any {
@@ -424,8 +429,7 @@ fn run_job(cx: &Context, client: &mut Client) -> Result<u8, Error> {
         job.tgt_type = "list".into();
     }
     let (published, stream) = client.publish(&job)?;
-    if published.jid.is_empty() || (published.minions.is_empty() && !cx.opts.bool("order_masters"))
-    {
+    if fleet::means_nobody(cx, &published) {
         return Ok(nobody(cx));
     }
     interrupt::names(&published.jid);
@@ -468,6 +472,10 @@ fn subset(cx: &Context, client: &mut Client, job: &Job, count: i64) -> Result<Ve
         ..job.clone()
     };
     let outcome = client.run(&ask, fleet::patience(cx))?;
+    // Salt's second job, for the chosen, says it once more.
+    if outcome.published.jid.is_empty() {
+        terminal::out(fleet::NOBODY);
+    }
     let has = |load: &Dict| {
         let functions = load.get("return").and_then(|ret| ret.items_of_sequence());
         functions.is_some_and(|functions| functions.contains(&job.fun))

@@ -272,8 +272,8 @@ pub static PROFILING_GROUP: Group = Group {
     ],
 };
 
-const LOG_LEVEL_HELP: &str = "Least severe level shown on the terminal: 'all', 'garbage', 'trace', 'debug', 'profile', 'info', 'warning', 'error', 'critical' or 'quiet'. Default: 'warning'. Some may log sensitive data: all, debug, garbage, profile, trace.";
-const LOG_FILE_LEVEL_HELP: &str = "Least severe level written to the log file: 'all', 'garbage', 'trace', 'debug', 'profile', 'info', 'warning', 'error', 'critical' or 'quiet'. Default: 'warning'. Some may log sensitive data: all, debug, garbage, profile, trace.";
+const LOG_LEVEL_HELP: &str = "Least severe level shown on the terminal: 'all', 'garbage', 'trace', 'debug', 'profile', 'info', 'warning', 'error', 'critical' or 'quiet'. Default: 'warning'. Below 'info' secrets may be shown.";
+const LOG_FILE_LEVEL_HELP: &str = "Least severe level written to the log file: 'all', 'garbage', 'trace', 'debug', 'profile', 'info', 'warning', 'error', 'critical' or 'quiet'. Default: 'warning'. Below 'info' secrets may be written.";
 
 pub const LOG_LEVEL: Flag =
     flag(&["-l", "--log-level"], "log_level", Action::Choice(LEVELS), LOG_LEVEL_HELP);

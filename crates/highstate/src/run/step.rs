@@ -181,6 +181,10 @@ impl<'c> Deed<'c> {
             };
             ret.insert("result", result);
             ret.insert("comment", comment);
+            // `raw` shows fields in the order they came, and after a check these two come first.
+            for key in ["__sls__", "__id__"] {
+                ret.insert(key, self.low.get(key));
+            }
         }
         ret
     }
