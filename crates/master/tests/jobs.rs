@@ -210,6 +210,33 @@ async fn nobody_waits_without_end_for_a_minion_that_cannot_tell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_minion_that_goes_while_a_job_is_published_is_named_at_once() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let patience = Patience {
+        timeout: common::PATIENCE,
+        gather_job_timeout: common::PATIENCE,
+        syndic_wait: Duration::from_secs(1),
+    };
+    for round in 0..40 {
+        let mut minion = master.halite_minion("brief", key(0));
+        minion.sign_in().await.unwrap();
+        minion.subscribe();
+        minion.prove().await;
+        until("it is connected", || master.master().hub.is_connected("brief")).await;
+        let dir = master.sock_dir();
+        let waiting = tokio::task::spawn_blocking(move || {
+            let job = Job::new("brief", "glob", "state.apply");
+            Client::connect(&dir).unwrap().run(&job, patience).unwrap()
+        });
+        tokio::time::sleep(Duration::from_micros(100 * round)).await;
+        minion.link.close();
+        let outcome = tokio::time::timeout(common::PATIENCE / 2, waiting).await;
+        let outcome = outcome.unwrap_or_else(|_| panic!("in round {round}")).unwrap();
+        assert_eq!(outcome.missing, [("brief".into(), Silence::NotConnected)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_reaches_a_minion_whose_old_connection_is_not_known_to_be_dead() {
     let master = TestMaster::new(entries! { "auto_accept" => true }).await;
     let mut old = master.halite_minion("here", key(0));
