@@ -109,7 +109,7 @@ pub(crate) fn sign_in(
         fire(master, &request, false, "error");
         return refuse(Refusal::Denied);
     };
-    match judged(master, &request)? {
+    match judged(master, peer, &request)? {
         Verdict::Accept { .. } => {}
         Verdict::Pend { .. } => return refuse(Refusal::Pending),
         Verdict::Reject { .. } | Verdict::Deny => return refuse(Refusal::Denied),
@@ -117,8 +117,9 @@ pub(crate) fn sign_in(
     let welcome = welcome(master, &request, &key, enc)?;
     let nonce = request.nonce.as_deref();
     let reply = sealed(master, &AuthReply::Welcome(Box::new(welcome)), nonce, sig, version)?;
-    fire(master, &request, true, "accept");
+    // Its time begins with the answer.
     expect(master, peer, &request);
+    fire(master, &request, true, "accept");
     Ok(reply)
 }
 
@@ -134,7 +135,7 @@ fn expect(master: &Master, peer: &Peer, request: &AuthRequest) {
 
 /// Decides, stores what follows, and tells the bus (except for an acceptance: that comes with the
 /// keys).
-fn judged(master: &Master, request: &AuthRequest) -> Result<Verdict, Error> {
+fn judged(master: &Master, peer: &Peer, request: &AuthRequest) -> Result<Verdict, Error> {
     let id = &request.id;
     let stored = master.keys.find(id);
     let same =
@@ -150,6 +151,9 @@ fn judged(master: &Master, request: &AuthRequest) -> Result<Verdict, Error> {
     let put = |state| master.keys.put(state, id, &text);
     match verdict {
         Verdict::Accept { store } => {
+            // Before its key counts: from then on jobs are meant for it, and what follows (RSA, a
+            // file for its session) takes long on a busy machine.
+            expect(master, peer, request);
             if store {
                 put(KeyState::Accepted)?;
             }

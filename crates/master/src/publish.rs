@@ -186,6 +186,7 @@ pub(crate) async fn publish(
     let own: Vec<SmolStr> = minions.iter().filter(|id| !is_relay(id)).cloned().collect();
     let mut sorted = sort(master, &own);
     // differs: Salt says nothing of a syndic that is away, nor of the minions below it.
+    let found = sorted.connected.clone();
     sorted.absent.extend(below.absent.into_iter().filter(|id| minions.contains(id)));
     sorted.connected.extend(below.connected);
     let load = job_load(&wish, &jid);
@@ -209,6 +210,12 @@ pub(crate) async fn publish(
     master.jobs.begin_below(&jid, load, will_answer, &below.relays);
     let followed = if follow { master.jobs.follow(&jid) } else { None };
     let publication = publication(master, &wish, &jid, limits);
+    // The end of a connection tells of the jobs it knows of. Who went away since it was looked at,
+    // and before this job was one of them, is told of here.
+    let gone: HashSet<SmolStr> = found.iter().filter(|id| !is_there(master, id)).cloned().collect();
+    gone.iter().for_each(|id| master.jobs.lost_one(&jid, id, "its connection ended"));
+    sorted.connected.retain(|id| !gone.contains(id));
+    sorted.absent.extend(gone);
     match master.time_to_live(&wish.kwargs).filter(|_| !sorted.absent.is_empty()) {
         Some(seconds) => {
             let waits = master.wait_for(&sorted.absent, &publication, seconds).await;
@@ -284,7 +291,7 @@ pub(crate) struct Sorted {
 pub(crate) fn sort(master: &Master, minions: &[SmolStr]) -> Sorted {
     let mut sorted = Sorted { connected: Vec::new(), absent: Vec::new(), unsure: Vec::new() };
     for id in minions {
-        let list = if master.hub.is_connected(id) || master.arriving.is_coming(id) {
+        let list = if is_there(master, id) {
             &mut sorted.connected
         } else if master.presence.kind(id) == Some(Kind::Named) {
             &mut sorted.absent
@@ -294,6 +301,11 @@ pub(crate) fn sort(master: &Master, minions: &[SmolStr]) -> Sorted {
         list.push(id.clone());
     }
     sorted
+}
+
+/// Tells whether a minion will get what is published now.
+fn is_there(master: &Master, id: &str) -> bool {
+    master.hub.is_connected(id) || master.arriving.is_coming(id)
 }
 
 fn lose_absent(master: &Master, jid: &Jid, absent: &[SmolStr]) {

@@ -5,7 +5,7 @@ mod common;
 use std::{fs, sync::Arc, time::Duration};
 
 use common::{TestMaster, key, until};
-use halite_client::{Client, Job, Progress, Request};
+use halite_client::{Client, Job, Patience, Progress, Request, Silence};
 use halite_master::{
     Master, Parts,
     runners::{Call, Outcome, Runners},
@@ -148,6 +148,92 @@ async fn a_job_reaches_a_minion_in_every_phase_of_its_start() {
     assert_eq!(connected, ["new", "other"]);
     other.subscribe();
     assert_eq!(other.next_job().await.get("jid").unwrap().to_str(), *jid);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_reaches_a_minion_from_the_moment_its_key_counts() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    // What comes between the key and the answer takes a while on a busy machine; here it fails.
+    let sessions = master.path().join("cache/sessions");
+    let _ = fs::remove_dir_all(&sessions);
+    fs::write(&sessions, "in the way").unwrap();
+    let mut minion = master.halite_minion("new", key(0));
+    let nonce = halite_crypt::Nonce::generate();
+    let envelope = dict! {
+        "enc" => "clear", "load" => minion.auth_load(nonce.as_str()), "version" => 3,
+    };
+    let asked = minion.link.request(common::pack(&envelope), common::PATIENCE).await.unwrap();
+    assert_eq!(common::unpack(&asked), "Some exception handling minion payload");
+    let (jid, connected) = publish_now(&master).await;
+    assert_eq!(connected, ["new"], "its key counts, so it must get this");
+    fs::remove_file(&sessions).unwrap();
+    fs::create_dir(&sessions).unwrap();
+    minion.sign_in().await.unwrap();
+    minion.subscribe();
+    minion.prove().await;
+    assert_eq!(minion.next_job().await.get("jid").unwrap().to_str(), *jid);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_without_end_for_a_minion_that_cannot_tell() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let mut minion = master.halite_minion("mute", key(0));
+    minion.sign_in().await.unwrap();
+    minion.subscribe();
+    minion.prove().await;
+    until("it is connected", || master.master().hub.is_connected("mute")).await;
+    let dir = master.sock_dir();
+    let patience = Patience {
+        timeout: Duration::from_millis(50),
+        gather_job_timeout: Duration::from_secs(10),
+        syndic_wait: Duration::from_secs(1),
+    };
+    let waiting = tokio::task::spawn_blocking(move || {
+        let job = Job::new("mute", "glob", "state.apply");
+        Client::connect(&dir).unwrap().run(&job, patience).unwrap()
+    });
+    let answers = async {
+        loop {
+            let job = minion.next_job().await;
+            if job.get("fun") == Some("saltutil.find_job".into()) {
+                let jid = job.get("jid").unwrap().to_str();
+                minion.give_back(&jid, "'saltutil.find_job' is not available.").await.unwrap();
+            }
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout(common::PATIENCE, waiting) => outcome.expect("an end").unwrap(),
+        () = answers => unreachable!(),
+    };
+    assert!(outcome.returned.is_empty());
+    assert_eq!(outcome.missing, [("mute".into(), Silence::NoResponse)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_that_goes_while_a_job_is_published_is_named_at_once() {
+    let master = TestMaster::new(entries! { "auto_accept" => true }).await;
+    let patience = Patience {
+        timeout: common::PATIENCE,
+        gather_job_timeout: common::PATIENCE,
+        syndic_wait: Duration::from_secs(1),
+    };
+    for round in 0..40 {
+        let mut minion = master.halite_minion("brief", key(0));
+        minion.sign_in().await.unwrap();
+        minion.subscribe();
+        minion.prove().await;
+        until("it is connected", || master.master().hub.is_connected("brief")).await;
+        let dir = master.sock_dir();
+        let waiting = tokio::task::spawn_blocking(move || {
+            let job = Job::new("brief", "glob", "state.apply");
+            Client::connect(&dir).unwrap().run(&job, patience).unwrap()
+        });
+        tokio::time::sleep(Duration::from_micros(100 * round)).await;
+        minion.link.close();
+        let outcome = tokio::time::timeout(common::PATIENCE / 2, waiting).await;
+        let outcome = outcome.unwrap_or_else(|_| panic!("in round {round}")).unwrap();
+        assert_eq!(outcome.missing, [("brief".into(), Silence::NotConnected)]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
