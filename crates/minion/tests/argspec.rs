@@ -11,23 +11,9 @@ use halite_spec::Param;
 /// Where we differ, and why.
 const DIFFERS: &[(&str, &str)] = &include!("data/differs.in");
 
-/// Functions and states that are still being completed: their arguments are not compared yet. Take
-/// one out of the list to see where it stands.
-const LATER: &[&str] = &[
-    "file.check_file_meta",
-    "file.check_managed",
-    "file.check_managed_changes",
-    "file.get_managed",
-    "file.manage_file",
-    "pip.install",
-    "pip.uninstall",
-    "pip.installed",
-    "pip.removed",
-];
-
-/// `a, b=None`: the arguments that have names.
+/// `a, b=None`: the arguments that `sys.argspec` lists.
 fn shown(params: &[Param]) -> String {
-    let named = params.iter().filter(|param| !param.rest);
+    let named = params.iter().filter(|param| param.is_listed());
     let parts = named.map(|param| match param.default {
         Some(make) => format!("{}={}", param.name, make().repr()),
         None => param.name.to_owned(),
@@ -68,7 +54,7 @@ fn compare(
     let mut count = 0;
     let mut wrong = Vec::new();
     for (name, theirs, open) in data.lines().filter_map(recorded) {
-        let Some(params) = ours(name).filter(|_| !LATER.contains(&name)) else { continue };
+        let Some(params) = ours(name) else { continue };
         count += 1;
         let known = DIFFERS.iter().any(|(own, _)| *own == format!("{kind}{name}"));
         let ours = shown(params);

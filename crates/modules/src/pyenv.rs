@@ -240,7 +240,7 @@ pub fn default(
 /// ```console
 /// $ salt '*' pyenv.list
 /// ```
-#[function]
+#[function(name = "list")]
 pub fn list_(
     cx: &Cx,
     /// Whose pyenv.

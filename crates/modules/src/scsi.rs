@@ -53,7 +53,7 @@ fn parse(text: &str, sizes: bool) -> Dict {
 /// ```console
 /// $ salt '*' scsi.ls
 /// ```
-#[function]
+#[function(name = "ls")]
 pub fn ls_(
     cx: &Cx,
     /// With their sizes, which an old lsscsi cannot tell.

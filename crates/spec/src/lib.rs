@@ -65,6 +65,32 @@ macro_rules! alias {
     )*};
 }
 
+/// Declares options that are handed on as they are given, for `#[group]`:
+/// `option_group! { /// How to ask. Wire: /// Seconds to wait. timeout = Value::Null, }`. `put` adds
+/// them to a dict by their names.
+#[macro_export]
+macro_rules! option_group {
+    ($(#[doc = $about:literal])* $name:ident:
+     $($(#[doc = $doc:literal])* $option:ident = $default:expr,)*) => {
+        $(#[doc = $about])*
+        #[derive($crate::Args, Clone, Debug)]
+        pub struct $name {
+            $(
+                $(#[doc = $doc])*
+                #[default($default)]
+                pub $option: ::halite_value::Value,
+            )*
+        }
+
+        impl $name {
+            /// Adds them to a dict of options.
+            pub fn put(&self, options: &::halite_value::Dict) {
+                $(options.insert(stringify!($option), self.$option.clone());)*
+            }
+        }
+    };
+}
+
 /// Lists the states of a state module: `states! { /// Manage files. "file": "absent" => Absent }`.
 ///
 /// A module whose states can be joined names the function that does it after its name, and one that

@@ -238,11 +238,82 @@ impl State for Run {
 
 /// Run a command only when a watched state changes.
 #[derive(Args)]
-pub struct Wait(Run);
+pub struct Wait {
+    /// The command.
+    name: String,
+    /// The folder to run in; the home of the user if not given.
+    cwd: Option<String>,
+    /// A folder to be the root of the command (chroot).
+    root: Option<String>,
+    /// The user to run as, with the environment of a login.
+    runas: Option<String>,
+    /// The shell; the `shell` grain if not given.
+    shell: Option<String>,
+    /// Environment variables: a dict, or a list of dicts.
+    #[default(Value::list(Vec::<Value>::new()))]
+    env: Value,
+    /// The command says in the last line of its output whether it changed something.
+    #[default(Value::Bool(false))]
+    stateful: Value,
+    /// The level the output is logged at; `quiet` for not at all.
+    #[default(Some("debug".to_owned()))]
+    output_loglevel: Option<String>,
+    /// Show no output in the changes.
+    #[default(false)]
+    hide_output: bool,
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    use_vt: bool,
+    /// Further return codes that mean success.
+    #[default(Value::Null)]
+    success_retcodes: Value,
+    /// Texts in the output that mean success.
+    #[default(Value::Null)]
+    success_stdout: Value,
+    /// Texts in the error output that mean success.
+    #[default(Value::Null)]
+    success_stderr: Value,
+    /// The user's password; of use on Windows only.
+    #[arg(by_name)]
+    password: Option<String>,
+    /// Folders to put before `PATH`.
+    #[arg(by_name)]
+    prepend_path: Option<String>,
+    /// Seconds after which the command is ended.
+    #[default(Value::Null)]
+    #[arg(by_name)]
+    timeout: Value,
+    /// A command ended by the timeout did not fail.
+    #[default(false)]
+    #[arg(by_name)]
+    ignore_timeout: bool,
+    /// Further options of `cmd.run`: `umask`, `clean_env`, `stdin`, `template` …
+    rest: Rest,
+}
 
 impl Watcher for Wait {
     fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
-        self.0.watch(cx, test)
+        let run = Run {
+            name: self.name.clone(),
+            cwd: self.cwd.clone(),
+            root: self.root.clone(),
+            runas: self.runas.clone(),
+            password: self.password.clone(),
+            shell: self.shell.clone(),
+            env: self.env.clone(),
+            prepend_path: self.prepend_path.clone(),
+            stateful: self.stateful.clone(),
+            output_loglevel: self.output_loglevel.clone(),
+            hide_output: self.hide_output,
+            timeout: self.timeout.clone(),
+            ignore_timeout: self.ignore_timeout,
+            use_vt: self.use_vt,
+            success_retcodes: self.success_retcodes.clone(),
+            success_stdout: self.success_stdout.clone(),
+            success_stderr: self.success_stderr.clone(),
+            rest: self.rest.clone(),
+        };
+        run.watch(cx, test)
     }
 }
 
@@ -410,11 +481,91 @@ impl State for Script {
 
 /// Run a script only when a watched state changes.
 #[derive(Args)]
-pub struct WaitScript(Script);
+pub struct WaitScript {
+    /// The script, with its arguments if there is a `source`.
+    name: String,
+    /// Where the script is, if the name does not say so.
+    source: Option<String>,
+    /// Render the script with this engine first.
+    template: Option<String>,
+    /// The folder to run in.
+    cwd: Option<String>,
+    /// The user to run as, with the environment of a login.
+    runas: Option<String>,
+    /// The shell; the `shell` grain if not given.
+    shell: Option<String>,
+    /// Environment variables: a dict, or a list of dicts.
+    #[default(Value::Null)]
+    env: Value,
+    /// The script says in the last line of its output whether it changed something.
+    #[default(Value::Bool(false))]
+    stateful: Value,
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    use_vt: bool,
+    /// The level the output is logged at; `quiet` for not at all.
+    #[default(Some("debug".to_owned()))]
+    output_loglevel: Option<String>,
+    /// Show no output in the changes.
+    #[default(false)]
+    hide_output: bool,
+    /// Further return codes that mean success.
+    #[default(Value::Null)]
+    success_retcodes: Value,
+    /// Texts in the output that mean success.
+    #[default(Value::Null)]
+    success_stdout: Value,
+    /// Texts in the error output that mean success.
+    #[default(Value::Null)]
+    success_stderr: Value,
+    /// The user's password; of use on Windows only.
+    #[arg(by_name)]
+    password: Option<String>,
+    /// Seconds after which the script is ended.
+    #[default(Value::Null)]
+    #[arg(by_name)]
+    timeout: Value,
+    /// Names for the template that `context` may replace.
+    #[default(Value::Null)]
+    #[arg(by_name)]
+    defaults: Value,
+    /// Names for the template.
+    #[default(Value::Null)]
+    #[arg(by_name)]
+    context: Value,
+    /// Arguments: a text, or a list of words.
+    #[default(Value::Null)]
+    #[arg(by_name)]
+    args: Value,
+    /// Further options of `cmd.script`: `umask`, `stdin`, `group` …
+    rest: Rest,
+}
 
 impl Watcher for WaitScript {
     fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
-        self.0.watch(cx, test)
+        let script = Script {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            template: self.template.clone(),
+            cwd: self.cwd.clone(),
+            runas: self.runas.clone(),
+            password: self.password.clone(),
+            shell: self.shell.clone(),
+            env: self.env.clone(),
+            stateful: self.stateful.clone(),
+            timeout: self.timeout.clone(),
+            use_vt: self.use_vt,
+            output_loglevel: self.output_loglevel.clone(),
+            hide_output: self.hide_output,
+            defaults: self.defaults.clone(),
+            context: self.context.clone(),
+            args: self.args.clone(),
+            success_retcodes: self.success_retcodes.clone(),
+            success_stdout: self.success_stdout.clone(),
+            success_stderr: self.success_stderr.clone(),
+            rest: self.rest.clone(),
+        };
+        script.watch(cx, test)
     }
 }
 
@@ -432,33 +583,48 @@ pub struct CallFunction {
     #[default(Vec::new())]
     args: Vec<Value>,
     /// Its arguments by name.
-    #[default(Dict::new())]
-    kws: Dict,
+    kws: Option<Dict>,
+    /// Taken for the sake of callers: a function has no output.
+    #[default(Some("debug".to_owned()))]
+    #[expect(dead_code, reason = "a function has no output")]
+    output_loglevel: Option<String>,
+    /// Taken for the sake of callers: a function has no output.
+    #[default(false)]
+    #[expect(dead_code, reason = "a function has no output")]
+    hide_output: bool,
+    /// Taken for the sake of callers: a function needs no terminal.
+    #[default(false)]
+    #[expect(dead_code, reason = "a function needs no terminal")]
+    use_vt: bool,
     /// Accepted, as Salt does.
     #[expect(dead_code, reason = "taken and ignored")]
     rest: Rest,
 }
 
-impl CallFunction {
-    fn called(&self, cx: &Cx) -> Result<Outcome> {
-        let call = Call { args: self.args.clone(), kwargs: self.kws.shallow_copy() };
-        Ok(match cx.call(&self.func, call)? {
-            Value::Dict(ret) => {
-                let result = match ret.get("result") {
-                    Some(Value::Null) => None,
-                    result => Some(result.is_some_and(|result| result.truthy())),
-                };
-                let changes = ret.get("changes").and_then(|changes| changes.as_dict().cloned());
-                let comment = ret.get("comment").map(|text| text.to_string()).unwrap_or_default();
-                Outcome::new(result, changes.unwrap_or_default(), comment)
-            }
-            value => {
-                let comment = value.as_str().unwrap_or_default().to_owned();
-                let result = value.is_null() || value.truthy();
-                Outcome::new(Some(result), entries! { "retval" => value }, comment)
-            }
-        })
-    }
+/// Calls a function; a dict it returns is the result, anything else a change.
+fn called(cx: &Cx, func: &str, args: &[Value], kws: Option<&Dict>) -> Result<Outcome> {
+    let kwargs = kws.map(Dict::shallow_copy).unwrap_or_default();
+    let call = Call { args: args.to_vec(), kwargs };
+    Ok(match cx.call(func, call)? {
+        Value::Dict(ret) => {
+            let result = match ret.get("result") {
+                Some(Value::Null) => None,
+                result => Some(result.is_some_and(|result| result.truthy())),
+            };
+            let changes = ret.get("changes").and_then(|changes| changes.as_dict().cloned());
+            let comment = ret.get("comment").map(|text| text.to_string()).unwrap_or_default();
+            Outcome::new(result, changes.unwrap_or_default(), comment)
+        }
+        value => {
+            let comment = value.as_str().unwrap_or_default().to_owned();
+            let result = value.is_null() || value.truthy();
+            Outcome::new(Some(result), entries! { "retval" => value }, comment)
+        }
+    })
+}
+
+fn would_call(func: &str) -> String {
+    format!("Function {func} would have been called")
 }
 
 impl State for CallFunction {
@@ -472,28 +638,61 @@ impl State for CallFunction {
 
     fn plan(&self, (): &()) -> Result<Plan> {
         // differs: Salt calls the function with `test=True`, too.
-        Ok(Plan::unknown().pending(format!("Function {} would have been called", self.func)))
+        Ok(Plan::unknown().pending(would_call(&self.func)))
     }
 
     fn apply(&self, cx: &Cx, (): ()) -> Result<Applied> {
-        self.called(cx).map(applied)
+        called(cx, &self.func, &self.args, self.kws.as_ref()).map(applied)
     }
 
     fn watch(&self, cx: &Cx, test: bool) -> Result<Outcome> {
         if test {
-            return Ok(Outcome::new(None, Dict::new(), self.plan(&())?.pending));
+            return Ok(Outcome::new(None, Dict::new(), would_call(&self.func)));
         }
-        self.called(cx)
+        called(cx, &self.func, &self.args, self.kws.as_ref())
     }
 }
 
 /// Call a function only when a watched state changes.
 #[derive(Args)]
-pub struct WaitCall(CallFunction);
+pub struct WaitCall {
+    /// A name, for people.
+    #[expect(dead_code, reason = "only shown by the engine")]
+    name: Value,
+    /// The name of an execution function.
+    func: String,
+    /// Its arguments.
+    #[default(Vec::new())]
+    args: Vec<Value>,
+    /// Its arguments by name.
+    kws: Option<Dict>,
+    /// Taken for the sake of callers: what a function returns is always read.
+    #[default(Value::Bool(false))]
+    #[expect(dead_code, reason = "what a function returns is always read")]
+    stateful: Value,
+    /// Taken for the sake of callers: a function needs no terminal.
+    #[default(false)]
+    #[expect(dead_code, reason = "a function needs no terminal")]
+    use_vt: bool,
+    /// Taken for the sake of callers: a function has no output.
+    #[default(Some("debug".to_owned()))]
+    #[expect(dead_code, reason = "a function has no output")]
+    output_loglevel: Option<String>,
+    /// Taken for the sake of callers: a function has no output.
+    #[default(false)]
+    #[expect(dead_code, reason = "a function has no output")]
+    hide_output: bool,
+    /// Accepted, as Salt does.
+    #[expect(dead_code, reason = "taken and ignored")]
+    rest: Rest,
+}
 
 impl Watcher for WaitCall {
     fn fired(&self, cx: &Cx, test: bool) -> Result<Outcome> {
-        self.0.watch(cx, test)
+        if test {
+            return Ok(Outcome::new(None, Dict::new(), would_call(&self.func)));
+        }
+        called(cx, &self.func, &self.args, self.kws.as_ref())
     }
 }
 

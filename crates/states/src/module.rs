@@ -34,6 +34,7 @@ pub struct Run {
 #[derive(Args)]
 pub struct Wait {
     /// The function, in the old form.
+    #[arg(required)]
     name: Option<Value>,
     /// As of `run`.
     #[arg(by_name)]

@@ -100,39 +100,55 @@ pub struct Installed {
     requirements: Value,
     /// A virtual environment, a `pip` or a `python`.
     bin_env: Option<String>,
+    #[group]
+    wheels: pip::Wheels,
+    #[group]
+    wire: pip::Wire,
+    /// Taken for the sake of callers: Salt does nothing with it.
+    #[default(Value::Null)]
+    #[expect(dead_code, reason = "taken and ignored")]
+    repo: Value,
     /// Sources to install in development mode.
     #[default(Value::Null)]
     editable: Value,
-    /// Take the newest version that fits.
-    #[default(false)]
-    upgrade: bool,
-    /// Install again what is there.
-    #[default(false)]
-    force_reinstall: bool,
-    /// Install over what is there.
-    #[default(false)]
-    ignore_installed: bool,
-    /// Pre-releases, too.
-    #[default(false)]
-    pre_releases: bool,
-    /// The package index.
-    index_url: Option<String>,
-    /// A further package index.
-    extra_index_url: Option<String>,
-    /// Only in pip before 9.0.3.
-    #[default(false)]
-    use_wheel: bool,
-    /// Only in pip before 9.0.3.
-    #[default(false)]
-    no_use_wheel: bool,
+    #[group]
+    sources: pip::Sources,
+    /// Options for the `install` of the `setup.py` of packages.
+    #[default(Value::Null)]
+    install_options: Value,
+    /// Options for the `setup.py` of packages, before its command.
+    #[default(Value::Null)]
+    global_options: Value,
     /// The user pip runs as.
     user: Option<String>,
     /// The folder pip runs in.
     cwd: Option<String>,
+    #[group]
+    trust: pip::Trust,
     /// Environment variables for pip.
     #[default(Dict::new())]
+    #[shown(Value::Null)]
     env_vars: Dict,
-    /// Options of pip by name: `find_links`, `no_index`, `no_deps`, `target`, `extra_args` …
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    #[expect(dead_code, reason = "there is no terminal")]
+    use_vt: bool,
+    /// Hosts to trust without a certificate.
+    #[default(Value::Null)]
+    trusted_host: Value,
+    /// Keep no downloads.
+    #[default(Value::Bool(false))]
+    no_cache_dir: Value,
+    /// The folder downloads are kept in.
+    #[default(Value::Null)]
+    cache_dir: Value,
+    /// Packages of which no wheel is taken; `:all:` for all.
+    #[default(Value::Null)]
+    no_binary: Value,
+    /// Further words for pip: texts, and dicts of an option and its value.
+    #[default(Value::Null)]
+    extra_args: Value,
+    /// `disable_version_check`; whatever else is given, Salt does nothing with.
     rest: Rest,
 }
 
@@ -173,38 +189,38 @@ impl Installed {
 
     /// Decides about an installed package that satisfies: `None` if nothing is to be done.
     fn newer(&self, cx: &Cx, wanted: &Wanted, current: &str) -> Result<Option<bool>> {
+        let text = |value: &Value| Some(value).filter(|url| url.truthy()).map(Value::to_string);
         let all = pip::versions(
             cx,
             &self.env(),
             &wanted.name,
-            self.index_url.as_deref(),
-            self.extra_index_url.as_deref(),
+            text(&self.sources.index_url).as_deref(),
+            text(&self.sources.extra_index_url).as_deref(),
         )?;
         let fits = |version: &&String| {
             let pre = version::Version::parse(version).is_some_and(|own| own.is_prerelease());
-            (self.pre_releases || !pre) && version::satisfies(version, &wanted.clauses)
+            (self.trust.pre_releases.truthy() || !pre)
+                && version::satisfies(version, &wanted.clauses)
         };
         let newest = all.as_ref().and_then(|all| all.iter().rfind(fits));
         Ok(newest.map(|newest| version::Version::parse(newest) != version::Version::parse(current)))
     }
 
     fn request(&self, pkgs: Value) -> Install {
-        let more = self.rest.kwargs.shallow_copy();
-        for (name, flag) in [
-            ("upgrade", self.upgrade),
-            ("force_reinstall", self.force_reinstall),
-            ("ignore_installed", self.ignore_installed),
-            ("pre_releases", self.pre_releases),
-        ] {
-            more.insert(name, flag);
-        }
-        for (name, url) in
-            [("index_url", &self.index_url), ("extra_index_url", &self.extra_index_url)]
-        {
-            if let Some(url) = url {
-                more.insert(name, url.as_str());
-            }
-        }
+        let more = entries! {
+            "global_options" => self.global_options.clone(),
+            "install_options" => self.install_options.clone(),
+            "trusted_host" => self.trusted_host.clone(),
+            "no_cache_dir" => self.no_cache_dir.clone(),
+            "extra_args" => self.extra_args.clone(),
+            "cache_dir" => self.cache_dir.clone(),
+            "no_binary" => self.no_binary.clone(),
+            "disable_version_check" => self.rest.kwargs.get("disable_version_check"),
+        };
+        self.wheels.put(&more);
+        self.wire.put(&more);
+        self.sources.put(&more);
+        self.trust.put(&more);
         Install {
             env: self.env(),
             pkgs,
@@ -235,7 +251,7 @@ impl Installed {
         }
         if seen.targets.is_empty() {
             let mut notes = seen.notes.clone();
-            let newest = if self.upgrade { " and up-to-date" } else { "" };
+            let newest = if self.sources.upgrade.truthy() { " and up-to-date" } else { "" };
             notes.push(format!("All specified packages are already installed{newest}"));
             return Plan::nothing(notes.join("\n"));
         }
@@ -297,11 +313,12 @@ impl State for Installed {
             }
             other => other,
         };
-        if self.use_wheel || self.no_use_wheel {
+        if self.wheels.use_wheel.truthy() || self.wheels.no_use_wheel.truthy() {
             let own = pip::own_version(cx, &env).map_err(explain)?;
             let clauses = [("<=".to_owned(), "9.0.3".to_owned())];
             if !version::satisfies(&own, &clauses) {
-                let name = if self.use_wheel { "use_wheel" } else { "no_use_wheel" };
+                let name =
+                    if self.wheels.use_wheel.truthy() { "use_wheel" } else { "no_use_wheel" };
                 return Err(Error::failed(format!(
                     "The '{name}' option is only supported in pip between 1.4 and 9.0.3. The \
                      version of pip detected was {own}."
@@ -319,14 +336,14 @@ impl State for Installed {
             let text = &wanted.text;
             let current = wanted.version_in(&installed).filter(|own| {
                 version::satisfies(own, &wanted.clauses)
-                    && !self.force_reinstall
-                    && !self.ignore_installed
+                    && !self.sources.force_reinstall.truthy()
+                    && !self.sources.ignore_installed.truthy()
             });
             let Some(current) = current else {
                 seen.targets.push(wanted);
                 continue;
             };
-            if !self.upgrade {
+            if !self.sources.upgrade.truthy() {
                 seen.notes.push(format!("Python package {text} was already installed"));
                 continue;
             }
@@ -424,12 +441,16 @@ pub struct Removed {
     requirements: Value,
     /// A virtual environment, a `pip` or a `python`.
     bin_env: Option<String>,
+    #[group]
+    wire: pip::Wire,
     /// The user pip runs as.
     user: Option<String>,
     /// The folder pip runs in.
     cwd: Option<String>,
-    /// Options of pip by name: `log`, `proxy`, `timeout`.
-    rest: Rest,
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    #[expect(dead_code, reason = "there is no terminal")]
+    use_vt: bool,
 }
 
 impl Removed {
@@ -466,13 +487,15 @@ impl State for Removed {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
+        let more = Dict::new();
+        self.wire.put(&more);
         let request = Install {
             env: self.env(),
             pkgs: self.name.as_str().into(),
             requirements: self.requirements.clone(),
             editable: Value::Null,
             saltenv: cx.saltenv(),
-            more: self.rest.kwargs.clone(),
+            more,
         };
         if failed(&pip::run_uninstall(cx, &request)?) {
             return Err(Error::failed("Could not remove package."));

@@ -546,6 +546,8 @@ impl State for Masked {
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
+        // differs: where systemd does not run (a chroot, an image), Salt masks the unit and then
+        // says that it failed, and unmasks none; here both are done, and told so.
         service::mask(cx, self.name.clone(), self.runtime, None)?;
         // Salt calls it done all the same.
         if !self.observe(cx)? {

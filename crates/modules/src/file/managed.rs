@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use halite_spec::{
-    Cx, Error, Rest, Result, Stat, function,
+    Args, Cx, Error, Rest, Result, Stat, function,
     host::{Kind as FileKind, Write},
+    option_group,
 };
 use halite_value::{Dict, Value, dict, entries};
 
@@ -22,6 +23,7 @@ use super::{
     paths::{expand_user, parent, real},
     perms::{Label, Mode, Owner, Wanted},
     source::{Signature, choose},
+    text::encode,
     tree::make_folders,
 };
 use crate::hashutil::Kind;
@@ -106,6 +108,12 @@ impl View {
             changes.update(&self.perms);
         }
         changes
+    }
+
+    /// Where some differences do not count, tells whether one is there that does.
+    fn counts(&self, request: &Request) -> Option<bool> {
+        let counts = self.difference.as_ref().is_some_and(|difference| difference.counts);
+        request.lenient.is_on().then_some(counts)
     }
 
     pub fn changes_content(&self) -> bool {
@@ -340,6 +348,19 @@ fn text_of(value: Option<&Value>) -> Option<String> {
     value.filter(|value| value.truthy()).map(|value| value.to_str().to_string())
 }
 
+/// Who has to have signed, if a signature is given.
+fn signature_from(given: &Dict, signature: Option<Value>) -> Option<Signature> {
+    let text = |key: &str| text_of(given.get(key).as_ref());
+    Some(Signature {
+        signature: signature.filter(Value::truthy)?,
+        signed_by_any: given.get("signed_by_any"),
+        signed_by_all: given.get("signed_by_all"),
+        keyring: text("keyring"),
+        gnupghome: text("gnupghome"),
+        backend: text("sig_backend").unwrap_or_else(|| "gpg".to_owned()),
+    })
+}
+
 /// The arguments that several functions here share, by Salt's names.
 fn request_from(
     cx: &Cx,
@@ -366,15 +387,7 @@ fn request_from(
     request.origin.skip_verify = flag("skip_verify", false);
     request.origin.use_etag = flag("use_etag", false);
     request.origin.trust.verify_ssl = flag("verify_ssl", true);
-    let signature = given.get("source_hash_sig").filter(Value::truthy);
-    request.origin.trust.digests = signature.map(|signature| Signature {
-        signature,
-        signed_by_any: given.get("signed_by_any"),
-        signed_by_all: given.get("signed_by_all"),
-        keyring: text("keyring"),
-        gnupghome: text("gnupghome"),
-        backend: text("sig_backend").unwrap_or_else(|| "gpg".to_owned()),
-    });
+    request.origin.trust.digests = signature_from(given, given.get("source_hash_sig"));
     request.contents = match given.get("contents") {
         None | Some(Value::Null) => None,
         Some(value) => Some(
@@ -392,6 +405,7 @@ fn request_from(
     request.follow_symlinks = flag("follow_symlinks", true);
     request.show_changes = flag("show_changes", true);
     request.new_file_diff = flag("new_file_diff", false);
+    request.lenient = lenient_of(given);
     request.backup = text("backup").unwrap_or_default();
     request.makedirs = flag("makedirs", false);
     request.dir_mode = text("dir_mode").map(|mode| Mode::new(&mode));
@@ -403,13 +417,82 @@ fn request_from(
     Ok(request)
 }
 
-/// Puts positional arguments under the names they have.
-fn named(rest: &Rest, names: &[&str]) -> Dict {
-    let given = rest.kwargs.shallow_copy();
-    for (name, value) in names.iter().zip(&rest.args) {
-        given.insert(*name, value);
+option_group! {
+    /// The security label a file shall have.
+    LabelOptions:
+    /// Its SELinux user.
+    seuser = Value::Null,
+    /// Its SELinux role.
+    serole = Value::Null,
+    /// Its SELinux type.
+    setype = Value::Null,
+    /// Its SELinux range.
+    serange = Value::Null,
+}
+
+option_group! {
+    /// Who has to have signed.
+    SignerOptions:
+    /// One of these keys has to have signed.
+    signed_by_any = Value::Null,
+    /// All of these keys have to have signed.
+    signed_by_all = Value::Null,
+    /// The keyring of the keys.
+    keyring = Value::Null,
+    /// The home of GnuPG.
+    gnupghome = Value::Null,
+}
+
+option_group! {
+    /// What is no difference.
+    LenientOptions:
+    /// The order of lines does not count.
+    ignore_ordering = Value::Bool(false),
+    /// White space does not count.
+    ignore_whitespace = Value::Bool(false),
+    /// Comments that begin so do not count.
+    ignore_comment_characters = Value::Null,
+}
+
+/// Who a file belongs to and what it may do, as callers have to say.
+#[derive(Args, Clone, Debug)]
+pub struct OwnerOptions {
+    /// The user.
+    #[arg(required)]
+    user: Option<Value>,
+    /// The group.
+    #[arg(required)]
+    group: Option<Value>,
+    /// The mode.
+    #[arg(required)]
+    mode: Option<Value>,
+    /// The attributes, as letters.
+    #[arg(required)]
+    attrs: Option<Value>,
+}
+
+impl OwnerOptions {
+    fn put(self, options: &Dict) {
+        options.insert("user", self.user);
+        options.insert("group", self.group);
+        options.insert("mode", self.mode);
+        options.insert("attrs", self.attrs);
     }
-    given
+}
+
+fn lenient_of(given: &Dict) -> Lenient {
+    let flag = |key: &str| given.get(key).is_some_and(|value| value.truthy());
+    let comments = given.get("ignore_comment_characters").filter(Value::truthy);
+    Lenient {
+        ordering: flag("ignore_ordering"),
+        whitespace: flag("ignore_whitespace"),
+        comments: comments
+            .map(|given| match given.items_of_sequence() {
+                Some(list) => list.iter().map(Value::to_string).collect(),
+                None => vec![given.to_string()],
+            })
+            .unwrap_or_default(),
+    }
 }
 
 /// Return the file that holds a managed file's content, its digest, and what is wrong with it.
@@ -423,31 +506,56 @@ pub fn get_managed(
     /// The file to be managed.
     name: String,
     /// The template engine.
+    #[arg(required)]
     template: Option<String>,
     /// The source.
     source: Value,
     /// The source's hash.
+    #[arg(required)]
     source_hash: Option<Value>,
-    /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `saltenv`, `context`, `defaults`,
-    /// `skip_verify` …
-    more: Rest,
+    /// The line of a file of hashes that counts.
+    #[arg(required)]
+    source_hash_name: Option<Value>,
+    #[group] owner: OwnerOptions,
+    /// The environment of `salt://` files.
+    #[arg(required)]
+    saltenv: Option<String>,
+    /// Names for the template.
+    #[arg(required)]
+    context: Option<Value>,
+    /// Names where `context` has none.
+    #[arg(required)]
+    defaults: Option<Value>,
+    /// Do not compare digests.
+    #[default(Value::Bool(false))]
+    skip_verify: Value,
+    /// Check the certificate of a web server.
+    #[default(Value::Bool(true))]
+    verify_ssl: Value,
+    /// Ask a web server only for what changed.
+    #[default(Value::Bool(false))]
+    use_etag: Value,
+    /// A detached signature of the file of digests.
+    #[default(Value::Null)]
+    source_hash_sig: Value,
+    #[group] signers: SignerOptions,
+    #[group] lenient: LenientOptions,
+    /// The module that checks signatures.
+    #[default(Value::str("gpg"))]
+    sig_backend: Value,
+    /// Accepted, as Salt does.
+    rest: Rest,
 ) -> Result<Value> {
-    let given = named(
-        &more,
-        &[
-            "source_hash_name",
-            "user",
-            "group",
-            "mode",
-            "attrs",
-            "saltenv",
-            "context",
-            "defaults",
-            "skip_verify",
-        ],
-    );
-    given.insert("template", template);
-    let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
+    let _ = rest;
+    let given = entries! {
+        "template" => template, "source_hash_name" => source_hash_name, "context" => context,
+        "defaults" => defaults, "skip_verify" => skip_verify, "verify_ssl" => verify_ssl,
+        "use_etag" => use_etag, "source_hash_sig" => source_hash_sig, "sig_backend" => sig_backend,
+    };
+    owner.put(&given);
+    signers.put(&given);
+    lenient.put(&given);
+    let saltenv = saltenv.filter(|env| !env.is_empty()).unwrap_or_else(|| "base".to_owned());
     let hash = source_hash.unwrap_or_default();
     let request = request_from(cx, &name, &source, &hash, &given, &saltenv)?;
     let content = match request.origin.content(cx) {
@@ -484,27 +592,35 @@ pub fn manage_file(
     /// The file.
     name: String,
     /// The file that holds the content.
+    #[arg(required)]
     sfn: Option<String>,
     /// A state's return to add to.
-    ret: Option<Dict>,
+    #[arg(required)]
+    ret: Option<Value>,
     /// The source, if `sfn` is empty.
+    #[arg(required)]
     source: Option<Value>,
     /// The digest the content must have.
-    source_sum: Option<Dict>,
+    #[arg(required)]
+    source_sum: Option<Value>,
     /// The user.
+    #[arg(required)]
     user: Option<Owner>,
     /// The group.
+    #[arg(required)]
     group: Option<Owner>,
     /// The mode.
+    #[arg(required)]
     mode: Option<Mode>,
     /// The attributes, as letters.
+    #[arg(required)]
     attrs: Option<String>,
     /// The environment of `salt://` files.
-    #[default("base".to_owned())]
-    saltenv: String,
+    #[arg(required)]
+    saltenv: Option<String>,
     /// `minion` keeps a copy of the file replaced.
-    #[default(String::new())]
-    backup: String,
+    #[arg(required)]
+    backup: Option<String>,
     /// Make the folders above it.
     #[default(false)]
     makedirs: bool,
@@ -526,33 +642,73 @@ pub fn manage_file(
     /// Take the source's mode.
     #[default(false)]
     keep_mode: bool,
-    /// Further arguments of `file.managed`.
-    more: Rest,
+    /// The encoding of given contents.
+    encoding: Option<String>,
+    /// What to do with characters the encoding lacks.
+    #[default("strict".to_owned())]
+    encoding_errors: String,
+    #[group] label: LabelOptions,
+    /// Check the certificate of a web server.
+    #[default(true)]
+    verify_ssl: bool,
+    /// Ask a web server only for what changed.
+    #[default(false)]
+    use_etag: bool,
+    /// A detached signature of the source.
+    #[default(Value::Null)]
+    signature: Value,
+    /// A detached signature of the file of digests.
+    #[default(Value::Null)]
+    source_hash_sig: Value,
+    #[group] signers: SignerOptions,
+    #[group] lenient: LenientOptions,
+    /// Show the content of a new file.
+    #[default(false)]
+    new_file_diff: bool,
+    /// The module that checks signatures.
+    #[default(Value::str("gpg"))]
+    sig_backend: Value,
+    /// Accepted, as Salt does.
+    rest: Rest,
 ) -> Result<Dict> {
-    let _ = (template, &more);
+    // The digests were read, and their signature checked, by whoever made `source_sum`.
+    let _ = (template, source_hash_sig, rest);
     let name = expand_user(cx, &name);
+    let given = entries! { "sig_backend" => sig_backend };
+    label.put(&given);
+    signers.put(&given);
+    lenient.put(&given);
+    let saltenv = saltenv.filter(|env| !env.is_empty()).unwrap_or_else(|| "base".to_owned());
     let mut request = Request::new(&name, &saltenv);
     let sfn = sfn.filter(|path| !path.is_empty());
     request.origin.source = sfn.clone().or_else(|| text_of(source.as_ref()));
     request.origin.skip_verify = true;
-    request.origin.trust.verify_ssl =
-        more.kwargs.get("verify_ssl").is_none_or(|flag| flag.truthy());
-    request.contents = contents.filter(|value| !value.is_null()).map(|value| {
-        value.as_bytes().map_or_else(|| value.to_str().as_bytes().to_vec(), <[u8]>::to_vec)
-    });
-    request.wanted = Wanted { user, group, mode, attrs, label: Label::from_dict(&more.kwargs) };
+    request.origin.use_etag = use_etag;
+    request.origin.trust.verify_ssl = verify_ssl;
+    request.contents = match contents.filter(|value| !value.is_null()) {
+        None => None,
+        Some(value) => Some(match (&value, &encoding) {
+            (Value::Bytes(bytes), _) => bytes.to_vec(),
+            (_, Some(encoding)) => encode(&value.to_str(), encoding, &encoding_errors)
+                .map_err(|error| Error::raised("UnicodeEncodeError", error.to_string()))?,
+            (_, None) => value.to_str().as_bytes().to_vec(),
+        }),
+    };
+    request.wanted = Wanted { user, group, mode, attrs, label: Label::from_dict(&given) };
+    request.lenient = lenient_of(&given);
     request.keep_mode = keep_mode;
     request.follow_symlinks = follow_symlinks;
     request.show_changes = show_changes;
-    request.new_file_diff = more.kwargs.get("new_file_diff").is_some_and(|flag| flag.truthy());
-    request.backup = backup;
+    request.new_file_diff = new_file_diff;
+    request.backup = backup.unwrap_or_default();
     request.makedirs = makedirs;
     request.dir_mode = dir_mode;
-    let ret = ret.filter(|ret| !ret.is_empty()).unwrap_or_else(|| {
+    let ret = ret.as_ref().and_then(Value::as_dict).filter(|ret| !ret.is_empty()).cloned();
+    let ret = ret.unwrap_or_else(|| {
         entries! { "name" => &name, "changes" => Value::dict(), "comment" => "", "result" => true }
     });
     if let (false, Some(sfn), Some(sum)) =
-        (skip_verify, &sfn, source_sum.as_ref().and_then(Sum::from_dict))
+        (skip_verify, &sfn, source_sum.as_ref().and_then(Value::as_dict).and_then(Sum::from_dict))
     {
         let actual = sum.kind.of_file(&*cx.host, Path::new(sfn))?;
         if actual != sum.digits {
@@ -570,6 +726,14 @@ pub fn manage_file(
         }
     }
     let view = request.look(cx)?;
+    if let Some(check) = signature_from(&given, Some(signature))
+        && let Content::File(path) = view.content().clone().fetched(cx)?
+        && let Err(error) = check.verify(cx, &path, &saltenv)
+    {
+        ret.insert("result", false);
+        ret.insert("comment", format!("Failed checking new file's signature: {error}"));
+        return Ok(ret);
+    }
     let done = if cx.opt_bool("test") {
         let changes = view.expected(&request);
         let comment = format!("File {name} not updated");
@@ -585,42 +749,65 @@ pub fn manage_file(
     Ok(ret)
 }
 
-const CHECK_NAMES: [&str; 8] =
-    ["source_hash_name", "user", "group", "mode", "attrs", "template", "context", "defaults"];
-
-/// The last arguments of the functions that look, in their order.
-const LAST_NAMES: [&str; 10] = [
-    "seuser",
-    "serole",
-    "setype",
-    "serange",
-    "verify_ssl",
-    "follow_symlinks",
-    "ignore_ordering",
-    "ignore_whitespace",
-    "ignore_comment_characters",
-    "new_file_diff",
-];
+/// What both functions that look at a managed file have to be told.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
+    /// The source.
+    source: Value,
+    /// The source's hash.
+    #[arg(required)]
+    source_hash: Option<Value>,
+    /// The line of a file of hashes that counts.
+    #[arg(required)]
+    source_hash_name: Option<Value>,
+    #[group]
+    owner: OwnerOptions,
+    /// The template engine.
+    #[arg(required)]
+    template: Option<Value>,
+    /// Names for the template.
+    #[arg(required)]
+    context: Option<Value>,
+    /// Names where `context` has none.
+    #[arg(required)]
+    defaults: Option<Value>,
+    /// The environment of `salt://` files.
+    #[arg(required)]
+    saltenv: Option<Value>,
+    /// The content itself.
+    #[default(Value::Null)]
+    contents: Value,
+    /// Do not compare digests.
+    #[default(Value::Bool(false))]
+    skip_verify: Value,
+}
 
 fn checked(
     cx: &Cx,
     name: &str,
-    source: &Value,
-    source_hash: Option<Value>,
-    rest: &Rest,
-) -> Result<std::result::Result<Dict, String>> {
-    let names: Vec<&str> = CHECK_NAMES
-        .into_iter()
-        .chain(["saltenv", "contents", "skip_verify", "keep_mode"])
-        .chain(LAST_NAMES)
-        .collect();
-    let given = named(rest, &names);
-    given.get_or_insert_with("follow_symlinks", || false.into());
-    let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
-    let hash = source_hash.unwrap_or_default();
-    let request = request_from(cx, name, source, &hash, &given, &saltenv)?;
+    options: CheckOptions,
+    given: &Dict,
+) -> Result<std::result::Result<(Dict, Option<bool>), String>> {
+    let saltenv = text_of(options.saltenv.as_ref()).unwrap_or_else(|| "base".to_owned());
+    let hash = options.source_hash.unwrap_or_default();
+    options.owner.put(given);
+    for (name, value) in [
+        ("source_hash_name", options.source_hash_name),
+        ("template", options.template),
+        ("context", options.context),
+        ("defaults", options.defaults),
+        ("contents", Some(options.contents)),
+        ("skip_verify", Some(options.skip_verify)),
+    ] {
+        given.insert(name, value);
+    }
+    let source = &options.source;
+    let request = request_from(cx, name, source, &hash, given, &saltenv)?;
     Ok(match request.look(cx) {
-        Ok(view) => Ok(with_blanks(view.expected(&request), &view, &given)),
+        Ok(view) => {
+            let changes = with_blanks(view.expected(&request), &view, given);
+            Ok((changes, view.counts(&request)))
+        }
         Err(error) => Err(comment_of(error)?),
     })
 }
@@ -634,6 +821,14 @@ fn comment_of(error: Error) -> Result<String> {
     }
 }
 
+/// The changes; where some differences do not count, beside whether one is there that does.
+fn weighed(changes: Dict, counts: Option<bool>) -> Value {
+    match counts {
+        Some(counts) => Value::tuple([Value::Bool(counts), changes.into()]),
+        None => changes.into(),
+    }
+}
+
 /// Tell whether a managed file would change, in words.
 ///
 /// ```console
@@ -644,16 +839,19 @@ pub fn check_managed(
     cx: &Cx,
     /// The file.
     name: String,
-    /// The source.
-    source: Value,
-    /// The source's hash.
-    source_hash: Option<Value>,
-    /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `template`, `context`, `defaults`,
-    /// `saltenv`, `contents`, `skip_verify` …
-    more: Rest,
+    #[group] options: CheckOptions,
+    #[group] label: LabelOptions,
+    /// Look at what a link points to.
+    #[default(Value::Bool(false))]
+    follow_symlinks: Value,
+    /// Accepted, as Salt does.
+    rest: Rest,
 ) -> Result<Value> {
-    let changes = match checked(cx, &name, &source, source_hash, &more)? {
-        Ok(changes) => changes,
+    let _ = rest;
+    let given = entries! { "follow_symlinks" => follow_symlinks };
+    label.put(&given);
+    let changes = match checked(cx, &name, options, &given)? {
+        Ok((changes, _)) => changes,
         Err(comment) => return Ok(Value::tuple([Value::Bool(false), comment.into()])),
     };
     if name.starts_with("/tmp") {
@@ -681,16 +879,33 @@ pub fn check_managed_changes(
     cx: &Cx,
     /// The file.
     name: String,
-    /// The source.
-    source: Value,
-    /// The source's hash.
-    source_hash: Option<Value>,
-    /// `source_hash_name`, `user`, `group`, `mode`, `attrs`, `template`, `context`, `defaults`,
-    /// `saltenv`, `contents`, `skip_verify`, `keep_mode` …
-    more: Rest,
+    #[group] options: CheckOptions,
+    /// The mode shall be the source's.
+    #[default(Value::Bool(false))]
+    keep_mode: Value,
+    #[group] label: LabelOptions,
+    /// Check the certificate of a web server.
+    #[default(Value::Bool(true))]
+    verify_ssl: Value,
+    /// Look at what a link points to.
+    #[default(Value::Bool(false))]
+    follow_symlinks: Value,
+    #[group] lenient: LenientOptions,
+    /// Show the content of a new file.
+    #[default(Value::Bool(false))]
+    new_file_diff: Value,
+    /// Accepted, as Salt does.
+    rest: Rest,
 ) -> Result<Value> {
-    Ok(match checked(cx, &name, &source, source_hash, &more)? {
-        Ok(changes) => changes.into(),
+    let _ = rest;
+    let given = entries! {
+        "keep_mode" => keep_mode, "verify_ssl" => verify_ssl,
+        "follow_symlinks" => follow_symlinks, "new_file_diff" => new_file_diff,
+    };
+    label.put(&given);
+    lenient.put(&given);
+    Ok(match checked(cx, &name, options, &given)? {
+        Ok((changes, counts)) => weighed(changes, counts),
         Err(comment) => Value::tuple([Value::Bool(false), comment.into()]),
     })
 }
@@ -706,19 +921,42 @@ pub fn check_file_meta(
     /// The file.
     name: String,
     /// The file that holds the content.
+    #[arg(required)]
     sfn: Option<String>,
     /// The source, if `sfn` is empty.
+    #[arg(required)]
     source: Option<Value>,
     /// The digest the content has.
-    source_sum: Option<Dict>,
-    /// `user`, `group`, `mode`, `attrs`, `saltenv`, `contents` …
-    more: Rest,
-) -> Result<Dict> {
-    let names = ["user", "group", "mode", "attrs", "saltenv", "contents"];
-    let given = named(&more, &[names.as_slice(), LAST_NAMES.as_slice()].concat());
-    given.get_or_insert_with("follow_symlinks", || false.into());
-    given.insert("skip_verify", true);
-    let saltenv = text_of(given.get("saltenv").as_ref()).unwrap_or_else(|| "base".to_owned());
+    #[arg(required)]
+    source_sum: Option<Value>,
+    #[group] owner: OwnerOptions,
+    /// The environment of `salt://` files.
+    #[arg(required)]
+    saltenv: Option<String>,
+    /// The content itself.
+    #[default(Value::Null)]
+    contents: Value,
+    #[group] label: LabelOptions,
+    /// Check the certificate of a web server.
+    #[default(Value::Bool(true))]
+    verify_ssl: Value,
+    /// Look at what a link points to.
+    #[default(Value::Bool(false))]
+    follow_symlinks: Value,
+    #[group] lenient: LenientOptions,
+    /// Show the content of a new file.
+    #[default(Value::Bool(false))]
+    new_file_diff: Value,
+) -> Result<Value> {
+    let given = entries! {
+        "contents" => contents, "verify_ssl" => verify_ssl, "follow_symlinks" => follow_symlinks,
+        "new_file_diff" => new_file_diff, "skip_verify" => true,
+    };
+    owner.put(&given);
+    label.put(&given);
+    lenient.put(&given);
+    let saltenv = saltenv.filter(|env| !env.is_empty()).unwrap_or_else(|| "base".to_owned());
+    let source_sum = source_sum.and_then(|sum| sum.as_dict().cloned());
     // Without a digest Salt does not look at the content, whatever the source is.
     let source_sum = source_sum.unwrap_or_default();
     let path = expand_user(cx, &name);
@@ -735,25 +973,26 @@ pub fn check_file_meta(
         Some(path) => path.into(),
         None => source.filter(Value::truthy).unwrap_or_default(),
     };
-    let look = |source: &Value| -> Result<(bool, Dict)> {
+    let look = |source: &Value| -> Result<(bool, Option<bool>, Dict)> {
         let request = request_from(cx, &name, source, &Value::Null, &given, &saltenv)?;
         let view = request.look(cx)?;
-        Ok((view.is_new(), with_blanks(view.expected(&request), &view, &given)))
+        let changes = with_blanks(view.expected(&request), &view, &given);
+        Ok((view.is_new(), view.counts(&request), changes))
     };
     if !source.is_null() {
         match look(&source) {
-            Ok((_, changes)) => return Ok(changes),
+            Ok((_, counts, changes)) => return Ok(weighed(changes, counts)),
             Err(error @ Error::Cancelled) => return Err(error),
             // A server that fails is an error; a file that is not there is told as any other.
             Err(error) if is_on_a_server(&source) => return Err(error),
             Err(error) => tracing::error!("{error}"),
         }
     }
-    let (is_new, changes) = look(&Value::Null)?;
+    let (is_new, counts, changes) = look(&Value::Null)?;
     if differs && !is_new {
         changes.insert("sum", "Checksum differs");
     }
-    Ok(changes)
+    Ok(weighed(changes, counts))
 }
 
 fn is_on_a_server(source: &Value) -> bool {

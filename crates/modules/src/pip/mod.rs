@@ -8,7 +8,7 @@ pub mod version;
 
 use std::path::Path;
 
-use halite_spec::{Args, Cx, Error, Rest, Result, function, module};
+use halite_spec::{Args, Cx, Error, Rest, Result, function, module, option_group};
 use halite_value::{Dict, Value, dict, entries, json};
 
 use crate::cmd::{self, Options, Ran};
@@ -505,6 +505,85 @@ fn check_url(url: &str) -> Result<()> {
     if known { Ok(()) } else { Err(Error::failed(format!("'{url}' is not a valid URL"))) }
 }
 
+/// What is not asked for.
+const NO: Value = Value::Bool(false);
+
+option_group! {
+    /// Wheels, in pip before 9.0.3.
+    Wheels:
+    /// Prefer wheels; only in pip before 9.0.3.
+    use_wheel = NO,
+    /// Take no wheels; only in pip before 9.0.3.
+    no_use_wheel = NO,
+}
+
+option_group! {
+    /// How pip goes about it.
+    Wire:
+    /// A file pip writes its log to.
+    log = Value::Null,
+    /// A proxy: `user:password@host:port`.
+    proxy = Value::Null,
+    /// Seconds to wait for an answer.
+    timeout = Value::Null,
+}
+
+option_group! {
+    /// Where packages come from and go to.
+    Sources:
+    /// Further places to look for packages: addresses or folders.
+    find_links = Value::Null,
+    /// The package index.
+    index_url = Value::Null,
+    /// A further package index.
+    extra_index_url = Value::Null,
+    /// Look only where `find_links` says.
+    no_index = NO,
+    /// Mirrors; only in pip before 7.0.0.
+    mirrors = Value::Null,
+    /// The folder to unpack and build in.
+    build = Value::Null,
+    /// The folder to install into.
+    target = Value::Null,
+    /// Only download, into this folder.
+    download = Value::Null,
+    /// The folder downloads are kept in.
+    download_cache = Value::Null,
+    /// The folder editable packages are checked out in.
+    source = Value::Null,
+    /// Take the newest version that fits.
+    upgrade = NO,
+    /// Install again what is there.
+    force_reinstall = NO,
+    /// Install over what is there.
+    ignore_installed = NO,
+    /// What to do if a path is there: `s`witch, `i`gnore, `w`ipe or `b`ackup.
+    exists_action = Value::Null,
+    /// Without what it depends on.
+    no_deps = NO,
+    /// Download and unpack only.
+    no_install = NO,
+    /// Download nothing: install what was downloaded.
+    no_download = NO,
+}
+
+option_group! {
+    /// Which packages will do.
+    Trust:
+    /// Pre-releases, too.
+    pre_releases = NO,
+    /// A bundle of certificates.
+    cert = Value::Null,
+    /// Packages hosted elsewhere, too.
+    allow_all_external = NO,
+    /// These packages may be hosted elsewhere.
+    allow_external = Value::Null,
+    /// These packages need not be verified.
+    allow_unverified = Value::Null,
+    /// Follow the links packages name.
+    process_dependency_links = NO,
+}
+
 /// What `pip install` is told.
 #[derive(Clone, Debug, Default)]
 pub struct Install {
@@ -513,7 +592,7 @@ pub struct Install {
     pub requirements: Value,
     pub editable: Value,
     pub saltenv: String,
-    /// All other arguments of [`install`], by name.
+    /// All other arguments of [`install()`], by name.
     pub more: Dict,
 }
 
@@ -594,16 +673,15 @@ impl Install {
         };
         flag(&mut words, "no_index", "--no-index");
         flag(&mut words, "disable_version_check", "--disable-pip-version-check");
-        for (name, option) in [
-            ("build", "--build"),
-            ("target", "--target"),
-            ("download", "--download"),
-            ("download_cache", "--cache-dir"),
-            ("cache_dir", "--cache-dir"),
-            ("source", "--source"),
-        ] {
+        for (name, option) in
+            [("build", "--build"), ("target", "--target"), ("download", "--download")]
+        {
             text(&mut words, name, option);
         }
+        // Two names for one folder; the older wins.
+        let cache = if self.flag("download_cache") { "download_cache" } else { "cache_dir" };
+        text(&mut words, cache, "--cache-dir");
+        text(&mut words, "source", "--source");
         for (name, option) in [
             ("upgrade", "--upgrade"),
             ("force_reinstall", "--force-reinstall"),
@@ -789,13 +867,23 @@ pub fn install(
     requirements: Value,
     /// A virtual environment, a `pip` or a `python`.
     bin_env: Option<String>,
+    #[group] wheels: Wheels,
+    #[group] wire: Wire,
     /// Sources to install in development mode.
     #[default(Value::Null)]
     editable: Value,
+    #[group] sources: Sources,
+    /// Options for the `setup.py` of packages, before its command.
+    #[default(Value::Null)]
+    global_options: Value,
+    /// Options for the `install` of the `setup.py` of packages.
+    #[default(Value::Null)]
+    install_options: Value,
     /// The user pip runs as.
     user: Option<String>,
     /// The folder pip runs in.
     cwd: Option<String>,
+    #[group] trust: Trust,
     /// The environment files come from.
     #[default("base".to_owned())]
     saltenv: String,
@@ -803,13 +891,43 @@ pub fn install(
     #[default(Dict::new())]
     #[shown(Value::Null)]
     env_vars: Dict,
-    /// Options of pip by name: `upgrade`, `index_url`, `find_links`, `no_index`, `pre_releases`,
-    /// `force_reinstall`, `ignore_installed`, `no_deps`, `target`, `extra_args` …
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    use_vt: bool,
+    /// Hosts to trust without a certificate.
+    #[default(Value::Null)]
+    trusted_host: Value,
+    /// Keep no downloads.
+    #[default(Value::Bool(false))]
+    no_cache_dir: Value,
+    /// Further words for pip: texts, and dicts of an option and its value.
+    #[default(Value::Null)]
+    extra_args: Value,
+    /// The folder downloads are kept in.
+    #[default(Value::Null)]
+    cache_dir: Value,
+    /// Packages of which no wheel is taken; `:all:` for all.
+    #[default(Value::Null)]
+    no_binary: Value,
+    /// Do not ask whether there is a newer pip.
+    #[default(Value::Bool(false))]
+    disable_version_check: Value,
+    /// Accepted, as Salt does.
     rest: Rest,
 ) -> Result<Dict> {
+    let _ = (use_vt, rest);
     let env = Env { bin_env, user, cwd, env_vars };
-    let request = Install { env, pkgs, requirements, editable, saltenv, more: rest.kwargs };
-    run_install(cx, &request)
+    let more = entries! {
+        "global_options" => global_options, "install_options" => install_options,
+        "trusted_host" => trusted_host, "no_cache_dir" => no_cache_dir,
+        "extra_args" => extra_args, "cache_dir" => cache_dir, "no_binary" => no_binary,
+        "disable_version_check" => disable_version_check,
+    };
+    wheels.put(&more);
+    wire.put(&more);
+    sources.put(&more);
+    trust.put(&more);
+    run_install(cx, &Install { env, pkgs, requirements, editable, saltenv, more })
 }
 
 /// Uninstalls; returns as Salt's function does.
@@ -850,15 +968,27 @@ pub fn uninstall(
     /// Files of requirements.
     #[default(Value::Null)]
     requirements: Value,
-    #[group] place: Place,
+    /// A virtual environment, a `pip` or a `python`.
+    bin_env: Option<String>,
+    #[group] wire: Wire,
+    /// The user pip runs as.
+    user: Option<String>,
+    /// The folder pip runs in.
+    cwd: Option<String>,
     /// The environment files come from.
     #[default("base".to_owned())]
     saltenv: String,
-    /// Options of pip by name: `log`, `proxy`, `timeout`, `extra_args`.
-    rest: Rest,
+    /// Taken for the sake of callers: there is no terminal.
+    #[default(false)]
+    use_vt: bool,
+    /// Further words for pip: texts, and dicts of an option and its value.
+    #[default(Value::Null)]
+    extra_args: Value,
 ) -> Result<Dict> {
-    let env = place.env(Dict::new());
-    let request =
-        Install { env, pkgs, requirements, editable: Value::Null, saltenv, more: rest.kwargs };
+    let _ = use_vt;
+    let env = Env { bin_env, user, cwd, env_vars: Dict::new() };
+    let more = entries! { "extra_args" => extra_args };
+    wire.put(&more);
+    let request = Install { env, pkgs, requirements, editable: Value::Null, saltenv, more };
     run_uninstall(cx, &request)
 }

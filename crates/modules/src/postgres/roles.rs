@@ -40,6 +40,131 @@ pub struct Role {
     pub groups: Value,
 }
 
+/// What a user shall be, in the order `user_update` takes it.
+#[derive(Args, Clone, Debug)]
+pub struct UserUpdate {
+    /// It may create databases.
+    createdb: Option<bool>,
+    /// It may create roles.
+    createroles: Option<bool>,
+    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
+    encrypted: Option<Value>,
+    /// It may do everything.
+    superuser: Option<bool>,
+    /// It has the rights of the groups it is in.
+    inherit: Option<bool>,
+    /// It may sign in.
+    login: Option<bool>,
+    /// How many connections it may have.
+    connlimit: Option<i64>,
+    /// It may replicate.
+    replication: Option<bool>,
+    /// The password of the role.
+    rolepassword: Option<String>,
+    /// Until when the password is good.
+    valid_until: Option<String>,
+    /// The groups it is in.
+    groups: Option<Value>,
+}
+
+impl From<UserUpdate> for Role {
+    fn from(given: UserUpdate) -> Self {
+        Self {
+            createdb: given.createdb,
+            createroles: given.createroles,
+            encrypted: given.encrypted.unwrap_or_default(),
+            superuser: given.superuser,
+            inherit: given.inherit,
+            login: given.login,
+            connlimit: given.connlimit,
+            replication: given.replication,
+            password: given.rolepassword,
+            valid_until: given.valid_until,
+            groups: given.groups.unwrap_or_default(),
+        }
+    }
+}
+
+/// What a group shall be, in the order `group_create` takes it.
+#[derive(Args, Clone, Debug)]
+pub struct GroupCreate {
+    /// It may create databases.
+    createdb: Option<bool>,
+    /// It may create roles.
+    createroles: Option<bool>,
+    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
+    encrypted: Option<Value>,
+    /// It may sign in.
+    login: Option<bool>,
+    /// It has the rights of the groups it is in.
+    inherit: Option<bool>,
+    /// It may do everything.
+    superuser: Option<bool>,
+    /// It may replicate.
+    replication: Option<bool>,
+    /// The password of the role.
+    rolepassword: Option<String>,
+    /// The groups it is in.
+    groups: Option<Value>,
+}
+
+impl From<GroupCreate> for Role {
+    fn from(given: GroupCreate) -> Self {
+        Self {
+            createdb: given.createdb,
+            createroles: given.createroles,
+            encrypted: given.encrypted.unwrap_or_default(),
+            login: given.login,
+            inherit: given.inherit,
+            superuser: given.superuser,
+            replication: given.replication,
+            password: given.rolepassword,
+            groups: given.groups.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+/// What a group shall be, in the order `group_update` takes it.
+#[derive(Args, Clone, Debug)]
+pub struct GroupUpdate {
+    /// It may create databases.
+    createdb: Option<bool>,
+    /// It may create roles.
+    createroles: Option<bool>,
+    /// How the password is stored: True or `md5`, `scram-sha-256`, or False.
+    encrypted: Option<Value>,
+    /// It has the rights of the groups it is in.
+    inherit: Option<bool>,
+    /// It may sign in.
+    login: Option<bool>,
+    /// It may do everything.
+    superuser: Option<bool>,
+    /// It may replicate.
+    replication: Option<bool>,
+    /// The password of the role.
+    rolepassword: Option<String>,
+    /// The groups it is in.
+    groups: Option<Value>,
+}
+
+impl From<GroupUpdate> for Role {
+    fn from(given: GroupUpdate) -> Self {
+        Self {
+            createdb: given.createdb,
+            createroles: given.createroles,
+            encrypted: given.encrypted.unwrap_or_default(),
+            inherit: given.inherit,
+            login: given.login,
+            superuser: given.superuser,
+            replication: given.replication,
+            password: given.rolepassword,
+            groups: given.groups.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
 /// How a password is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
@@ -351,11 +476,11 @@ pub fn user_update(
     /// The role.
     username: String,
     #[group] server: Server,
-    #[group] role: Role,
+    #[group] role: UserUpdate,
     /// The user of this machine that runs the client.
     runas: Option<String>,
 ) -> Result<bool> {
-    server.conn(cx, runas.as_ref()).alter_role(cx, &username, &role, false)
+    server.conn(cx, runas.as_ref()).alter_role(cx, &username, &role.into(), false)
 }
 
 /// Remove a user.
@@ -384,11 +509,11 @@ pub fn group_create(
     /// The role.
     groupname: String,
     #[group] server: Server,
-    #[group] role: Role,
+    #[group] role: GroupCreate,
     /// The user of this machine that runs the client.
     runas: Option<String>,
 ) -> Result<bool> {
-    server.conn(cx, runas.as_ref()).create_role(cx, &groupname, &role, true)
+    server.conn(cx, runas.as_ref()).create_role(cx, &groupname, &role.into(), true)
 }
 
 /// Change a group.
@@ -402,11 +527,11 @@ pub fn group_update(
     /// The role.
     groupname: String,
     #[group] server: Server,
-    #[group] role: Role,
+    #[group] role: GroupUpdate,
     /// The user of this machine that runs the client.
     runas: Option<String>,
 ) -> Result<bool> {
-    server.conn(cx, runas.as_ref()).alter_role(cx, &groupname, &role, true)
+    server.conn(cx, runas.as_ref()).alter_role(cx, &groupname, &role.into(), true)
 }
 
 /// Remove a group.
