@@ -91,6 +91,14 @@ def compared(result):
     return lines
 
 
+def growth_of_graphs(result):
+    each = at(result, "graph.instructions_for_each_state")
+    if not each:
+        return []
+    told = ", ".join(f"{shown(int(count))} with {int(states):,} states" for states, count in each.items())
+    return [f"Instructions for each state with five requisites (linear, if they are as many in every graph): {told}.", ""]
+
+
 def at(value, path):
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -201,7 +209,7 @@ def main():
         lines += [open(machine).read().strip(), ""]
     for name, title in TITLES.items():
         if os.path.exists(os.path.join(folder, f"{name}.json")):
-            lines += [f"## {title}", "", *compared(load(f"{name}.json")), ""]
+            lines += [f"## {title}", "", *compared(load(f"{name}.json")), "", *growth_of_graphs(load(f"{name}.json"))]
     if os.path.exists(os.path.join(folder, "swarm.json")):
         result = load("swarm.json")
         lines += ["## Thousands of minions", "", "Master and swarm share the machine's cores. ✓ goal met, ✗ missed.", "",

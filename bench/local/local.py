@@ -10,6 +10,8 @@ trees and the same commands, alternately, and the best of three counts. What is 
 and, in one more run, the peak memory of the process, by the program `time`: a process begins with the
 peak of the one that made it, and this one is larger than what is measured. For both sides every state
 must have succeeded.
+Whether the cost of a graph is linear is told by instructions, which valgrind counts: they do not depend on
+what else the machine does.
 Prints one line for each workload and a JSON with all figures and the ratios.
 """
 import json
@@ -116,6 +118,37 @@ def measure(program, files, command, twice):
         return {"seconds": round(best, 4), "peak_kb": int(peak.read())}
 
 
+def instructions(program, files, command):
+    """Returns how many instructions a run takes; `None` where valgrind is not installed."""
+    if not shutil.which("valgrind"):
+        return None
+    root = prepare(files)
+    counting = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={root}/counted"]
+    run([*counting, *program], root, command)
+    counted = pathlib.Path(root, "counted").read_text()
+    shutil.rmtree(root)
+    return int(counted.split("Collected :")[1].split()[0])
+
+
+def graph(halite, results):
+    """Tells what a state with five requisites costs in graphs of several sizes."""
+    steps = [results.get(f"{count} states, 5 requisites each") for count in (500, 1000, 2000)]
+    if not all(steps):
+        return
+    start = results.get("test.ping", {"halite": {"seconds": 0}})["halite"]["seconds"]
+    cost = [max(step["halite"]["seconds"] - start, 0.0001) for step in steps]
+    told = {"seconds": cost, "doubling_costs": [round(b / a, 2) for a, b in zip(cost, cost[1:])]}
+    print("graph: doubling the states costs", told["doubling_costs"])
+    apply = ["state.apply", "w"]
+    empty = instructions(halite, {"w.sls": requisites(1)}, apply)
+    if empty is not None:
+        counts = (500, 1000, 2000, 4000)
+        each = {n: (instructions(halite, {"w.sls": requisites(n)}, apply) - empty) // n for n in counts}
+        told["instructions_for_each_state"] = each
+        print("graph: instructions for each state", each)
+    results["graph"] = told
+
+
 def main():
     halite, genuine = [os.path.abspath(sys.argv[1]), "call"], [os.path.abspath(sys.argv[2])]
     wanted = os.environ.get("ONLY", "")
@@ -136,12 +169,7 @@ def main():
             f"{ratio:6.1f} times faster, {memory:.2f} of the memory",
             flush=True,
         )
-    graph = [results.get(f"{count} states, 5 requisites each") for count in (500, 1000, 2000)]
-    if all(graph):
-        start = results.get("test.ping", {"halite": {"seconds": 0}})["halite"]["seconds"]
-        cost = [max(step["halite"]["seconds"] - start, 0.0001) for step in graph]
-        results["graph"] = {"seconds": cost, "doubling_costs": [round(b / a, 2) for a, b in zip(cost, cost[1:])]}
-        print("graph: doubling the states costs", results["graph"]["doubling_costs"])
+    graph(halite, results)
     text = json.dumps(results, indent=1)
     if len(sys.argv) > 3:
         pathlib.Path(sys.argv[3]).write_text(text + "\n")

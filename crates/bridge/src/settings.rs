@@ -204,10 +204,7 @@ impl Settings {
 
 /// Half of the machine's memory: more than any module needs, less than the machine dies of.
 fn half_of_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-    let kb: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kb * 512)
+    nix::sys::sysinfo::sysinfo().ok().map(|about| about.ram_total() / 2)
 }
 
 #[cfg(test)]

@@ -73,15 +73,18 @@ impl Machine for Real {
             .map_or_else(|_| "/".into(), |dir| dir.to_string_lossy().into_owned())
     }
 
-    fn host_names(&self) -> Vec<String> {
+    fn host_names(&self) -> Box<dyn Iterator<Item = String> + '_> {
         let host = host_name();
         let hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
-        let mut names = vec![qualified(&host, &hosts), host];
-        for file in ["/etc/hostname", "/etc/nodename", "/etc/hosts"] {
-            names.extend(names_in(&fs::read_to_string(file).unwrap_or_default()));
-        }
-        names.extend(addresses());
-        names
+        let first = [qualified(&host, &hosts), host];
+        let files = ["/etc/hostname", "/etc/nodename", "/etc/hosts"];
+        let named = files.into_iter().flat_map(|file| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            names_in(&text)
+        });
+        // Every command looks for a name, and mostly the first one will do.
+        let last = std::iter::once_with(addresses).flatten();
+        Box::new(first.into_iter().chain(named).chain(last))
     }
 
     fn memory(&self) -> u64 {

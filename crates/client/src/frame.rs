@@ -13,11 +13,11 @@ pub const MAX_FRAME: usize = 256 << 20;
 
 /// Writes a frame.
 pub fn encode(value: &Value) -> Result<Vec<u8>, Malformed> {
-    let body = msgpack::to_vec(value, Dialect::Modern).map_err(|_| Malformed("unsendable"))?;
-    let length = u32::try_from(body.len()).map_err(|_| Malformed("too large"))?;
-    let mut frame = Vec::with_capacity(4 + body.len());
-    frame.extend(length.to_be_bytes());
-    frame.extend(body);
+    let mut frame = Vec::with_capacity(msgpack::ROOM);
+    frame.extend([0; 4]);
+    msgpack::append(value, Dialect::Modern, &mut frame).map_err(|_| Malformed("unsendable"))?;
+    let length = u32::try_from(frame.len() - 4).map_err(|_| Malformed("too large"))?;
+    frame[..4].copy_from_slice(&length.to_be_bytes());
     Ok(frame)
 }
 

@@ -53,7 +53,6 @@ fn remembered(file: &str, machine: &dyn Machine) -> Option<String> {
 fn generated(machine: &dyn Machine) -> String {
     machine
         .host_names()
-        .into_iter()
         .find(|name| !name.is_empty() && !means_any_machine(name))
         .unwrap_or_else(|| "localhost".into())
 }

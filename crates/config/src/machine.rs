@@ -27,8 +27,8 @@ pub trait Machine {
     /// Returns the folder relative paths start from.
     fn current_dir(&self) -> String;
     /// Returns names of this machine, the best first: the fully qualified one, the node name, the
-    /// host name; then, as a last resort, addresses. Slow: it may ask the network.
-    fn host_names(&self) -> Vec<String>;
+    /// host name; then, as a last resort, addresses. Slow, each by itself: it may ask the network.
+    fn host_names(&self) -> Box<dyn Iterator<Item = String> + '_>;
     /// Returns the machine's memory in bytes.
     fn memory(&self) -> u64;
 }
@@ -112,8 +112,8 @@ impl Machine for Memory {
         "/".into()
     }
 
-    fn host_names(&self) -> Vec<String> {
-        self.host_names.clone()
+    fn host_names(&self) -> Box<dyn Iterator<Item = String> + '_> {
+        Box::new(self.host_names.iter().cloned())
     }
 
     fn memory(&self) -> u64 {

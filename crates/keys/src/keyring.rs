@@ -73,7 +73,7 @@ pub struct Accepted {
 pub struct Keyring {
     dir: PathBuf,
     group_may_read: bool,
-    accepted: RwLock<HashMap<MinionId, (Version, Accepted)>>,
+    accepted: RwLock<HashMap<MinionId, (Version, Arc<Accepted>)>>,
     next_version: std::sync::atomic::AtomicU64,
     listed: Mutex<Option<Listed>>,
     /// One change at a time: states are moves between folders.
@@ -125,7 +125,7 @@ impl Keyring {
     }
 
     /// Returns an accepted minion's key.
-    pub fn accepted(&self, id: &MinionId) -> Option<Accepted> {
+    pub fn accepted(&self, id: &MinionId) -> Option<Arc<Accepted>> {
         let path = self.path(KeyState::Accepted, id);
         let Some(version) = version_of(&path) else {
             self.accepted.write().remove(id);
@@ -134,15 +134,15 @@ impl Keyring {
         if let Some((known, accepted)) = self.accepted.read().get(id)
             && *known == version
         {
-            return Some(accepted.clone());
+            return Some(Arc::clone(accepted));
         }
         let text = file::read(&path).ok()??;
         let key = PublicKey::from_pem(&text)
             .inspect_err(|error| tracing::error!("The key of {id} is unusable: {error}"))
             .ok()?;
         let number = self.next_version.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let accepted = Accepted { key, version: number };
-        self.accepted.write().insert(id.clone(), (version, accepted.clone()));
+        let accepted = Arc::new(Accepted { key, version: number });
+        self.accepted.write().insert(id.clone(), (version, Arc::clone(&accepted)));
         Some(accepted)
     }
 

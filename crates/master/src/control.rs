@@ -578,6 +578,9 @@ fn resolve(master: &Master, load: &Dict) -> Result<Value, Error> {
     let found = master
         .resolve(&load.get("tgt").unwrap_or_default(), &kind, None, Search::default())
         .map_err(|error| Error::Other(error.to_string()))?;
+    if load.get("names_only").is_some_and(|only| only.truthy()) {
+        return Ok(dict! { "minions" => Value::list(&found.minions) });
+    }
     let sorted = publish::sort(master, &found.minions);
     Ok(dict! {
         "connected" => Value::list(&sorted.connected), "absent" => Value::list(&sorted.absent),

@@ -1,6 +1,8 @@
 //! What follows from a change of keys. The files are the truth, whoever changed them: `salt-key`,
 //! `wheel.key`, a person with `rm`. [`Master::sync_accepted`] compares them with what is in memory.
 
+use std::sync::Arc;
+
 use halite_store::{Op, State};
 use halite_transport::Peer;
 use halite_value::{Dict, Value, dict, entries};
@@ -49,10 +51,14 @@ impl Master {
         let ids = self.keys.accepted_ids()?;
         let stale = {
             let index = self.index.read();
-            let known = index.accepted();
-            known.len() != ids.len() || ids.iter().any(|id| !index.is_accepted(id))
+            // The same list as last time: nothing has changed on disk, and thousands need not be compared.
+            let known = self.compared.lock().clone();
+            let is_known = known.is_some_and(|known| Arc::ptr_eq(&known, &ids));
+            let is_new = |id: &MinionId| !index.is_accepted(id);
+            index.accepted_count() != ids.len() || (!is_known && ids.iter().any(is_new))
         };
         if !stale {
+            *self.compared.lock() = Some(ids);
             return Ok(());
         }
         let mut gone = Vec::new();

@@ -126,6 +126,8 @@ pub struct Master {
     pub hub: Hub,
     pub store: Arc<dyn Store>,
     pub(crate) index: RwLock<Index>,
+    /// The accepted keys the index was last compared with.
+    pub(crate) compared: Mutex<Option<Arc<Vec<MinionId>>>>,
     pub(crate) presence: presence::Presence,
     pub(crate) relays: relays::Relays,
     pub jobs: Jobs,

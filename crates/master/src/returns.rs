@@ -160,10 +160,12 @@ async fn keep_for_salt(
 }
 
 fn is_ahead(jid: &Jid) -> bool {
-    let now = jiff::Timestamp::now();
-    let latest = now + jiff::SignedDuration::from_secs(AHEAD);
-    let latest = latest.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S").to_string();
-    jid.as_str().get(..14).is_some_and(|time| time > latest.as_str())
+    let latest = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(AHEAD);
+    let latest = jiff::tz::TimeZone::UTC.to_datetime(latest);
+    let date = [i64::from(latest.year()), latest.month().into(), latest.day().into()];
+    let time = [latest.hour(), latest.minute(), latest.second()].map(i64::from);
+    let latest = date.into_iter().chain(time).fold(0, |number, part| number * 100 + part);
+    jid.as_str().get(..14).and_then(|time| time.parse::<i64>().ok()).is_some_and(|at| at > latest)
 }
 
 /// Keeps a job that a master below this one gave; what this one gave is kept already.
@@ -276,5 +278,23 @@ impl Master {
             Tag::JobStart(jid, id) => self.jobs.step(jid, id, halite_store::State::Started),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_tomorrow_is_ahead() {
+        assert!(!is_ahead(&Jid::now()));
+        assert!(is_ahead(&Jid::new("99991231235959000000").unwrap()));
+        assert!(!is_ahead(&Jid::new("20200101000000000000").unwrap()));
+        let in_hours = |hours| {
+            let at = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
+            let at = at.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S%6f").to_string();
+            Jid::new(&at).unwrap()
+        };
+        assert!(!is_ahead(&in_hours(23)) && is_ahead(&in_hours(25)));
     }
 }

@@ -369,7 +369,7 @@ fn check_signature(
         };
     };
     let is_good = || -> Option<bool> {
-        let key = master.keys.accepted(id?)?.key;
+        let accepted = master.keys.accepted(id?)?;
         let algo = crate::settings::sig_algo(algo)?;
         let sig = sig.as_bytes()?;
         // What is signed has changed over time: with the time stamp, and before without it.
@@ -377,7 +377,7 @@ fn check_signature(
         older.remove("ts");
         Some([load, &older].into_iter().any(|load| {
             let packed = msgpack::to_vec(&load.into(), msgpack::Dialect::Modern);
-            packed.is_ok_and(|packed| key.verify(algo, &packed, sig).is_ok())
+            packed.is_ok_and(|packed| accepted.key.verify(algo, &packed, sig).is_ok())
         }))
     };
     if is_good() == Some(true) {

@@ -355,6 +355,7 @@ fn prepare(settings: Settings, parts: Parts, hub: Hub, has_cache: bool) -> Resul
         authenticators,
         quota: Quota::new(&settings_quota),
         index: index.into(),
+        compared: parking_lot::Mutex::default(),
         jobs: Jobs::default(),
         relays: crate::relays::Relays::load(&settings.cachedir.join("syndics")),
         batches: crate::batch::Batches::default(),

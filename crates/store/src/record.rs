@@ -28,8 +28,13 @@ pub(crate) fn open<'a>(record: &'a [u8], name: &str) -> Result<&'a [u8], Error> 
 }
 
 pub(crate) fn write(value: &Value) -> Result<Vec<u8>, Error> {
-    let bytes = msgpack::to_vec(value, Dialect::Modern);
-    Ok(seal(&bytes.map_err(|error| Error::Unwritable(error.to_string()))?))
+    let mut record = Vec::with_capacity(msgpack::ROOM);
+    record.extend([0; 4]);
+    msgpack::append(value, Dialect::Modern, &mut record)
+        .map_err(|error| Error::Unwritable(error.to_string()))?;
+    let sum = sum(&record[4..]);
+    record[..4].copy_from_slice(&sum);
+    Ok(record)
 }
 
 pub(crate) fn read(record: &[u8], name: &str) -> Result<Value, Error> {

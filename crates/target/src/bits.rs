@@ -27,6 +27,10 @@ impl Bits {
         self.0.iter().all(|word| *word == 0)
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);

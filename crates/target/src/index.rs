@@ -276,6 +276,11 @@ impl Index {
         self.ids(&self.accepted)
     }
 
+    /// Returns how many minions are accepted.
+    pub fn accepted_count(&self) -> usize {
+        self.accepted.count()
+    }
+
     /// Returns the minions a target means, as Salt 3008 would.
     pub fn candidates(&self, expr: &Expr, greedy: bool) -> Vec<SmolStr> {
         self.search(expr, Search { greedy, ..Search::default() }).ids

@@ -15,6 +15,8 @@ const EXT_DATETIME: i8 = 78;
 /// Salt's extension type for its internal constants: modern msgpack of `[name, value]`.
 const EXT_CONSTANT: i8 = 79;
 const MAX_DEPTH: usize = 256;
+/// Most messages fit without growing.
+pub const ROOM: usize = 512;
 
 /// Which types to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +56,14 @@ pub enum Error {
 
 /// Writes a value.
 pub fn to_vec(value: &Value, dialect: Dialect) -> Result<Vec<u8>, Error> {
-    let mut out = Vec::with_capacity(128);
-    write(value, dialect, 0, &mut out)?;
+    let mut out = Vec::with_capacity(ROOM);
+    append(value, dialect, &mut out)?;
     Ok(out)
+}
+
+/// Writes a value behind what is there already.
+pub fn append(value: &Value, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), Error> {
+    write(value, dialect, 0, out)
 }
 
 /// Reads exactly one value.
@@ -100,12 +107,13 @@ fn write(value: &Value, dialect: Dialect, depth: usize, out: &mut Vec<u8>) -> Re
             Dialect::Raw => write_text(bytes, dialect, out),
             Dialect::Modern => rmp_encode::write_bin(out, bytes).expect(MEMORY),
         },
-        Value::List(list) => write_items(&list.to_vec(), dialect, depth, out)?,
+        // Nothing foreign runs below: what is written is read where it lies.
+        Value::List(list) => write_items(&list.read(), dialect, depth, out)?,
         Value::Tuple(items) => write_items(items, dialect, depth, out)?,
         Value::Dict(dict) => {
-            let entries = dict.entries();
+            let entries = dict.read();
             rmp_encode::write_map_len(out, length(entries.len())?).expect(MEMORY);
-            for (key, value) in &entries {
+            for (key, value) in entries.iter() {
                 write(key, dialect, depth + 1, out)?;
                 write(value, dialect, depth + 1, out)?;
             }

@@ -132,9 +132,12 @@ impl Return {
         if !matches!(jid.as_str(), "req" | "nocache") {
             Jid::new(&jid)?;
         }
+        let is_extra = |key: &Key| !key.as_str().is_some_and(|key| KNOWN.contains(&key));
         let extra: Dict = load
-            .into_iter()
-            .filter(|(key, _)| !key.as_str().is_some_and(|key| KNOWN.contains(&key)))
+            .read()
+            .iter()
+            .filter(|(key, _)| is_extra(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         Ok(Self {
             id: fields.minion_id("id")?,

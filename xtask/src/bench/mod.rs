@@ -69,6 +69,7 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
 /// Masterless runs of both makes.
 fn local(root: &Path, folder: &Path, python: &Path) -> Result<()> {
     shell::need("time", "time")?;
+    shell::need("valgrind", "valgrind")?;
     let halite = release(root)?;
     let genuine = python.parent().context("an interpreter lies in a folder")?;
     let mut command = Command::new("python3");

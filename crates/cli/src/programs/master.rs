@@ -5,6 +5,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::{Hash, Hasher},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -80,7 +81,10 @@ pub fn run(cx: &mut Context) -> u8 {
 }
 
 /// Compiled pillars kept; an entry costs about as much as the pillar itself.
-const MOST_KEPT: usize = 20_000;
+const MOST_KEPT: usize = 100_000;
+/// For so long a look at the files counts for all who ask. No edit is missed by it that somebody tells
+/// minions of: a command needs longer than that to start and reach one.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Compiles pillar for minions, with the functions of the master's machine.
 struct MasterPillar {
@@ -88,7 +92,7 @@ struct MasterPillar {
     pipes: Arc<Pipes>,
     kept: Mutex<HashMap<String, Arc<Kept>>>,
     /// Most minions' pillars are made from the same few files: each set is kept once.
-    inputs: Mutex<HashSet<Arc<[Input]>>>,
+    inputs: Mutex<HashSet<Arc<Inputs>>>,
     /// How long a pillar stays as it is, whatever it was made from (`pillar_cache`).
     // differs: Salt keeps them on disk, or in memory for each of its processes.
     lifetime: Option<Duration>,
@@ -97,9 +101,52 @@ struct MasterPillar {
 /// A pillar with what it was made from.
 struct Kept {
     grains: Value,
-    inputs: Arc<[Input]>,
+    inputs: Arc<Inputs>,
     pillar: Dict,
     at: Instant,
+}
+
+/// What pillars were made from, and what the last look at it showed.
+struct Inputs {
+    list: Vec<Input>,
+    looked: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Inputs {
+    /// Tells whether everything is as it was. Thousands of minions ask that at a time, and one look at a
+    /// tree of files is enough for those that wait for it together.
+    fn are_unchanged(&self, host: &dyn Host) -> bool {
+        let mut looked = self.looked.lock();
+        if let Some((at, same)) = *looked
+            && at.elapsed() < LOOK
+        {
+            return same;
+        }
+        let at = Instant::now();
+        let same = unchanged(&self.list, host);
+        *looked = Some((at, same));
+        same
+    }
+
+    /// Tells whether somebody has just seen that everything is as it was.
+    fn were_unchanged(&self) -> bool {
+        let looked = self.looked.try_lock().and_then(|looked| *looked);
+        looked.is_some_and(|(at, same)| same && at.elapsed() < LOOK)
+    }
+}
+
+impl PartialEq for Inputs {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Eq for Inputs {}
+
+impl Hash for Inputs {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.list.hash(hasher);
+    }
 }
 
 /// Builds what functions on the master's machine work with.
@@ -144,16 +191,21 @@ impl MasterPillar {
     }
 
     /// Returns the one copy of a set of inputs.
-    fn shared(&self, inputs: Vec<Input>) -> Arc<[Input]> {
+    fn shared(&self, list: Vec<Input>) -> Arc<Inputs> {
+        let inputs = Inputs { list, looked: Mutex::default() };
         let mut all = self.inputs.lock();
-        if let Some(known) = all.get(&inputs[..]) {
+        if let Some(known) = all.get(&inputs) {
             return Arc::clone(known);
         }
         // Sets that no pillar has any more go when a new one comes.
         all.retain(|inputs| Arc::strong_count(inputs) > 1);
-        let inputs: Arc<[Input]> = inputs.into();
+        let inputs = Arc::new(inputs);
         all.insert(Arc::clone(&inputs));
         inputs
+    }
+
+    fn kept(&self, request: &PillarRequest) -> Option<Arc<Kept>> {
+        self.kept.lock().get(&key(request)?).cloned()
     }
 
     /// The context of a minion's templates: this machine's functions, the minion's grains.
@@ -166,21 +218,30 @@ impl MasterPillar {
     }
 }
 
+/// Under what a pillar is kept, if it is: what was given on the command line is for once.
+fn key(request: &PillarRequest) -> Option<String> {
+    (request.overrides.is_empty() && request.ext.is_none())
+        .then(|| format!("{}\0{:?}\0{:?}", request.id, request.saltenv, request.pillarenv))
+}
+
 impl PillarSource for MasterPillar {
+    fn known(&self, request: &PillarRequest) -> Option<Dict> {
+        let kept = self.kept(request)?;
+        let is_current =
+            kept.inputs.were_unchanged() && kept.grains.is_identical(&Value::from(&request.grains));
+        is_current.then(|| kept.pillar.clone())
+    }
+
     fn compile(&self, request: &PillarRequest) -> Dict {
-        // What was given on the command line is for once.
-        let key = (request.overrides.is_empty() && request.ext.is_none())
-            .then(|| format!("{}\0{:?}\0{:?}", request.id, request.saltenv, request.pillarenv));
         let grains = Value::from(&request.grains);
         // Files are looked at without the lock: others ask meanwhile.
-        let kept = key.as_ref().and_then(|key| self.kept.lock().get(key).cloned());
-        if let Some(kept) = kept {
+        if let Some(kept) = self.kept(request) {
             // Only if it is asked for: what costs much (a database, a program) is not asked again
             // for so long, and what has changed meanwhile is not seen.
             let is_young = !request.clean_cache
                 && self.lifetime.is_some_and(|seconds| kept.at.elapsed() < seconds);
             let is_current =
-                || kept.grains.is_identical(&grains) && unchanged(&kept.inputs, &*self.cx.host);
+                || kept.grains.is_identical(&grains) && kept.inputs.are_unchanged(&*self.cx.host);
             if is_young || is_current() {
                 return kept.pillar.clone();
             }
@@ -215,7 +276,7 @@ impl PillarSource for MasterPillar {
                 failure.error
             );
         }
-        if let Some(key) = key {
+        if let Some(key) = key(request) {
             let inputs = self.shared(compiled.inputs);
             let mut kept = self.kept.lock();
             if kept.len() >= MOST_KEPT {
@@ -249,5 +310,57 @@ impl Renderer for Templates {
 
     fn matches(&self, kind: &str, target: &Value) -> Option<bool> {
         self.pipes.custom_match(&self.cx, kind, target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use halite_value::entries;
+
+    use super::*;
+
+    fn request(id: &str, number: i64) -> PillarRequest {
+        PillarRequest {
+            id: halite_wire::MinionId::new(id).unwrap(),
+            grains: entries! { "id" => id, "number" => number },
+            saltenv: None,
+            pillarenv: None,
+            overrides: Dict::new(),
+            extra: Dict::new(),
+            ext: None,
+            clean_cache: true,
+        }
+    }
+
+    #[test]
+    fn a_pillar_is_known_as_long_as_nothing_changed() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(root.path().join(name), text).unwrap();
+        write("top.sls", "base:\n  '*': [all]\n");
+        write("all.sls", "one: 1\n");
+        let opts = entries! {
+            "id" => "master", "pillar_roots" => halite_value::dict! {
+                "base" => halite_value::list![root.path().display().to_string()],
+            },
+        };
+        let pillar = MasterPillar::new(&opts);
+        let one = |pillar: Option<Dict>| pillar.and_then(|pillar| pillar.get("one"));
+        assert!(pillar.known(&request("a", 1)).is_none(), "nobody has compiled it");
+        assert_eq!(pillar.compile(&request("a", 1)).get("one"), Some(1.into()));
+        pillar.compile(&request("b", 2));
+        assert_eq!(pillar.inputs.lock().len(), 1, "both are made of the same files");
+        // A look brings it up to date for all who were there.
+        pillar.compile(&request("b", 2));
+        assert_eq!(one(pillar.known(&request("a", 1))), Some(1.into()));
+        assert!(pillar.known(&request("a", 3)).is_none(), "other grains");
+        assert!(pillar.known(&request("c", 1)).is_none(), "another minion");
+        write("all.sls", "one: 2\n");
+        std::thread::sleep(LOOK);
+        assert!(pillar.known(&request("a", 1)).is_none(), "nobody has looked for a while");
+        assert_eq!(pillar.compile(&request("a", 1)).get("one"), Some(2.into()));
+        assert!(pillar.known(&request("b", 2)).is_none(), "b's is made of what was");
+        assert_eq!(pillar.compile(&request("b", 2)).get("one"), Some(2.into()));
     }
 }

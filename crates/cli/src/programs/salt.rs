@@ -321,7 +321,8 @@ pub fn run(cx: &mut Context) -> u8 {
 /// Returns the minions a target means, as the master sees it.
 fn targeted(cx: &Context, client: &mut Client) -> Result<Vec<SmolStr>, Error> {
     let tgt = cx.opts.get("tgt").unwrap_or_default();
-    let load = entries! { "tgt" => tgt, "tgt_type" => fleet::target_type(cx) };
+    let kind = fleet::target_type(cx);
+    let load = entries! { "tgt" => tgt, "tgt_type" => kind, "names_only" => true };
     let found = client.call(&Request::Ask { what: "resolve".into(), load })?;
     let ids = found.get("minions").and_then(|ids| ids.items_of_sequence()).unwrap_or_default();
     let mut ids: Vec<SmolStr> = ids.iter().map(Value::to_str).collect();

@@ -167,11 +167,17 @@ async fn live(swarm: Swarm, handle: Handle, tell: impl Fn(Report)) -> Result<(),
         let victim = format!("{}{}", swarm.prefix, swarm.first + swarm.count.saturating_sub(1));
         handle.spawn(async move { lead(&node, &turns, role, period, &victim, &tally).await });
     }
-    let report = || {
-        let ties = nodes.iter().filter(|node| node.is_served()).count();
+    let (mut served, mut counted) = (0, None::<Instant>);
+    let mut report = || {
+        // Looking at all of them takes longer than some of them need for a job.
+        let is_recent = counted.is_some_and(|at| at.elapsed() < Duration::from_secs(1));
+        if served < nodes.len() || !is_recent {
+            served = nodes.iter().filter(|node| node.is_served()).count();
+            counted = Some(Instant::now());
+        }
         Report {
             minions: nodes.len(),
-            connected: ties,
+            connected: served,
             jobs: nodes.iter().map(|node| node.jobs.finished()).sum(),
             waiting: nodes.iter().map(|node| node.journal.waiting()).sum(),
             attacks: tally.attacks.load(Ordering::Relaxed),
