@@ -24,6 +24,7 @@ mod node;
 pub mod options;
 mod own;
 pub mod pillar;
+mod proxy;
 mod schedule;
 pub mod session;
 pub mod swarm;
@@ -187,9 +188,17 @@ async fn daemon(
     if settings.master_type == MasterType::Disable {
         tracing::warn!("Master is set to disable, skipping connection");
         let own = Arc::clone(&node);
-        tokio::task::spawn_blocking(move || {
+        let alone = tokio::task::spawn_blocking(move || {
             own.settle_alone();
             own.watch_beacons();
+        });
+        let own = Arc::clone(&node);
+        tokio::spawn(async move {
+            if alone.await.is_ok()
+                && let Some(ground) = own.ground()
+            {
+                proxy::begin(&own, ground).await;
+            }
         });
     } else {
         let early = ["scheduler_before_connect", "beacons_before_connect"];
@@ -202,7 +211,10 @@ async fn daemon(
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
     tokio::spawn(rest());
     tokio::select! {
-        name = signals.next() => tracing::warn!("Minion received a {name}. Exiting."),
+        name = signals.next() => {
+            let what = if node.device.is_some() { "ProxyMinion" } else { "Minion" };
+            tracing::warn!("{what} received a {name}. Exiting.");
+        }
         () = node.exiting.notified() => {}
         () = stop => {}
     }
@@ -311,6 +323,7 @@ async fn end(node: &Arc<Node>, signals: &mut Signals) -> u8 {
         // Asked twice: at once.
         _ = signals.next() => return code,
     }
+    proxy::end(node).await;
     // Returns that are under way may still arrive; what does not is sent after the next start.
     for _ in 0..10 {
         if node.journal.waiting() == 0 || node.ties().is_empty() {
