@@ -8,7 +8,7 @@ use halite_value::{Dict, Value, dict, entries, list};
 use crate::{Fragments, Slot};
 
 /// What is told of the machine all the same.
-const KEPT: [Slot; 24] = [
+const KEPT: [Slot; 23] = [
     Slot::AppendDomain,
     Slot::Cwd,
     Slot::Gateway,
@@ -32,7 +32,6 @@ const KEPT: [Slot; 24] = [
     Slot::Shell,
     Slot::Transactional,
     Slot::Uefi,
-    Slot::Opts,
 ];
 
 pub(crate) fn without_machine(fragments: Fragments) -> Fragments {
@@ -48,6 +47,10 @@ pub(crate) fn without_machine(fragments: Fragments) -> Fragments {
         Slot::Locale => entries! { "locale_info" => Value::dict() },
         Slot::OsArch => entries! { "osarch" => machine.clone() },
         Slot::Memory => entries! { "mem_total" => 0 },
+        Slot::Versions => {
+            fragment.remove("package");
+            fragment
+        }
         _ => fragment,
     };
     let mut kept: Fragments = fragments
