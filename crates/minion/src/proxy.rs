@@ -100,6 +100,7 @@ fn joined(opts: &Dict, pillar: &Dict) -> Dict {
     pillar.entries().into_iter().map(|(name, value)| (name.clone(), join(&name, value))).collect()
 }
 
+// differs: Salt calls `init` in the process of every job; here one connection serves them all.
 fn connect(python: &Python, cx: &Cx, module: SmolStr) -> Result<Device, NoDevice> {
     match python.begin_device(cx, &module) {
         Ok(Value::Str(why)) => Err(NoDevice::Lacks { module, why: why.into() }),
