@@ -21,8 +21,7 @@ pub static PROXY: &[Opt] = &[
         "Merge nested pillar data into the options of a proxy minion.",
     )
     .acts(),
-    opt("proxy_keep_alive", BOOL, P::Bool(true), "Check the connection to the proxied device.")
-        .acts(),
+    opt("proxy_keep_alive", BOOL, P::Bool(true), "Check the connection to the device.").acts(),
     opt("proxy_keep_alive_interval", INT, P::Int(1), "Minutes between two such checks.").acts(),
     opt(
         "proxy_merge_grains_in_module",
