@@ -3,7 +3,8 @@
 //! Read in this order: [`auth`] and [`session`] (one master: sign-in, sealed requests), [`files`],
 //! [`pillar`] and [`link`] (what a job sees of the master), [`journal`] and [`jobs`] (what runs, and
 //! what must not be lost), `tie` (one master's publications become jobs and returns), `node` (what
-//! all masters share), `masters` (staying connected to one, to all, or to one of several).
+//! all masters share), `masters` (staying connected to one, to all, or to one of several). A proxy
+//! minion (`salt-proxy`) is this daemon, too: `proxy` has what it does besides.
 //!
 //! One thread runs everything that waits (a current-thread runtime); each job has a thread of its
 //! own. Nothing here depends on a master being there: jobs go on without it and their returns wait
