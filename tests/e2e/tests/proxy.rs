@@ -196,7 +196,8 @@ fn a_device_is_spoken_for() {
     // Its schedule looks after the connection, unless it is told not to.
     let schedule =
         |id: &str| one(&site, &[id, "schedule.list", "show_all=True", "return_yaml=False"]);
-    let job = &schedule("g1")["__proxy_keepalive"];
+    let jobs = schedule("g1");
+    let job = &jobs["__proxy_keepalive"];
     assert_eq!(job["function"], json!("status.proxy_reconnect"), "{job}");
     assert_eq!((&job["minutes"], &job["kwargs"]), (&json!(1), &json!({"proxy_name": "gadget"})));
     assert_eq!(schedule("g2").get("__proxy_keepalive"), None);
