@@ -98,16 +98,22 @@ class Frame:
                 opts["grains"] = self.grains
             if opts.get("pillar") is not self.pillar:
                 opts["pillar"] = self.pillar
+            if opts.get("add_proxymodule_to_opts") and opts.get("proxyid"):
+                import halite_loader
+
+                opts["proxymodule"] = halite_loader.DEVICE
             self._full = opts
         return self._full
 
 
 CONTEXTS = {}
+# What every job finds in its `__context__`: what a proxy module left there when it connected.
+BEGINNING = {}
 
 
 def context_of(jid):
     """`__context__` lives as long as the job."""
-    return of_job(CONTEXTS, jid, dict)
+    return of_job(CONTEXTS, jid, BEGINNING.copy)
 
 
 def of_job(table, jid, make):

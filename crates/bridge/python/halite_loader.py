@@ -45,6 +45,10 @@ VIRTUAL = {
 
 def settle(settings):
     SETTINGS.update(settings)
+    if settings.get("proxy"):
+        import halite_proxy
+
+        halite_proxy.settle()
     for kind, names in settings.get("native", {}).items():
         NATIVE[kind] = set(names)
     for folder in reversed(settings.get("folders", {}).get("utils", [])):
@@ -132,7 +136,6 @@ PILLAR = View("__pillar__", lambda frame: frame.pillar)
 CONTEXT = View("__context__", lambda frame: frame.context)
 LOW = View("__low__", lambda frame: frame.low)
 RUNNING = DictView("__running__", lambda frame: frame.extra.get("running") or {})
-EMPTY = View("__proxy__", lambda frame: {})
 
 
 class Native:
@@ -159,8 +162,15 @@ class Native:
         return "<function {}>".format(self.name)
 
 
+def is_of_machine(kind_name, name):
+    """Whether a proxy minion must not take the binary's module, which is about this machine."""
+    return bool(SETTINGS.get("proxy")) and kind_name + "." + name.partition(".")[0] in NATIVE.get("machine", ())
+
+
 def is_here(kind_name, name):
     """Whether this machine has what a native module needs: only the binary knows, and it may change."""
+    if is_of_machine(kind_name, name):
+        return False
     if kind_name + "." + name.partition(".")[0] not in NATIVE.get("needing", ()):
         return True
     try:
@@ -187,7 +197,7 @@ class Functions(Mapping):
         if name in NATIVE.get(self._kind, ()):
             if is_here(self._kind, name):
                 return Native(self._kind, name)
-            if self._kind + "." + module not in NATIVE.get("libraries", ()):
+            if self._kind + "." + module not in NATIVE.get("libraries", ()) and not is_of_machine(self._kind, name):
                 return None
         import halite_package
 
@@ -247,6 +257,46 @@ class Functions(Mapping):
 
     def __repr__(self):
         return "<functions: {}>".format(self._kind)
+
+
+class Device(Functions):
+    """`__proxy__`: what proxy modules offer. Empty, and false, where there is no device (see halite_proxy)."""
+
+    def __init__(self):
+        super().__init__("proxy")
+
+    def _find(self, name):
+        return super()._find(name) if device_is_there() else None
+
+    def _names(self):
+        """Those of the device's own module, as in Salt; others can be called by their names."""
+        if not device_is_there():
+            return []
+        begin = SETTINGS["device"] + "."
+        own = [name for name in kind("proxy").functions if name.startswith(begin)]
+        if not own:
+            import halite_package
+
+            own = [name for name in halite_package.loader("proxy") or () if name.startswith(begin)]
+        return sorted(own)
+
+    def __bool__(self):
+        return device_is_there()
+
+    def _has_module(self, name):
+        return device_is_there() and super()._has_module(name)
+
+
+DEVICE = Device()
+
+
+def device_is_there():
+    """Only proxy minions have one; they say so when they have read their pillar."""
+    if "device" not in SETTINGS:
+        return False
+    import halite_proxy
+
+    return halite_proxy.is_ready()
 
 
 class Module:
@@ -313,7 +363,7 @@ def dunders(kind_name):
         "__sdb__": Functions("sdb"),
         "__executors__": Functions("executors"),
         "__serializers__": Serializers(),
-        "__proxy__": EMPTY,
+        "__proxy__": DEVICE,
         "__proxyenabled__": [],
         "__low__": LOW,
         "__lowstate__": LOW,
@@ -464,7 +514,7 @@ class Kind:
         Salt looks for `pkg.version` in a file called `pkg`, then in files with `pkg` in their names,
         users' first, then in all others, and takes the first that has it.
         """
-        if full not in NATIVE.get(self.name, ()):
+        if full not in NATIVE.get(self.name, ()) or is_of_machine(self.name, full):
             return False
         return name not in VIRTUAL.get(self.name, ()) or name not in base
 
@@ -588,10 +638,15 @@ def reload():
     package = sys.modules.get("halite_package")
     if package is not None:
         package.forget()
+    proxy = sys.modules.get("halite_proxy")
+    kept = proxy.kept() if proxy is not None else None
     with LOCK:
         KINDS.clear()
+        if kept is not None:
+            KINDS["proxy"] = kept
         for name in [name for name in sys.modules if name.startswith("salt.loaded.ext.")]:
-            del sys.modules[name]
+            if kept is None or not (name + ".").startswith("salt.loaded.ext.proxy."):
+                del sys.modules[name]
         folders = SETTINGS.get("folders", {})
         for folder in folders.get("utils", []):
             for name, module in list(sys.modules.items()):
@@ -685,6 +740,8 @@ def module_of(kind_name, name):
 
 
 def lookup(kind_name, name):
+    if kind_name == "proxy":
+        return DEVICE.get(name)
     own = kind(kind_name)
     found = own.functions.get(name)
     if found is None and name.partition(".")[0] not in own.hiding:
@@ -735,7 +792,10 @@ def grains():
     results = []
     own = kind("grains")
     frame = host.frame()
+    device = DEVICE if DEVICE else None
     for name, module in own.order:
+        if device is not None and not is_for_device(module):
+            continue
         for function_name, function in functions_of(module):
             try:
                 accepts = inspect.signature(function).parameters
@@ -743,7 +803,7 @@ def grains():
                 if "grains" in accepts:
                     given["grains"] = frame.grains
                 if "proxy" in accepts:
-                    given["proxy"] = None
+                    given["proxy"] = device
                 answer = function(**given)
             except Exception as error:
                 log.critical(
@@ -756,4 +816,14 @@ def grains():
                 results.append((name + "." + function_name, answer))
                 # Later modules see what earlier ones gave.
                 frame.grains.update(answer)
+    if device is not None:
+        import halite_proxy
+
+        results.extend(halite_proxy.grains())
     return results
+
+
+def is_for_device(module):
+    """Whether a grains module speaks for a device: it names its type, or all."""
+    named = getattr(module, "__proxyenabled__", None) or ()
+    return "*" in named or SETTINGS["device"] in named

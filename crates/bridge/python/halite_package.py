@@ -111,6 +111,9 @@ def loader(kind):
     basis = (frame.grains, frame.pillar, frame.opts) if frame else ()
     test = frame.full_opts().get("test") if frame else None
     key = (kind, str(test)) + tuple(id(one) for one in basis)
+    if kind == "proxy":
+        # A proxy module holds the connection with its device.
+        key = (kind,)
     found = LOADERS.get(key)
     if found is not None:
         return found[0]
@@ -124,7 +127,7 @@ def loader(kind):
             if hasattr(one, "_refresh_file_mapping"):
                 join(kind, one)
         while len(LOADERS) > 12:
-            LOADERS.pop(next(iter(LOADERS)))
+            LOADERS.pop(next(one for one in LOADERS if one[0] != "proxy"))
         # The values are kept, so that their identities are not used again.
         LOADERS[key] = (found, basis)
     return found
@@ -133,7 +136,8 @@ def loader(kind):
 def forget():
     """Users' modules changed: what was made with them is made anew."""
     with LOCK:
-        LOADERS.clear()
+        for key in [key for key in LOADERS if key[0] != "proxy"]:
+            del LOADERS[key]
 
 
 def options(frame):
@@ -233,11 +237,15 @@ def made(kind, frame):
     opts = options(frame)
     # Shows that of whichever job runs: loaders outlive jobs.
     context = halite_loader.CONTEXT
+    # A minion hands over nothing: some modules ask for it by name, and take anything for a device.
+    proxy = halite_loader.DEVICE if "device" in halite_loader.SETTINGS else None
+    if kind == "proxy":
+        return salt.loader.proxy(opts, loader("modules"), utils=loader("utils"), context=context)
     if kind == "modules":
-        return salt.loader.minion_mods(opts, context=context, utils=loader("utils"))
+        return salt.loader.minion_mods(opts, context=context, utils=loader("utils"), proxy=proxy)
     if kind == "states":
         serializers = salt.loader.serializers(opts)
-        found = salt.loader.states(opts, loader("modules"), loader("utils"), serializers, context=context)
+        found = salt.loader.states(opts, loader("modules"), loader("utils"), serializers, context=context, proxy=proxy)
         found.inject_globals = {
             "__low__": halite_loader.LOW,
             "__lowstate__": halite_loader.LOW,
@@ -246,23 +254,23 @@ def made(kind, frame):
         }
         return found
     if kind == "utils":
-        return salt.loader.utils(opts, context=context)
+        return salt.loader.utils(opts, context=context, proxy=proxy)
     if kind == "runners":
         return salt.loader.runner(opts, utils=loader("utils"), context=context)
     if kind == "returners":
-        return salt.loader.returners(opts, loader("modules"), context=context)
+        return salt.loader.returners(opts, loader("modules"), context=context, proxy=proxy)
     if kind == "renderers":
-        return salt.loader.render(opts, loader("modules"))
+        return salt.loader.render(opts, loader("modules"), proxy=proxy)
     if kind == "output":
         return salt.loader.outputters(opts)
     if kind == "sdb":
         return salt.loader.sdb(opts, loader("modules"), utils=loader("utils"))
     if kind == "beacons":
-        return salt.loader.beacons(opts, loader("modules"), context=context)
+        return salt.loader.beacons(opts, loader("modules"), context=context, proxy=proxy)
     if kind == "pillar":
         return salt.loader.pillars(opts, loader("modules"), context=context)
     if kind == "engines":
-        return salt.loader.engines(opts, loader("modules"), loader("runners"), loader("utils"))
+        return salt.loader.engines(opts, loader("modules"), loader("runners"), loader("utils"), proxy=proxy)
     if kind == "tops":
         return salt.loader.tops(opts)
     if kind == "auth":

@@ -186,6 +186,8 @@ pub struct Bridge {
     settings: Settings,
     /// Names of the binary's functions, by kind: Python sees them in `__salt__`.
     native: Dict,
+    /// The proxy module of a proxy minion: a process that is started later connects with the device, too.
+    device: Mutex<Option<String>>,
     process: Mutex<Option<Arc<Process>>>,
     listings: Mutex<HashMap<String, Arc<Listing>>>,
     files: Mutex<HashMap<String, bool>>,
@@ -215,6 +217,7 @@ impl Bridge {
             looked: Mutex::default(),
             settings,
             native,
+            device: Mutex::default(),
             process: Mutex::default(),
             listings: Mutex::default(),
             files: Mutex::default(),
@@ -229,6 +232,11 @@ impl Bridge {
     /// Adds native names of a kind; they count when the process is started next.
     pub fn add_native(&self, kind: &str, names: Vec<String>) {
         self.native.insert(kind, Value::list(names));
+    }
+
+    /// Names the proxy module that a process started from now on connects with its device.
+    pub fn set_device(&self, module: &str) {
+        *self.device.lock() = Some(module.to_owned());
     }
 
     pub fn settings(&self) -> &Settings {
@@ -314,7 +322,8 @@ impl Bridge {
             let python = self.settings.python.clone();
             return Err(Error::Start { python, reason: reason.clone() });
         }
-        match Process::start(&self.settings, self.native.clone()) {
+        let device = self.device.lock().clone();
+        match Process::start(&self.settings, self.native.clone(), device.as_deref()) {
             Ok(started) => {
                 *process = Some(Arc::clone(&started));
                 Ok(started)

@@ -94,7 +94,11 @@ pub(crate) enum Why {
 }
 
 impl Process {
-    pub(crate) fn start(settings: &Settings, native: Dict) -> Result<Arc<Self>> {
+    pub(crate) fn start(
+        settings: &Settings,
+        native: Dict,
+        device: Option<&str>,
+    ) -> Result<Arc<Self>> {
         let failed = |reason: String| Error::Start { python: settings.python.clone(), reason };
         let io = |error: std::io::Error| failed(error.to_string());
         let (ours, theirs) = UnixStream::pair().map_err(io)?;
@@ -135,8 +139,9 @@ impl Process {
         });
         {
             let mut control = process.control.lock();
+            let settled = settings.to_value(native, log_level(), device);
             let sent = write_frame(&mut control, &files::all())
-                .and_then(|()| write_frame(&mut control, &settings.to_value(native, log_level())));
+                .and_then(|()| write_frame(&mut control, &settled));
             if let Err(error) = sent {
                 drop(control);
                 let (status, said) = process.last_words();

@@ -50,6 +50,8 @@ pub struct Settings {
     pub address_space: Option<u64>,
     /// Serve what is missing from an installed `salt` package.
     pub packages: bool,
+    /// A proxy minion asks.
+    pub proxy: bool,
 }
 
 /// Options with further folders, where the name differs from the kind's.
@@ -143,6 +145,7 @@ impl Settings {
             memory,
             address_space: megabytes("python_address_space_mb"),
             packages: own.get("python_packages").is_none_or(|on| on.truthy()),
+            proxy: opts.get("proxyid").is_some_and(|id| id.truthy()),
         }
     }
 
@@ -190,15 +193,19 @@ impl Settings {
     }
 
     /// The frame that settles the process.
-    pub(crate) fn to_value(&self, native: Dict, log_level: i64) -> Value {
+    pub(crate) fn to_value(&self, native: Dict, log_level: i64, device: Option<&str>) -> Value {
         let by_kind = |lists: &[(&'static str, Vec<String>)]| -> Dict {
             lists.iter().map(|(kind, list)| (*kind, Value::list(list.clone()))).collect()
         };
-        halite_value::dict! {
+        let settled = halite_value::entries! {
             "folders" => by_kind(&self.folders), "disabled" => by_kind(&self.disabled),
             "native" => native, "log_level" => log_level, "packages" => self.packages,
-            "address_space" => self.address_space,
+            "address_space" => self.address_space, "proxy" => self.proxy,
+        };
+        if let Some(device) = device {
+            settled.insert("device", device);
         }
+        settled.into()
     }
 }
 

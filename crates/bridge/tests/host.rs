@@ -274,3 +274,90 @@ fn bridge_run(bridge: &Bridge, back: &Back<'_>, name: &str) -> Value {
         .expect("an answer")
         .value
 }
+
+const GADGET: &str = "
+STATE = {'calls': 0}
+
+
+def init(opts):
+    STATE['begun'] = __salt__['native.echo'](opts['id'])
+    __context__['session'] = 's1'
+
+
+def call():
+    STATE['calls'] += 1
+    return [STATE['begun'], STATE['calls'], __context__.get('session')]
+
+
+def shutdown(opts):
+    __salt__['native.echo']('bye')
+";
+
+#[test]
+fn a_device_is_connected_once_in_each_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (kind, name, text) in [
+        ("proxy", "gadget", GADGET),
+        ("proxy", "half", "def init(opts):\n    pass\n"),
+        (
+            "modules",
+            "own",
+            "def call():\n    return __proxy__['gadget.call']()\n\n\ndef there():\n    return [bool(__proxy__), list(__proxy__)]\n",
+        ),
+    ] {
+        let kind = folder.path().join(kind);
+        std::fs::create_dir_all(&kind).expect("a folder");
+        std::fs::write(kind.join(format!("{name}.py")), text).expect("a module");
+    }
+    let opts = entries! {
+        "extension_modules" => folder.path().display().to_string(), "id" => "p1",
+        "proxyid" => "p1", "halite" => dict! { "python_packages" => false },
+    };
+    let bridge =
+        Bridge::new(Settings::from_opts(&opts), entries! { "modules" => list!["native.echo"] });
+    let back = Back { bridge: &bridge, asked: AtomicUsize::new(0) };
+    let empty = Dict::new();
+    let ask = |jid: &str, verb: &str, args: Vec<Value>| {
+        let session = Session {
+            opts: &opts,
+            grains: &empty,
+            pillar: &empty,
+            low: &empty,
+            jid,
+            saltenv: "base",
+            extra: Dict::new(),
+            callbacks: &back,
+            limit: None,
+        };
+        bridge.ask(&session, verb, verb, args).expect("an answer").value
+    };
+    let run = |jid: &str, name: &str| {
+        ask(jid, "run", vec!["modules".into(), name.into(), list![], Value::dict()])
+    };
+    assert_eq!(run("1", "own.there"), list![false, list![]]);
+    let lacks = ask("", "proxy_begin", vec!["half".into()]);
+    assert_eq!(lacks, Value::from("'half.shutdown' is not available."));
+    // It cannot tell how the connection is.
+    assert_eq!(ask("", "proxy_begin", vec!["gadget".into()]), Value::Bool(false));
+    bridge.set_device("gadget");
+    let names = list!["gadget.call", "gadget.init", "gadget.shutdown"];
+    assert_eq!(run("2", "own.there"), list![true, names]);
+    assert_eq!(run("3", "own.call"), list!["p1", 1, "s1"]);
+    bridge.reload();
+    assert_eq!(run("4", "own.call"), list!["p1", 2, "s1"]);
+    assert_eq!(back.asked.load(Ordering::Relaxed), 1);
+    // A module that changed is another connection: the old one is ended first.
+    std::fs::write(folder.path().join("proxy/gadget.py"), GADGET.replace("s1", "s2"))
+        .expect("a file");
+    std::fs::File::open(folder.path().join("proxy/gadget.py"))
+        .and_then(|file| file.set_modified(std::time::UNIX_EPOCH))
+        .expect("a time");
+    bridge.reload();
+    assert_eq!(run("5", "own.call"), list!["p1", 1, "s2"]);
+    assert_eq!(back.asked.load(Ordering::Relaxed), 3);
+    // A process that is started later knows what to connect with.
+    bridge.stop();
+    assert_eq!(run("6", "own.call"), list!["p1", 1, "s2"]);
+    ask("", "proxy_end", Vec::new());
+    assert_eq!(back.asked.load(Ordering::Relaxed), 5);
+}

@@ -11,34 +11,39 @@ pub static PROXY: &[Opt] = &[
         BOOL,
         P::Bool(false),
         "Put the loaded proxy module into the options of a proxy minion.",
-    ),
+    )
+    .acts(),
     opt("proxy_always_alive", BOOL, P::Bool(true), "The proxied device is reachable all the time."),
     opt(
         "proxy_deep_merge_pillar_in_opts",
         BOOL,
         P::Bool(false),
         "Merge nested pillar data into the options of a proxy minion.",
-    ),
-    opt("proxy_keep_alive", BOOL, P::Bool(true), "Check the connection to the proxied device."),
-    opt("proxy_keep_alive_interval", INT, P::Int(1), "Minutes between two such checks."),
+    )
+    .acts(),
+    opt("proxy_keep_alive", BOOL, P::Bool(true), "Check the connection to the device.").acts(),
+    opt("proxy_keep_alive_interval", INT, P::Int(1), "Minutes between two such checks.").acts(),
     opt(
         "proxy_merge_grains_in_module",
         BOOL,
         P::Bool(true),
         "Merge the grains of the proxy module.",
-    ),
+    )
+    .acts(),
     opt(
         "proxy_merge_pillar_in_opts",
         BOOL,
         P::Bool(false),
         "Merge pillar data into the options of a proxy minion.",
-    ),
+    )
+    .acts(),
     opt(
         "proxy_merge_pillar_in_opts_strategy",
         STR,
         P::Str("smart"),
         "How pillar data is merged into the options.",
-    ),
+    )
+    .acts(),
     opt(
         "proxy_mines_pillar",
         BOOL,

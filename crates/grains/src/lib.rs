@@ -19,6 +19,7 @@ mod hardware;
 mod merge;
 mod network;
 mod probe;
+mod proxy;
 mod settings;
 mod shell;
 mod system;
@@ -174,6 +175,9 @@ impl<'a> Collector<'a> {
         merging.timings = timings;
         merging.problems = problems;
         fragments.extend(system::derived(&fragments));
+        if opts.get("proxyid").is_some_and(|id| id.truthy()) {
+            fragments = proxy::without_machine(fragments);
+        }
         fragments.sort_by_key(|(slot, _)| *slot);
         let (core, rest): (Vec<_>, Vec<_>) =
             fragments.into_iter().partition(|(slot, _)| slot.is_core());

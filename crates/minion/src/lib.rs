@@ -20,6 +20,7 @@ mod masterless;
 mod matching;
 pub mod others;
 mod proc;
+pub mod proxy;
 pub mod python;
 pub mod registry;
 mod rendering;

@@ -272,6 +272,27 @@ impl Python {
         Ok(answer.value)
     }
 
+    /// Has a proxy module connect with its device. Returns whether the module can tell how the
+    /// connection is, or, of one that is no proxy module, as text why.
+    pub(crate) fn begin_device(&self, cx: &Cx, module: &str) -> Result<Value> {
+        // What was loaded so far knows of no device.
+        self.reload();
+        let begun = self.ask(cx, &format!("{module}.init"), "proxy_begin", vec![module.into()])?;
+        if begun.as_str().is_none() {
+            self.bridge.set_device(module);
+        }
+        Ok(begun)
+    }
+
+    /// Has the proxy module disconnect from its device.
+    pub(crate) fn end_device(&self, cx: &Cx) {
+        if let Err(error) =
+            self.ask(cx, "the shutdown of the proxy module", "proxy_end", Vec::new())
+        {
+            tracing::error!("{error}");
+        }
+    }
+
     /// Asks anything else of the Python side.
     pub fn ask(&self, cx: &Cx, what: &str, verb: &str, args: Vec<Value>) -> Result<Value> {
         let answer =
@@ -336,17 +357,20 @@ impl Python {
         cx: Option<&Cx>,
     ) -> std::result::Result<Dict, String> {
         let merged = Dict::new();
-        if !self.bridge.has_files("grains") {
+        // A device tells its own.
+        if !self.bridge.has_files("grains") && !self.bridge.settings().proxy {
             return Ok(merged);
         }
         let deep = opts.get("grains_deep_merge") == Some(true.into());
         let back = cx.map(Back::of);
         let nobody = Nobody;
         let (empty, grains) = (Dict::new(), so_far.deep_copy());
+        // A proxy module that tells its grains has its pillar, as ever.
+        let pillar = cx.filter(|cx| cx.is_proxy()).map_or_else(Dict::new, |cx| cx.pillar.clone());
         let session = Session {
             opts,
             grains: &grains,
-            pillar: &empty,
+            pillar: &pillar,
             low: &empty,
             jid: "",
             saltenv: "base",

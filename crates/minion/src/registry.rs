@@ -58,6 +58,9 @@ fn function_module(name: &str) -> Option<&'static Module> {
 pub fn missing(cx: &Cx, kind: &str, name: &str) -> Option<String> {
     let module = module_of(name);
     let needs = needs(kind, module)?;
+    if cx.is_proxy() && is_of_machine(kind, module) {
+        return Some(format!("'{module}' __virtual__ returned False: this is a proxy minion"));
+    }
     let said = format!("'{module}' __virtual__ returned False");
     Need::unmet(needs, cx).map(|reason| match reason {
         "" => said,
@@ -68,7 +71,35 @@ pub fn missing(cx: &Cx, kind: &str, name: &str) -> Option<String> {
 /// As [`missing`], if a package of Salt would not have it either: only where Salt works with a
 /// Python library in place of our program may it.
 pub fn missing_anyhow(cx: &Cx, kind: &str, name: &str) -> Option<String> {
-    missing(cx, kind, name).filter(|_| !needs(kind, module_of(name)).is_some_and(Need::has_library))
+    let module = module_of(name);
+    let may_have = needs(kind, module).is_some_and(Need::has_library)
+        || cx.is_proxy() && is_of_machine(kind, module);
+    missing(cx, kind, name).filter(|_| !may_have)
+}
+
+/// Modules that are about the machine they run on. A proxy minion has them only if somebody brings
+/// some for its device: a package that is asked for must not be installed here instead.
+const OF_MACHINE: [(&str, &[&str]); 2] = [
+    (
+        "modules",
+        &[
+            "group",
+            "kernelpkg",
+            "kmod",
+            "lowpkg",
+            "pkg",
+            "service",
+            "shadow",
+            "sysctl",
+            "user",
+            "xfs",
+        ],
+    ),
+    ("states", &["group", "kmod", "pkg", "pkgrepo", "service", "sysctl", "user"]),
+];
+
+fn is_of_machine(kind: &str, module: &str) -> bool {
+    OF_MACHINE.iter().any(|(own, modules)| *own == kind && modules.contains(&module))
 }
 
 fn needs(kind: &str, module: &str) -> Option<&'static [Need]> {
@@ -119,17 +150,21 @@ pub fn state_names_here(cx: &Cx) -> Vec<String> {
 
 /// Returns what users' Python is told about native functions: their names by kind, and in `needing`
 /// the modules (`states.cron`) that do not exist everywhere, of which in `libraries` those that an
-/// installed package may have all the same.
+/// installed package may have all the same; in `machine` those that proxy minions lack.
 pub fn natives() -> Dict {
     let modules = halite_modules::ALL.iter().map(|one| ("modules", one.name, one.needs));
     let states = halite_states::ALL.iter().map(|one| ("states", one.name, one.needs));
     let named = |(kind, name, _): &(&str, &str, &[Need])| format!("{kind}.{name}");
+    let machine = OF_MACHINE
+        .iter()
+        .flat_map(|(kind, all)| all.iter().map(move |module| format!("{kind}.{module}")));
     let needing: Vec<_> = modules.chain(states).filter(|(.., needs)| !needs.is_empty()).collect();
     let libraries = needing.iter().filter(|(.., needs)| Need::has_library(needs)).map(named);
     entries! {
         "modules" => Value::list(function_names()),
         "states" => Value::list(state_names()),
         "libraries" => Value::list(libraries),
+        "machine" => Value::list(machine),
         "needing" => Value::list(needing.iter().map(named)),
     }
 }
@@ -236,6 +271,12 @@ mod tests {
         assert!(names.is_sorted_by(|one, next| one < next), "no name twice");
         for name in &names {
             assert!(state(name).is_some_and(|found| name.ends_with(found.name)), "{name}");
+        }
+        for module in OF_MACHINE[0].1 {
+            assert!(function_module(module).is_some(), "{module}");
+        }
+        for module in OF_MACHINE[1].1 {
+            assert!(state_module(module).is_some(), "{module}");
         }
         assert!(function("test").is_none() && function("test.").is_none());
         assert!(function("nothing.ping").is_none() && state("file").is_none());

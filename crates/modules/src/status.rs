@@ -5,7 +5,7 @@
 
 use std::{path::Path, time::UNIX_EPOCH};
 
-use halite_spec::{Command, Cx, Error, Rest, Result, function, module};
+use halite_spec::{Call, Command, Cx, Error, Rest, Result, function, module};
 use halite_value::{Dict, List, Value, dict};
 
 use crate::ps;
@@ -435,21 +435,38 @@ pub fn ping_master(
     Ok(cx.host.connect(&host, port, false, std::time::Duration::from_secs(5)).is_ok())
 }
 
-/// Connect a proxy minion with its device again; False when this is none.
+/// Connect a proxy minion with its device again if the connection was lost; False when this is none.
+///
+/// The proxy module is asked by its function `alive`; if that says no, `shutdown` and `init` follow.
+/// It is what the scheduled job `__proxy_keepalive` does every minute.
 ///
 /// ```console
-/// $ salt web1 status.proxy_reconnect switch1
+/// $ salt switch1 status.proxy_reconnect netmiko
 /// ```
 #[function]
 pub fn proxy_reconnect(
-    _cx: &Cx,
-    /// The proxy.
+    cx: &Cx,
+    /// The proxy module.
     proxy_name: String,
-    /// The options.
+    /// The options; those of the minion if absent.
     opts: Option<Value>,
 ) -> Result<bool> {
-    let _ = (proxy_name, opts);
-    Ok(false)
+    let opts = opts.filter(Value::truthy).unwrap_or_else(|| (&cx.opts).into());
+    let call = |function: &str| {
+        let call = Call { args: vec![opts.clone()], ..Call::default() };
+        let name = format!("{proxy_name}.{function}");
+        cx.runtime.call_extension(cx, "proxy", &name, call)
+    };
+    if !cx.is_proxy() {
+        return Ok(false);
+    }
+    let Some(alive) = call("alive")? else { return Ok(false) };
+    if !alive.truthy() {
+        tracing::info!("{} is down, reconnecting", cx.id());
+        call("shutdown")?;
+        call("init")?;
+    }
+    Ok(true)
 }
 
 /// Return what the option `status.custom` asks for: function → fields.

@@ -20,14 +20,14 @@ module! {
 
 alias! { rand_str = random_hash, versions = versions_report }
 
-/// Tell that the minion is up: always True.
+/// Tell that the minion is up: always True. A proxy minion tells whether its device is.
 ///
 /// ```console
 /// $ salt web1 test.ping
 /// ```
 #[function]
-pub fn ping(_cx: &Cx) -> Result<bool> {
-    Ok(true)
+pub fn ping(cx: &Cx) -> Result<Value> {
+    Ok(cx.call_device("ping", Call::default())?.unwrap_or_else(|| true.into()))
 }
 
 /// Return a text as it was given.

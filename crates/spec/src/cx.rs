@@ -245,6 +245,19 @@ impl Cx {
         self.runtime.clone().call(self, function, call)
     }
 
+    /// Tells whether a proxy minion works here: what it does concerns its device, not this machine.
+    pub fn is_proxy(&self) -> bool {
+        self.opts.get("proxyid").is_some_and(|id| id.truthy())
+    }
+
+    /// Calls a function of the proxy module of a proxy minion; `None` where there is no such.
+    pub fn call_device(&self, function: &str, call: Call) -> Result<Option<Value>> {
+        let proxy = self.opts.get("proxy").filter(|_| self.is_proxy());
+        let Some(module) = proxy.and_then(|proxy| proxy.get("proxytype")) else { return Ok(None) };
+        let name = format!("{module}.{function}");
+        self.runtime.clone().call_extension(self, "proxy", &name, call)
+    }
+
     /// Returns a configuration option.
     pub fn opt(&self, name: &str) -> Option<Value> {
         self.opts.get(name)

@@ -143,8 +143,34 @@ impl Site {
         self.start(id, make, "salt-minion", &[]);
     }
 
+    /// Configures and starts a proxy minion. All of a site share the machine `proxies`.
+    pub fn proxy(&mut self, id: &str, make: Make, more: &str) {
+        let config = format!(
+            "root_dir: {}\nmaster: 127.0.0.1\nmaster_port: {}\npublish_port: {}\nuser: root\n\
+             acceptance_wait_time: 1\nrecon_default: 100\nrecon_max: 1000\n",
+            self.path("proxies").display(),
+            self.ret,
+            self.publish
+        );
+        self.write("proxies/etc/proxy", config);
+        self.write(&format!("proxies/etc/proxy.d/{id}/own.conf"), more);
+        self.start_on("proxies", id, make, "salt-proxy", &[], &["--proxyid", id]);
+    }
+
     /// Starts a daemon of the machine `name`. Its log is `<name>.log`.
     pub fn start(&mut self, name: &str, make: Make, program: &str, wrapper: &[&str]) {
+        self.start_on(name, name, make, program, wrapper, &[]);
+    }
+
+    fn start_on(
+        &mut self,
+        machine: &str,
+        name: &str,
+        make: Make,
+        program: &str,
+        wrapper: &[&str],
+        args: &[&str],
+    ) {
         let log = self.path(&format!("{name}.log"));
         let log = fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
         let program = make.program(program);
@@ -158,8 +184,9 @@ impl Site {
         };
         let child = command
             .arg("-c")
-            .arg(self.path(name).join("etc"))
+            .arg(self.path(machine).join("etc"))
             .args(["-l", "info"])
+            .args(args)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())

@@ -8,6 +8,7 @@ use halite_minion::{
     Alone, Caller, Masterless, Pipes,
     caller::{Outcome, Setup},
     daemon::call::{self, CallError, Connected},
+    proxy::NoDevice,
     registry,
 };
 use halite_spec::{By, Call, Error, Host, Job};
@@ -262,6 +263,9 @@ pub fn run(cx: &mut Context) -> u8 {
         Ok(caller) => caller,
         Err(error) => return failed(cx, "", &error),
     };
+    if let Err(code) = begin_device(cx, &caller) {
+        return code;
+    }
     if cx.parsed.bool("grains_run") {
         let ret = dict! { "local" => &caller.cx.grains };
         return shown(cx, &ret, "grains.items", 0);
@@ -341,6 +345,22 @@ pub fn run(cx: &mut Context) -> u8 {
             failed(cx, &function, &error)
         }
     }
+}
+
+/// Connects with the device of a proxy minion (`--proxyid`), or returns the exit code.
+fn begin_device(cx: &Context, caller: &Caller) -> Result<(), u8> {
+    if !caller.cx.is_proxy() {
+        return Ok(());
+    }
+    let text = match halite_minion::proxy::begin(&caller.cx, &[], &*caller.rendering) {
+        Ok(_) => return Ok(()),
+        Err(NoDevice::NoKey(id)) => format!(
+            "No \"proxy\" configuration key found in pillar or opts dictionaries for id {id}. Check \
+             your pillar/options configuration and contents. Salt-proxy aborted."
+        ),
+        Err(error) => error.to_string(),
+    };
+    Err(cx.report(&Report::error(text).exit(1)))
 }
 
 /// Returns what is known about a call besides its result (`--metadata`).

@@ -37,9 +37,14 @@ pub static PROGRAM: Program = Program {
 
 /// Runs the daemon.
 pub fn run(cx: &mut Context) -> u8 {
+    serve(cx, "minion", &["pki_dir", "cachedir", "sock_dir"])
+}
+
+/// Runs a minion daemon; `word` is what is in the name of its program, `own` are options with the
+/// folders its user must be able to use.
+pub(crate) fn serve(cx: &Context, word: &str, own: &[&str]) -> u8 {
     let failed = |cx: &Context, text: String| cx.report(&Report::error(text).exit(1));
-    let own = ["pki_dir", "cachedir", "sock_dir"];
-    if let Err(no) = system::sole(cx, "minion").and_then(|()| system::begin(cx, &own)) {
+    if let Err(no) = system::sole(cx, word).and_then(|()| system::begin(cx, own)) {
         return cx.report(&Report::error(no.text).exit(no.code));
     }
     let pid_file = PidFile::write(&cx.opts.str("pidfile"));

@@ -1,8 +1,6 @@
 //! `salt-proxy`: a minion for a device that cannot run one.
 
 use crate::{
-    daemon,
-    diagnostics::Report,
     optparse::{Flag, Group, Program},
     programs::{Context, Early, shared},
 };
@@ -43,10 +41,8 @@ pub(crate) fn check(cx: &mut Context) -> Result<(), Early> {
     }
 }
 
-/// Runs the daemon.
+/// Runs the daemon: a minion's, whose options name it a proxy (`proxyid`).
 pub fn run(cx: &mut Context) -> u8 {
-    if let Err(no) = daemon::other_user(&cx.opts.str("user")) {
-        return cx.report(&Report::error(no.text).exit(no.code));
-    }
-    cx.missing("salt-proxy")
+    // The modules of a proxy do not lie below its `cachedir`.
+    super::minion::serve(cx, "proxy", &["pki_dir", "cachedir", "sock_dir", "extension_modules"])
 }

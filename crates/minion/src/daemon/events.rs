@@ -3,7 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use halite_host::Os;
+use halite_host::{Cancel, Os};
+use halite_spec::Job;
 use halite_transport::ipc::Puller;
 use halite_value::{Dict, Value};
 use halite_wire::Event;
@@ -126,7 +127,10 @@ fn refresh_grains(node: &Arc<Node>, only_if_changed: bool) {
                 _ => Dict::new(),
             };
             let python = collecting.rendering.python();
-            let users = python.as_deref().map(|python| (python, None));
+            // A device may need functions to tell its grains.
+            let ground = collecting.ground().filter(|_| collecting.device.is_some());
+            let cx = ground.map(|ground| ground.cx(Job::default(), Cancel::new()));
+            let users = python.as_deref().map(|python| (python, cx.as_ref()));
             pillar::grains(&Os::new(), &opts, &configured, users)
         };
         let Ok(grains) = tokio::task::spawn_blocking(collect).await else { return };

@@ -20,6 +20,7 @@ use super::{
     link::event_load,
     node::{Node, random_part},
     options::{MasterAddress, MasterType},
+    own::Ground,
     session::AskError,
     tie::Tie,
 };
@@ -308,11 +309,15 @@ fn subscription(tie: &Tie) -> Subscription {
     subscription
 }
 
-/// Brings the pillar; without one no job would be right.
-async fn prepare(tie: &Tie) {
+/// Brings the pillar; without one no job would be right, nor without the device of a proxy minion.
+async fn prepare(tie: &Arc<Tie>) {
     loop {
         match tie.load_pillar().await {
-            Ok(()) => return,
+            Ok(()) if super::proxy::begin(&tie.node, Ground::Tie(Arc::clone(tie))).await => {
+                return tie.is_settled();
+            }
+            // The minion ends.
+            Ok(()) => return std::future::pending().await,
             Err(AskError::SignIn(error)) if told(tie, &error).await => {
                 return std::future::pending().await;
             }

@@ -3,7 +3,8 @@
 //! Read in this order: [`auth`] and [`session`] (one master: sign-in, sealed requests), [`files`],
 //! [`pillar`] and [`link`] (what a job sees of the master), [`journal`] and [`jobs`] (what runs, and
 //! what must not be lost), `tie` (one master's publications become jobs and returns), `node` (what
-//! all masters share), `masters` (staying connected to one, to all, or to one of several).
+//! all masters share), `masters` (staying connected to one, to all, or to one of several). A proxy
+//! minion (`salt-proxy`) is this daemon, too: `proxy` has what it does besides.
 //!
 //! One thread runs everything that waits (a current-thread runtime); each job has a thread of its
 //! own. Nothing here depends on a master being there: jobs go on without it and their returns wait
@@ -24,6 +25,7 @@ mod node;
 pub mod options;
 mod own;
 pub mod pillar;
+mod proxy;
 mod schedule;
 pub mod session;
 pub mod swarm;
@@ -187,9 +189,17 @@ async fn daemon(
     if settings.master_type == MasterType::Disable {
         tracing::warn!("Master is set to disable, skipping connection");
         let own = Arc::clone(&node);
-        tokio::task::spawn_blocking(move || {
+        let alone = tokio::task::spawn_blocking(move || {
             own.settle_alone();
             own.watch_beacons();
+        });
+        let own = Arc::clone(&node);
+        tokio::spawn(async move {
+            if alone.await.is_ok()
+                && let Some(ground) = own.ground()
+            {
+                proxy::begin(&own, ground).await;
+            }
         });
     } else {
         let early = ["scheduler_before_connect", "beacons_before_connect"];
@@ -202,7 +212,10 @@ async fn daemon(
     tokio::spawn(events::watch_grains(Arc::clone(&node)));
     tokio::spawn(rest());
     tokio::select! {
-        name = signals.next() => tracing::warn!("Minion received a {name}. Exiting."),
+        name = signals.next() => {
+            let what = if node.device.is_some() { "ProxyMinion" } else { "Minion" };
+            tracing::warn!("{what} received a {name}. Exiting.");
+        }
         () = node.exiting.notified() => {}
         () = stop => {}
     }
@@ -311,6 +324,7 @@ async fn end(node: &Arc<Node>, signals: &mut Signals) -> u8 {
         // Asked twice: at once.
         _ = signals.next() => return code,
     }
+    proxy::end(node).await;
     // Returns that are under way may still arrive; what does not is sent after the next start.
     for _ in 0..10 {
         if node.journal.waiting() == 0 || node.ties().is_empty() {

@@ -31,6 +31,7 @@ use super::{
     journal::Journal,
     options::{MasterType, Reader, Settings},
     own::{Ground, Hermit},
+    proxy::Device,
     schedule::Schedule,
     session::Master,
     tie::Tie,
@@ -58,6 +59,8 @@ pub(crate) struct Node {
     ties: RwLock<Vec<Weak<Tie>>>,
     pub(crate) schedule: Schedule,
     pub(crate) beacons: Beacons,
+    /// What a proxy minion speaks for.
+    pub(crate) device: Option<Device>,
     /// Where the minion's own jobs run while no tie is in use.
     ground: RwLock<Option<Ground>>,
     /// Rung when a master becomes reachable.
@@ -136,6 +139,7 @@ impl Node {
             ties: RwLock::default(),
             schedule: Schedule::new(&parts.opts),
             beacons: Beacons::new(&parts.opts),
+            device: Device::of(&parts.opts),
             ground: RwLock::default(),
             opts: parts.opts,
             reachable: Notify::new(),

@@ -30,6 +30,14 @@ impl Ground {
         }
     }
 
+    /// The options that jobs start from.
+    pub(crate) fn opts(&self) -> &Dict {
+        match self {
+            Self::Tie(tie) => tie.opts(),
+            Self::Alone(hermit) => &hermit.opts,
+        }
+    }
+
     /// The master returns go to.
     pub(crate) fn master(&self) -> Option<&str> {
         match self {

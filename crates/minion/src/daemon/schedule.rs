@@ -17,7 +17,7 @@ use halite_modules::schedule as module;
 use halite_returners::Options;
 use halite_schedule::{Fire, Table};
 use halite_spec::Job;
-use halite_value::{Dict, Value, entries};
+use halite_value::{Dict, Value, dict, entries};
 use halite_wire::{Args, Jid, Publication};
 use jiff::Zoned;
 use parking_lot::Mutex;
@@ -36,6 +36,8 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// The job that updates the mine.
 const MINE: &str = "__mine_interval";
+/// The job that looks after the connection of a proxy minion with its device.
+const DEVICE: &str = "__proxy_keepalive";
 
 /// The schedule as the daemon holds it.
 pub(crate) struct Schedule {
@@ -73,6 +75,22 @@ impl Schedule {
 
     pub(crate) fn is_run(&self) -> bool {
         self.run.load(Ordering::Acquire)
+    }
+
+    /// Has the connection with a device looked after, every so many minutes.
+    pub(crate) fn keep_device(&self, module: &str, minutes: f64) {
+        // A whole number is shown as one.
+        let minutes = match minutes.fract() == 0.0 {
+            true => Value::from(minutes as i64),
+            false => minutes.into(),
+        };
+        let job = entries! {
+            "function" => "status.proxy_reconnect", "minutes" => minutes, "jid_include" => true,
+            "maxrunning" => 1, "return_job" => false, "enabled" => true,
+            "kwargs" => dict! { "proxy_name" => module },
+        };
+        self.table.lock().put(DEVICE, &job, false);
+        self.changed.notify_one();
     }
 
     /// Takes what the pillar says.

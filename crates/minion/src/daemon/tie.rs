@@ -134,12 +134,20 @@ impl Tie {
         let fetched = self.sources.fetch(&load).await?;
         *self.pillar.write() = fetched;
         self.tell_pillar();
+        Ok(())
+    }
+
+    /// The minion's own jobs may run beside this tie from now on.
+    pub(crate) fn is_settled(&self) {
         if !self.ready.swap(true, Ordering::AcqRel)
             && let Some(own) = self.own.upgrade()
         {
             self.node.is_ready(own);
         }
-        Ok(())
+    }
+
+    pub(crate) fn opts(&self) -> &Dict {
+        &self.opts
     }
 
     pub(crate) fn is_ready(&self) -> bool {
