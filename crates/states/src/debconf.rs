@@ -87,7 +87,8 @@ impl State for Set {
                 *question == answer.question && *kind == answer.kind && *value == answer.value
             });
             if !right {
-                changes.insert(answer.question.as_str(), answer.shown());
+                let told = format!("New value: {}", answer.shown());
+                changes.insert(answer.question.as_str(), told);
             }
         }
         if changes.is_empty() {
