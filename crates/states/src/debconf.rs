@@ -111,7 +111,7 @@ impl State for Set {
             }
             done.insert(answer.question.as_str(), answer.shown());
         }
-        Ok(Applied::as_planned())
+        Ok(Applied::changes(done))
     }
 }
 
