@@ -37,6 +37,7 @@ pub mod workshop;
 #[must_use]
 pub fn start(args: &[String]) -> u8 {
     halite_minion::others::has_runners(halite_runners::runners);
+    halite_minion::others::has_steps(&halite_runners::STATES);
     halite_minion::others::has_master(beside::ask);
     let Some((called, args)) = args.split_first() else { return halite::start(&[]) };
     let name = called.rsplit('/').next().unwrap_or(called);

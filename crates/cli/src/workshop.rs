@@ -10,7 +10,6 @@ use std::{
     sync::{Arc, OnceLock, Weak},
 };
 
-use halite_highstate::{Params, States};
 use halite_host::Os;
 use halite_master::{
     Master, Settings,
@@ -24,10 +23,7 @@ use halite_minion::{
     Alone, Engine, Link, Masterless, Parts, Pipes, Python, Rendering as _, failure, kinds,
     python::Found, registry::Native,
 };
-use halite_spec::{
-    Aggregate, Call, Cx, Error, Event, Function, Host, Job, Outcome, Refresh, Result, StateFn,
-    Template,
-};
+use halite_spec::{Call, Cx, Error, Event, Function, Host, Job, Refresh, Result, Template};
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value};
 
@@ -123,7 +119,7 @@ impl Workshop {
             sources: Arc::new(Masterless::new(Arc::clone(&self.pipes))),
             rendering: Arc::clone(&self.pipes) as _,
             link,
-            states: Arc::new(MasterStates),
+            states: Arc::new(Native),
         };
         // The same for all, so that Python gets it once: who changes an option copies them first.
         let opts = self.opts.clone();
@@ -156,65 +152,6 @@ pub fn runner_tag(jid: &str, tag: &str) -> String {
     match tag {
         "progress" | "args" => format!("salt/run/{jid}/{tag}"),
         other => other.to_owned(),
-    }
-}
-
-/// The states of this machine, and those of orchestrations.
-struct MasterStates;
-
-fn orchestration_state(state: &str) -> Option<&'static StateFn> {
-    let (module, name) = state.split_once('.')?;
-    let own = &halite_runners::STATES;
-    own.states.iter().find(|found| module == own.name && found.name == name)
-}
-
-impl States for MasterStates {
-    fn has(&self, cx: &Cx, state: &str) -> bool {
-        orchestration_state(state).is_some() || Native.has(cx, state)
-    }
-
-    fn missing_reason(&self, cx: &Cx, state: &str) -> Option<String> {
-        Native.missing_reason(cx, state)
-    }
-
-    fn names(&self, cx: &Cx) -> Vec<String> {
-        let own = &halite_runners::STATES;
-        let own = own.states.iter().map(|state| format!("{}.{}", own.name, state.name));
-        own.chain(Native.names(cx)).collect()
-    }
-
-    fn params(&self, state: &str) -> Params {
-        let Some(found) = orchestration_state(state) else { return Native.params(state) };
-        let params = (found.params)();
-        let named = || params.iter().filter(|param| !param.rest);
-        Params {
-            names: named().map(|param| param.name.to_owned()).collect(),
-            required: named()
-                .filter(|param| param.default.is_none() && param.name != "name")
-                .map(|param| param.name.to_owned())
-                .collect(),
-            open: params.iter().any(|param| param.rest),
-            closed: !found.open && !params.iter().any(|param| param.rest),
-        }
-    }
-
-    fn watches(&self, module: &str) -> bool {
-        module != halite_runners::STATES.name && Native.watches(module)
-    }
-
-    fn aggregate(&self, module: &str) -> Option<Aggregate> {
-        Native.aggregate(module)
-    }
-
-    fn run(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
-        match orchestration_state(state) {
-            Some(found) => (found.run)(cx, call, test).map(|(outcome, _)| outcome),
-            None => Native.run(cx, state, call, test),
-        }
-    }
-
-    fn watch(&self, cx: &Cx, state: &str, call: Call, test: bool) -> Result<Outcome> {
-        Native.watch(cx, state, call, test)
     }
 }
 

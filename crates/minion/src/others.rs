@@ -1,13 +1,13 @@
-//! Functions that are not a minion's: what `sys` shows of returners and runners, and how a master on
-//! the same machine is asked.
+//! Functions and states that are not a minion's: what `sys` shows of returners and runners, the states
+//! of orchestrations, and how a master on the same machine is asked.
 //!
-//! The runners belong to the master's side, which this crate does not know; a program that has them
-//! says so once, by [`has_runners`] and [`has_master`].
+//! They belong to the master's side, which this crate does not know; a program that has them says so
+//! once, by [`has_runners`], [`has_steps`] and [`has_master`].
 
 use std::sync::OnceLock;
 
 use halite_modules::sys::spec_of;
-use halite_spec::{Cx, Function, Result};
+use halite_spec::{Cx, Function, Result, StateModule};
 use halite_value::{Dict, Value, dict};
 
 /// Returns all functions by name, sorted.
@@ -19,6 +19,17 @@ static RUNNERS: OnceLock<All> = OnceLock::new();
 pub fn has_runners(all: All) {
     // The same again does no harm.
     let _ = RUNNERS.set(all);
+}
+
+static STEPS: OnceLock<&'static StateModule> = OnceLock::new();
+
+/// Says which states of orchestrations this program has.
+pub fn has_steps(module: &'static StateModule) {
+    let _ = STEPS.set(module);
+}
+
+pub(crate) fn steps() -> Option<&'static StateModule> {
+    STEPS.get().copied()
 }
 
 /// Asks the master on this machine; `None` if the question is not one for it.

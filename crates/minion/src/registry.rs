@@ -10,6 +10,8 @@ use halite_spec::{
 };
 use halite_value::{Dict, Value, entries};
 
+use crate::others;
+
 /// Returns the native function of that name.
 // Looked up in two steps, for an index of all would have every command read every declaration.
 pub fn function(name: &str) -> Option<&'static Function> {
@@ -36,7 +38,7 @@ pub fn state(name: &str) -> Option<&'static StateFn> {
 
 /// Returns the names of all native states, sorted.
 pub fn state_names() -> Vec<String> {
-    let names = halite_states::ALL.iter().flat_map(|module| {
+    let names = state_modules().flat_map(|module| {
         module.states.iter().map(|state| format!("{}.{}", module.name, state.name))
     });
     let mut names: Vec<String> = names.collect();
@@ -153,7 +155,7 @@ pub fn state_names_here(cx: &Cx) -> Vec<String> {
 /// installed package may have all the same; in `machine` those that proxy minions lack.
 pub fn natives() -> Dict {
     let modules = halite_modules::ALL.iter().map(|one| ("modules", one.name, one.needs));
-    let states = halite_states::ALL.iter().map(|one| ("states", one.name, one.needs));
+    let states = state_modules().map(|one| ("states", one.name, one.needs));
     let named = |(kind, name, _): &(&str, &str, &[Need])| format!("{kind}.{name}");
     let machine = OF_MACHINE
         .iter()
@@ -169,9 +171,17 @@ pub fn natives() -> Dict {
     }
 }
 
+/// The states of this machine, and those of orchestrations.
+fn state_modules() -> impl Iterator<Item = &'static StateModule> {
+    halite_states::ALL.iter().copied().chain(others::steps())
+}
+
 fn state_module(name: &str) -> Option<&'static StateModule> {
     let all = halite_states::ALL;
-    all.binary_search_by(|module| module.name.cmp(name)).ok().map(|at| all[at])
+    match all.binary_search_by(|module| module.name.cmp(name)) {
+        Ok(at) => Some(all[at]),
+        Err(_) => others::steps().filter(|steps| steps.name == name),
+    }
 }
 
 /// State modules of Salt that react to `watch`; on every other one it is a `require`.

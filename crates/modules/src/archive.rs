@@ -46,6 +46,8 @@ pub struct Contents {
     pub dirs: Vec<String>,
     pub files: Vec<String>,
     pub links: Vec<String>,
+    /// A password is needed to unpack it.
+    pub encrypted: bool,
 }
 
 impl Contents {
@@ -123,7 +125,6 @@ pub fn contents(
     format: &str,
     options: Option<&str>,
     strip: usize,
-    password: Option<&str>,
 ) -> Result<Contents> {
     let mut found = Contents::default();
     match format {
@@ -148,11 +149,7 @@ pub fn contents(
             }
         }
         "zip" => {
-            let mut command = Command::line(["unzip"]);
-            if let Some(password) = password {
-                command = command.arg("-P").arg(password);
-            }
-            let output = cx.host.run(&command.arg("-Z1").arg(path).query())?;
+            let output = cx.host.run(&Command::line(["unzip", "-Z1", path]).query())?;
             if !output.ok() {
                 return Err(Error::failed(format!("{path} is not a ZIP file")));
             }
@@ -165,6 +162,8 @@ pub fn contents(
                 }
                 found.add(if name.ends_with('/') { 'd' } else { '-' }, name, strip);
             }
+            let listed = cx.host.run(&Command::line(["unzip", "-Z", "-s", path]).query())?;
+            found.encrypted = listed.stdout_text().lines().any(is_encrypted_entry);
         }
         _ => {
             let output = cx.host.run(&Command::line(["unrar", "lb", "--", path]).query())?;
@@ -177,6 +176,12 @@ pub fn contents(
         }
     }
     Ok(found)
+}
+
+/// Tells whether a line of `unzip -Z -s` is about an encrypted file: `TX` or `Bx` in place of `tx`.
+fn is_encrypted_entry(line: &str) -> bool {
+    line.starts_with(['-', 'l'])
+        && line.split_whitespace().nth(4).is_some_and(|kind| kind.starts_with(['B', 'T']))
 }
 
 fn unlisted(path: &str) -> Error {
@@ -666,7 +671,7 @@ pub fn list(
     let options = options.unwrap_or_default();
     let strip = strip_components.and_then(|count| usize::try_from(count).ok());
     let strip = strip.unwrap_or_else(|| strip_of(&options));
-    let found = contents(cx, &path, &format, Some(&options), strip, None)?;
+    let found = contents(cx, &path, &format, Some(&options), strip)?;
     if !verbose {
         return Ok(found.all().into());
     }
@@ -761,6 +766,16 @@ pub fn names_of(names: Option<&Strings>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn encrypted_files_have_capitals() {
+        let line =
+            |kind: &str| format!("-rw-r--r--  3.0 unx        4 {kind} stor 20-Jan-01 00:00 t/one");
+        for (kind, expected) in [("TX", true), ("Bx", true), ("tx", false), ("bX", false)] {
+            assert_eq!(is_encrypted_entry(&line(kind)), expected, "{kind}");
+        }
+        assert!(!is_encrypted_entry("1 file, 4 bytes uncompressed, TX bytes compressed:  0.0%"));
+    }
 
     fn check_format(name: &str, expected: Option<&str>) {
         assert_eq!(guess_format(name), expected, "{name}");

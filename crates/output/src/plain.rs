@@ -6,7 +6,7 @@
 //! read (`json`, `yaml`, `raw`, `txt`, `pprint`) leave the pointers out.
 //!
 //! They are looked for only where states put them: in a return that is a list of texts, and in the
-//! comment of a state's return. What commands printed is nobody's to change.
+//! comment of a state's return, also below the `data` of an orchestration. What commands printed is nobody's to change.
 
 use std::borrow::Cow;
 
@@ -26,8 +26,17 @@ pub(crate) fn words(ret: &Value) -> Cow<'_, Value> {
     }
 }
 
+/// The returns of an orchestration, which stand beside their outputter.
+fn orchestrated(ret: &Dict) -> Option<Value> {
+    ret.get("outputter")?;
+    ret.get("data").filter(|data| data.as_dict().is_some())
+}
+
 fn has_pointers(ret: &Value) -> bool {
     match ret {
+        Value::Dict(run) if let Some(data) = orchestrated(run) => {
+            matches!(words(&data), Cow::Owned(_))
+        }
         Value::List(list) => list.read().iter().any(is_pointed),
         Value::Dict(states) => states
             .read()
@@ -43,6 +52,11 @@ fn without_pointers(ret: &Value) -> Value {
     }
     match ret {
         Value::List(list) => Value::list(list.read().iter().map(cut)),
+        Value::Dict(run) if let Some(data) = orchestrated(run) => {
+            let run = run.shallow_copy();
+            run.insert("data", words(&data).into_owned());
+            run.into()
+        }
         Value::Dict(states) => {
             let states = states.into_iter().map(|(tag, state)| {
                 let Some(comment) = state.get("comment").filter(is_pointed) else {
@@ -117,6 +131,8 @@ mod tests {
         assert_eq!(*words(&missing), list!["Reason: none\n"]);
         let local = list!["Bad\n  --> a.sls:4"];
         assert_eq!(*words(&local), list!["Bad"]);
+        let run = |errors: Value| dict! { "local" => dict! { "data" => dict! { "m" => errors }, "outputter" => "highstate" } };
+        assert_eq!(*words(&run(list![pointed])), run(list!["No list"]));
         for untouched in ["x\n  --> not a place", "a\nb", pointed] {
             let printed = dict! { "m" => untouched };
             assert!(matches!(words(&printed), Cow::Borrowed(_)), "{untouched}");

@@ -4,7 +4,26 @@ use std::path::Path;
 
 use halite_client::{Client, Job, Outcome, Patience, Request};
 use halite_spec::{Cx, Error, Event, Result};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, entries};
+
+/// Returns the context of a step: on a minion with the options of the master on its machine.
+pub(crate) fn beside(cx: &Cx) -> Result<Cx> {
+    if cx.opt_str("__role").as_deref() != Some("minion") {
+        return Ok(cx.clone());
+    }
+    match cx.runtime.ask_master(cx, entries! { "cmd" => "halite_options" }.into())? {
+        Value::Dict(opts) => {
+            let opts = opts.shallow_copy();
+            // Whoever is asked next is asked from the minion's side still.
+            opts.insert("__role", "minion");
+            let cx = Cx { opts, ..cx.clone() };
+            let alone = "The salt master could not be contacted. Is master running?";
+            connect(&cx).map_err(|_| Error::failed(alone))?;
+            Ok(cx)
+        }
+        _ => Err(Error::failed("the options of the master are not known")),
+    }
+}
 
 /// Connects to the master's control socket.
 pub(crate) fn connect(cx: &Cx) -> Result<Client> {
@@ -67,6 +86,7 @@ pub fn answer(cx: &Cx, load: &Value) -> Option<Result<Value>> {
         _ => Dict::new(),
     };
     let request = match text("cmd").as_str() {
+        "halite_options" => return Some(Ok(cx.opts.clone().into())),
         "halite_runner" => {
             let (fun, arg, kwarg) = (text("fun"), arg(), kwarg());
             Request::Runner { fun, arg, kwarg, asynchronous: false }

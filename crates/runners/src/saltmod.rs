@@ -3,6 +3,9 @@
 //! A step on minions succeeds only if every minion it was meant for returned, and well, or its
 //! author said otherwise: `allow_fail` and `fail_minions` (a number, a percentage or names) permit
 //! failures, `expect_minions: False` permits silence and a target that means nobody.
+//!
+//! A minion has these states, too. Without a master, `salt.state` applies its states right here,
+//! whoever is meant; the others need a master on the same machine.
 
 // gen:pub
 
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use halite_client::Request;
 use halite_spec::{
-    Applied, Args, Call, Cx, Error, Event, Outcome, Plan, Rest, Result, State, states,
+    Applied, Args, Call, Cx, Error, Event, Keys, Outcome, Plan, Rest, Result, State, states,
 };
 use halite_target::fnmatch::fnmatch;
 use halite_value::{Dict, SmolStr, Value, entries};
@@ -218,6 +221,12 @@ fn ran(load: &Dict) -> Ran {
     }
 }
 
+/// Tells whether this is a minion that runs without a master.
+fn is_masterless(cx: &Cx) -> bool {
+    cx.opt_str("__role").as_deref() == Some("minion")
+        && cx.opt_str("file_client").as_deref() == Some("local")
+}
+
 /// Says what a minion returned in place of a state run, unless the return says it all.
 fn no_run(id: &str, ret: &Value) -> Option<String> {
     Some(match ret {
@@ -236,7 +245,7 @@ fn no_run(id: &str, ret: &Value) -> Option<String> {
 }
 
 impl StateStep {
-    fn work(&self, cx: &Cx, test: bool) -> Result<Option<Work<'_>>> {
+    fn work(&self, test: bool) -> Result<Option<Work<'_>>> {
         let given = |value: &Option<Value>| value.clone().filter(Value::truthy);
         let mut arg = Vec::new();
         let fun = if given(&self.highstate).is_some() {
@@ -278,7 +287,6 @@ impl StateStep {
                 kwarg.insert(name, value);
             }
         }
-        let _ = cx;
         Ok(Some(Work {
             tgt: &self.tgt,
             tgt_type: &self.tgt_type,
@@ -301,12 +309,16 @@ impl StateStep {
         if self.allow_fail.to_int().is_none() || self.allow_fail.as_str().is_some() {
             return Ok(Outcome::failed("Passed invalid value for 'allow_fail', must be an int"));
         }
-        let Some(work) = self.work(cx, test)? else {
+        let Some(work) = self.work(test)? else {
             return Ok(Outcome::failed("No highstate or sls specified, no execution made"));
         };
         if !matches!(self.concurrent, Value::Bool(_)) {
             return Ok(Outcome::failed("Must pass in boolean for value of 'concurrent'"));
         }
+        if is_masterless(cx) {
+            return Ok(self.judge(&work.run_here(cx)?, test));
+        }
+        let cx = &master::beside(cx)?;
         work.announce(cx, "state", &self.name, self.expect_minions.unwrap_or(true));
         let mut step = Step::new(cx);
         let gathered = work.run(cx, &mut step)?;
@@ -409,6 +421,7 @@ impl State for StateStep {
     type Seen = ();
 
     const REPEATS: bool = true;
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
 
     fn observe(&self, _: &Cx) -> Result<()> {
         Ok(())
@@ -453,6 +466,7 @@ impl FunctionStep {
             batch: self.batch.as_ref(),
             subset: self.subset,
         };
+        let cx = &master::beside(cx)?;
         work.announce(cx, "function", &self.name, self.expect_minions.unwrap_or(false));
         let mut step = Step::new(cx);
         let gathered = work.run(cx, &mut step)?;
@@ -514,6 +528,7 @@ impl State for FunctionStep {
     type Seen = ();
 
     const REPEATS: bool = true;
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
 
     fn observe(&self, _: &Cx) -> Result<()> {
         Ok(())
@@ -607,6 +622,7 @@ fn succeeded(data: &Dict) -> bool {
 fn call(cx: &Cx, wheel: bool, name: &str, rest: &Dict) -> Result<Applied> {
     let (kind, title) = if wheel { ("wheel", "Wheel") } else { ("runner", "Runner") };
     let (args, kwargs) = arguments(rest, wheel);
+    let cx = &master::beside(cx)?;
     tell(cx, kind, name, &args, &kwargs);
     let mut step = Step::new(cx);
     let data = call_master(cx, &mut step, wheel, name, args, kwargs)?;
@@ -624,6 +640,8 @@ impl State for RunnerStep {
     type Seen = ();
 
     const REPEATS: bool = true;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
+    const KEYS_APPLIED: Keys = Keys::USUAL;
 
     fn observe(&self, _: &Cx) -> Result<()> {
         Ok(())
@@ -642,6 +660,8 @@ impl State for WheelStep {
     type Seen = ();
 
     const REPEATS: bool = true;
+    const KEYS: Keys = Keys(["name", "result", "changes", "comment"]);
+    const KEYS_APPLIED: Keys = Keys::USUAL;
 
     fn observe(&self, _: &Cx) -> Result<()> {
         Ok(())
@@ -701,6 +721,7 @@ impl State for ParallelRunners {
 
     fn apply(&self, cx: &Cx, (): ()) -> Result<Applied> {
         let runners = self.list()?;
+        let cx = &master::beside(cx)?;
         let results: Vec<Result<Dict>> = std::thread::scope(|scope| {
             let threads: Vec<_> = runners
                 .iter()
@@ -753,6 +774,7 @@ impl State for WaitForEvent {
     type Seen = ();
 
     const REPEATS: bool = true;
+    const KEYS: Keys = Keys(["name", "changes", "comment", "result"]);
 
     fn observe(&self, _: &Cx) -> Result<()> {
         Ok(())
@@ -764,6 +786,7 @@ impl State for WaitForEvent {
 
     fn apply(&self, cx: &Cx, (): ()) -> Result<Applied> {
         let _ = &self.node;
+        let cx = &master::beside(cx)?;
         let mut step = Step::new(cx);
         let (begun, resumed) = step.begin();
         // What was fired while there was no master to listen is in its log.

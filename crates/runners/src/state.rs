@@ -143,10 +143,8 @@ pub fn sls(cx: &Cx, rest: Rest) -> Result<Value> {
 
 /// Tells whether there is such a state: one of orchestrations, of this machine, or a user's.
 fn is_state(cx: &Cx, module: &str, function: &str) -> bool {
-    let own = &crate::STATES;
     let name = format!("{module}.{function}");
-    (module == own.name && own.states.iter().any(|state| state.name == function))
-        || cx.runtime.state(cx, &name).is_some()
+    cx.runtime.state(cx, &name).is_some()
         || cx.runtime.state_names(cx).contains(&name)
         || !cx.runtime.described("states", &[name]).is_empty()
 }

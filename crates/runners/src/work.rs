@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use halite_client::{Job, Outcome as JobOutcome, Patience, Request};
-use halite_spec::{Cx, Error, Result};
+use halite_spec::{Call, Cx, Error, Result};
 use halite_value::{Dict, SmolStr, Value, entries};
 
 use crate::{master, steps::Step};
@@ -127,6 +127,18 @@ impl Work<'_> {
         if let Err(error) = master::tell(cx, "args", data) {
             tracing::debug!("nobody heard of the step: {error}");
         }
+    }
+
+    /// Runs the function on this machine, as the one minion there is.
+    pub(crate) fn run_here(&self, cx: &Cx) -> Result<Gathered> {
+        let call = Call { args: self.arg.clone(), kwargs: self.kwarg.shallow_copy() };
+        let id = cx.id();
+        let load = entries! { "return" => cx.call(self.fun, call)? };
+        Ok(Gathered {
+            minions: vec![id.clone()],
+            returned: vec![(id, load)],
+            ..Gathered::default()
+        })
     }
 
     /// Runs the job: at once, on some, or on a few at a time.

@@ -292,7 +292,21 @@ impl Extracted {
         Ok(Some(Record { place, old, new: format!("{}:{}", sum.kind.name(), sum.digits) }))
     }
 
-    fn check_top(&self, name: &str, contents: &Contents) -> Result<()> {
+    /// What is said of an archive nobody can look into.
+    fn unlisted(&self, error: &Error, format: &str, path: &str) -> Error {
+        let said = error.to_string();
+        let said = said.trim_end_matches('.');
+        let mut text = format!("{said}. Additional info follows:\n\narchive location:\n    {path}");
+        if format != "tar" && self.if_missing.is_none() {
+            text += &format!(
+                "\n\nThe following workarounds must be used for this state to proceed (assuming the \
+                 source file is a valid {format} archive):\n\n- 'if_missing' must be set"
+            );
+        }
+        Error::failed(text)
+    }
+
+    fn check_top(&self, name: &str, format: &str, contents: &Contents) -> Result<()> {
         let others = Contents::top(&contents.files).len() + Contents::top(&contents.links).len();
         if !self.enforce_toplevel || (contents.top_dirs().len() == 1 && others == 0) {
             return Ok(());
@@ -300,7 +314,7 @@ impl Extracted {
         let word = if contents.all().is_empty() { "any" } else { "a single" };
         Err(Error::failed(format!(
             "Archive does not have {word} top-level directory. To allow this archive to be \
-             extracted, set 'enforce_toplevel' to False. To avoid a 'tar-bomb' it may also be \
+             extracted, set 'enforce_toplevel' to False. To avoid a '{format}-bomb' it may also be \
              advisable to set a top-level directory by adding it to the 'name' value (for example, \
              setting 'name' to {name}some_dir instead of {name})."
         )))
@@ -399,6 +413,12 @@ impl State for Extracted {
         }
         let name = format!("{}/", name.trim_end_matches('/'));
         self.ids(cx)?;
+        if let Some(path) = &self.enforce_ownership_on
+            && !format!("{path}/").starts_with(&name)
+        {
+            let text = format!("Value for 'enforce_ownership_on' must be within {name}");
+            return Err(Error::failed(text));
+        }
         if self.use_cmd_unzip == Some(false) && self.options.is_some() {
             return Err(Error::failed(
                 "'use_cmd_unzip' cannot be set to False if CLI options are being specified (via \
@@ -453,14 +473,15 @@ impl State for Extracted {
         let options = self.options.as_deref().unwrap_or_default();
         let strip = if format == "tar" { strip_of(options) } else { 0 };
         let listing = self.list_options.as_deref();
-        let contents =
-            archive::contents(cx, &path, &format, listing, strip, self.password.as_deref())
-                .map_err(|error| {
-                    Error::failed(format!(
-                        "{error} Additional info follows:\n\narchive location:\n    {path}"
-                    ))
-                })?;
-        self.check_top(&name, &contents)?;
+        let contents = archive::contents(cx, &path, &format, listing, strip)
+            .map_err(|error| self.unlisted(&error, &format, &path))?;
+        if contents.encrypted && self.password.is_none() {
+            return Err(Error::failed(format!(
+                "Archive {source} is password-protected, but no password was specified. Please \
+                 set the 'password' argument."
+            )));
+        }
+        self.check_top(&name, &format, &contents)?;
         let mut work = Work {
             name,
             source,

@@ -87,7 +87,8 @@ impl State for Set {
                 *question == answer.question && *kind == answer.kind && *value == answer.value
             });
             if !right {
-                changes.insert(answer.question.as_str(), answer.shown());
+                let told = format!("New value: {}", answer.shown());
+                changes.insert(answer.question.as_str(), told);
             }
         }
         if changes.is_empty() {
@@ -110,7 +111,7 @@ impl State for Set {
             }
             done.insert(answer.question.as_str(), answer.shown());
         }
-        Ok(Applied::as_planned())
+        Ok(Applied::changes(done))
     }
 }
 

@@ -26,11 +26,39 @@ fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or_default()
 }
 
+/// Writes a condition as Jinja has it: `is True` is a test there, with a small letter.
+fn as_jinja(condition: &str) -> String {
+    let mut text = String::with_capacity(condition.len());
+    let (mut quote, mut last) = (None, "");
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut rest = condition;
+    while let Some(first) = rest.chars().next() {
+        let end = match is_part(first) && quote.is_none() {
+            true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (word, after) = rest.split_at(end);
+        rest = after;
+        match (quote, first) {
+            (None, '"' | '\'') => quote = Some(first),
+            (Some(open), _) if open == first => quote = None,
+            _ => {}
+        }
+        let is_tested = last == "is" && matches!(word, "True" | "False" | "None");
+        text += &if is_tested { word.to_lowercase() } else { word.to_owned() };
+        // `is not None` is the same test.
+        if !(word.trim().is_empty() || last == "is" && word == "not") {
+            last = word;
+        }
+    }
+    text
+}
+
 /// Evaluates a condition on a return.
 fn holds(cx: &Cx, condition: &str, ret: &Value) -> Result<bool> {
     let template = Template {
         engine: "jinja".into(),
-        text: format!("{{% if {condition} %}}yes{{% endif %}}"),
+        text: format!("{{% if {} %}}yes{{% endif %}}", as_jinja(condition)),
         source: None,
         saltenv: cx.saltenv(),
         sls: None,
@@ -206,6 +234,27 @@ impl State for UntilNoEval {
                     format!("Call did not produce the expected result after {attempts} attempts");
                 return Ok(Applied::failed(Dict::new(), text));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_tested_as_in_python() {
+        for (condition, expected) in [
+            ("m_ret is True", "m_ret is true"),
+            (
+                "m_ret is not None and m_ret['is True'] is False",
+                "m_ret is not none and m_ret['is True'] is false",
+            ),
+            ("m_ret == True", "m_ret == True"),
+            ("this True", "this True"),
+            ("\"ä is None\" in m_ret", "\"ä is None\" in m_ret"),
+        ] {
+            assert_eq!(as_jinja(condition), expected);
         }
     }
 }

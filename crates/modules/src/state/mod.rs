@@ -7,7 +7,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use halite_spec::{Args, Call, Cx, Error, Rest, Result, StateRequest, What, function, module};
-use halite_value::{Dict, List, Value};
+use halite_value::{Dict, List, Value, dict, entries};
 
 use crate::pillar;
 
@@ -35,7 +35,7 @@ module! {
     show_sls, show_low_sls, show_highstate, show_lowstate, show_top, show_states, show_state_usage,
     sls_exists, id_exists, graph, graph_highstate, running, request_, check_request, clear_request,
     run_request, list_disabled, disable, enable, pause, resume, soft_kill, get_pauses, clear_cache,
-    pkg,
+    pkg, orchestrate,
 }
 
 /// The run failed before any state ran.
@@ -334,6 +334,41 @@ pub fn sls(
     }
     let ret = run(cx, queue, &request(cx, What::Sls(mods), test, &rest.kwargs)?)?;
     Ok(terse(ret, &rest))
+}
+
+/// Run an orchestration on a minion without a master: `salt.state` applies its states here.
+///
+/// ```console
+/// $ salt-call --local state.orchestrate orch.deploy test=True
+/// ```
+#[function]
+pub fn orchestrate(
+    cx: &Cx,
+    /// SLS names, as a list or one text with commas.
+    mods: Value,
+    /// The environment of the files.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Only show what would change.
+    test: Option<bool>,
+    /// SLS names or `{"id": …}` to leave out.
+    exclude: Option<Value>,
+    /// Pillar for this run.
+    pillar: Option<Value>,
+    /// The environment of the pillar.
+    pillarenv: Option<String>,
+) -> Result<Value> {
+    let options = entries! {
+        "saltenv" => saltenv, "exclude" => exclude, "pillar" => pillar, "pillarenv" => pillarenv,
+    };
+    let options: Dict = options.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let ret = run(cx, None, &request(cx, What::Sls(names(&mods)), test, &options)?)?;
+    // The code of an orchestration is told as data; the function itself has done its work.
+    let code = i64::from(cx.job.retcode() != 0);
+    cx.job.set_retcode(0);
+    Ok(dict! {
+        "data" => entries! { cx.id() => ret }, "outputter" => "highstate", "retcode" => code,
+    })
 }
 
 /// Apply the states the top file gives this minion.
