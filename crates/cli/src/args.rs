@@ -36,6 +36,14 @@ impl Args {
         Self { args, ..read }
     }
 
+    /// Reads the arguments of a call that is made here: a dict marked with `__kwarg__: true` holds
+    /// keyword arguments, as a minion would take it.
+    #[must_use]
+    pub fn of_call(typed: &[String], no_parse: &[SmolStr]) -> Self {
+        let read = halite_wire::Args::read(&Self::parse(typed, no_parse).condition());
+        Self { args: read.args, kwargs: read.kwargs }
+    }
+
     /// Returns the one list that is published: the keywords last, in a marked dict.
     #[must_use]
     pub fn condition(&self) -> Vec<Value> {
@@ -165,6 +173,8 @@ pub fn share_out(
 
 #[cfg(test)]
 mod tests {
+    use halite_value::{dict, list};
+
     use super::*;
 
     fn shared(functions: usize, line: &str, separator: &str) -> Result<Vec<String>, CompoundError> {
@@ -172,6 +182,19 @@ mod tests {
         let typed = if line.is_empty() { Vec::new() } else { typed };
         share_out(functions, &typed, separator)
             .map(|parts| parts.iter().map(|part| part.join("|")).collect())
+    }
+
+    // Answers of genuine Salt's `test.arg`, by salt-call and by salt-run.
+    #[test]
+    fn a_marked_dict_holds_keyword_arguments() {
+        let check = |typed: &[&str], args: Value, kwargs: Value| {
+            let typed: Vec<String> = typed.iter().map(ToString::to_string).collect();
+            let read = Args::of_call(&typed, &[]);
+            assert_eq!((Value::from(read.args), Value::from(read.kwargs)), (args, kwargs));
+        };
+        check(&["{__kwarg__: true, x: 2, y: 1}", "x=3"], list![], dict! { "x" => 3, "y" => 1 });
+        check(&["a", "{__kwarg__: 1, x: 2}"], list!["a", dict! { "x" => 2 }], dict! {});
+        check(&["{x: 2}"], list![dict! { "x" => 2 }], dict! {});
     }
 
     // Answers of genuine Salt's command line.

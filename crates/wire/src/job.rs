@@ -16,10 +16,13 @@ impl Args {
         let mut args = Self::default();
         for item in items {
             match item {
-                Value::Dict(map) if map.get("__kwarg__").is_some_and(|mark| mark.truthy()) => {
-                    let named = map.shallow_copy();
-                    named.remove("__kwarg__");
-                    args.kwargs.update(&named);
+                Value::Dict(map) => {
+                    let map = map.shallow_copy();
+                    // Only `true` marks; any other value is dropped all the same, as in Salt.
+                    match map.remove("__kwarg__") {
+                        Some(Value::Bool(true)) => args.kwargs.update(&map),
+                        _ => args.args.push(map.into()),
+                    }
                 }
                 other => args.args.push(other.clone()),
             }
@@ -192,6 +195,8 @@ mod tests {
         let back = Args::read(&wire);
         assert_eq!((back.args.len(), back.kwargs.get("k")), (1, Some(Value::Int(1))));
         assert_eq!(Args::read(&[dict! { "plain" => 1 }]).args.len(), 1);
+        let almost = Args::read(&[dict! { "__kwarg__" => 1, "k" => 2 }]);
+        assert_eq!((Value::from(almost.args), almost.kwargs.len()), (list![dict! { "k" => 2 }], 0));
     }
 
     #[test]

@@ -241,7 +241,7 @@ fn replace_roots(cx: &mut Context) {
 /// Returns the arguments of the function.
 #[must_use]
 pub fn arguments(cx: &Context) -> Args {
-    Args::parse(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
+    Args::of_call(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
 }
 
 /// Runs the function and prints its result.

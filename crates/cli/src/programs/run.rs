@@ -86,7 +86,7 @@ pub(crate) fn check(cx: &mut Context) -> std::result::Result<(), Early> {
 /// Returns the arguments of the function.
 #[must_use]
 pub fn arguments(cx: &Context) -> Args {
-    Args::parse(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
+    Args::of_call(cx.parsed.args.get(1..).unwrap_or_default(), &cx.opts.str_list("no_parse"))
 }
 
 /// Runs the runner and prints its result.
