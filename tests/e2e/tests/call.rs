@@ -31,9 +31,20 @@ fn warnings_are_silenced_as_pythons_are() {
 #[test]
 fn digests_that_cannot_be_fetched_are_an_error() {
     let machine = Machine::new();
-    let hash = "source_hash=http://127.0.0.1:1/a.sha256";
+    let source = ["/nowhere/a", "http://127.0.0.1:1/a", "source_hash=http://127.0.0.1:1/a.sha256"];
+    let others = [
+        "source_hash_name=null",
+        "user=null",
+        "group=null",
+        "mode=null",
+        "attrs=null",
+        "template=null",
+        "context=null",
+        "defaults=null",
+        "saltenv=base",
+    ];
     for function in ["file.check_managed_changes", "file.check_managed"] {
-        let ran = machine.call(&[function, "/nowhere/a", "http://127.0.0.1:1/a", hash]).code(1);
+        let ran = machine.call(&[&[function][..], &source, &others].concat()).code(1);
         let wanted = "Error: [Errno 111] Connection refused reading /a.sha256";
         assert!(ran.err.contains(wanted), "{}", ran.err);
     }
