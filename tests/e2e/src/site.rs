@@ -152,7 +152,10 @@ impl Site {
             self.ret,
             self.publish
         );
-        self.write("proxies/etc/proxy", config);
+        // Another one may be reading it.
+        if self.read("proxies/etc/proxy") != config {
+            self.write("proxies/etc/proxy", config);
+        }
         self.write(&format!("proxies/etc/proxy.d/{id}/own.conf"), more);
         self.start_on("proxies", id, make, "salt-proxy", &[], &["--proxyid", id]);
     }
