@@ -351,9 +351,12 @@ mod tests {
         assert_eq!(pillar.compile(&request("a", 1)).get("one"), Some(1.into()));
         pillar.compile(&request("b", 2));
         assert_eq!(pillar.inputs.lock().len(), 1, "both are made of the same files");
-        // A look brings it up to date for all who were there.
-        pillar.compile(&request("b", 2));
-        assert_eq!(one(pillar.known(&request("a", 1))), Some(1.into()));
+        // A look counts for all who have the same files, for a moment: on a busy machine that may be over.
+        let look = || {
+            pillar.compile(&request("b", 2));
+            one(pillar.known(&request("a", 1)))
+        };
+        assert_eq!((0..1000).find_map(|_| look()), Some(1.into()));
         assert!(pillar.known(&request("a", 3)).is_none(), "other grains");
         assert!(pillar.known(&request("c", 1)).is_none(), "another minion");
         write("all.sls", "one: 2\n");
