@@ -82,8 +82,8 @@ pub fn run(cx: &mut Context) -> u8 {
 
 /// Compiled pillars kept; an entry costs about as much as the pillar itself.
 const MOST_KEPT: usize = 100_000;
-/// For so long a look at the files counts for all who ask. No edit is missed by it that somebody tells
-/// minions of: a command needs longer than that to start and reach one.
+/// For so long a look at the files counts for all who ask. A command rarely reaches a minion sooner after an
+/// edit; a program that is connected already may, and gets the pillar of before if somebody asked just then.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Compiles pillar for minions, with the functions of the master's machine.
