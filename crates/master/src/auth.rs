@@ -114,6 +114,8 @@ pub(crate) fn sign_in(
         Verdict::Pend { .. } => return refuse(Refusal::Pending),
         Verdict::Reject { .. } | Verdict::Deny => return refuse(Refusal::Denied),
     }
+    // As with a publication: who signs in may come because of an edit.
+    master.pillar.look_again();
     let welcome = welcome(master, &request, &key, enc)?;
     let nonce = request.nonce.as_deref();
     let reply = sealed(master, &AuthReply::Welcome(Box::new(welcome)), nonce, sig, version)?;

@@ -475,6 +475,8 @@ pub(crate) fn send_to(
     delivery: Delivery,
 ) -> Result<(), Error> {
     let load = publication.write();
+    // Files of the pillar may have been edited before somebody asked for this job.
+    master.pillar.look_again();
     // From the serial to the queue nobody may come between: a minion drops what comes late.
     let _order = master.publishing.lock();
     let shared = master.secrets.shared();

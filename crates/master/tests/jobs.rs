@@ -2,12 +2,19 @@
 
 mod common;
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use common::{TestMaster, key, until};
 use halite_client::{Client, Job, Patience, Progress, Request, Silence};
 use halite_master::{
-    Master, Parts,
+    Master, Parts, PillarRequest, PillarSource,
     runners::{Call, Outcome, Runners},
 };
 use halite_transport::ipc;
@@ -27,6 +34,36 @@ async fn with_client<T: Send + 'static>(
 
 fn soon() -> Option<std::time::Instant> {
     Some(std::time::Instant::now() + common::PATIENCE)
+}
+
+/// Counts how often it is told that files may have changed.
+#[derive(Default)]
+struct Looks(AtomicUsize);
+
+impl PillarSource for Looks {
+    fn compile(&self, _: &PillarRequest) -> Dict {
+        Dict::new()
+    }
+
+    fn look_again(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pillar_files_are_looked_at_again_after_a_sign_in_and_a_publication() {
+    let looks = Arc::new(Looks::default());
+    let mut master = TestMaster::new(Dict::new()).await;
+    let pillar = Arc::clone(&looks) as Arc<dyn PillarSource>;
+    master.restart_with(Parts { pillar: Some(pillar), ..Parts::default() }).await;
+    let minion = master.signed_in("web1", 0).await;
+    minion.subscribe();
+    let before = looks.0.load(Ordering::SeqCst);
+    assert!(before > 0, "it signed in");
+    until("it subscribed", || master.master().hub.statistics().connections >= 2).await;
+    with_client(&master, |client| client.publish(&Job::new("web*", "glob", "test.ping")).unwrap())
+        .await;
+    assert_eq!(looks.0.load(Ordering::SeqCst), before + 1, "one job was published");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,10 @@
 use std::{
     collections::{HashMap, HashSet},
     hash::{Hash, Hasher},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -82,8 +85,8 @@ pub fn run(cx: &mut Context) -> u8 {
 
 /// Compiled pillars kept; an entry costs about as much as the pillar itself.
 const MOST_KEPT: usize = 100_000;
-/// For so long a look at the files counts for all who ask. A command rarely reaches a minion sooner after an
-/// edit; a program that is connected already may, and gets the pillar of before if somebody asked just then.
+/// For so long a look at the files counts for all who ask, if nothing was published meanwhile and nobody signed
+/// in: who asks because of an edit was told by a publication, or has just come.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Compiles pillar for minions, with the functions of the master's machine.
@@ -93,6 +96,8 @@ struct MasterPillar {
     kept: Mutex<HashMap<String, Arc<Kept>>>,
     /// Most minions' pillars are made from the same few files: each set is kept once.
     inputs: Mutex<HashSet<Arc<Inputs>>>,
+    /// Looks at files count within one era only.
+    era: AtomicU64,
     /// How long a pillar stays as it is, whatever it was made from (`pillar_cache`).
     // differs: Salt keeps them on disk, or in memory for each of its processes.
     lifetime: Option<Duration>,
@@ -109,29 +114,41 @@ struct Kept {
 /// What pillars were made from, and what the last look at it showed.
 struct Inputs {
     list: Vec<Input>,
-    looked: Mutex<Option<(Instant, bool)>>,
+    looked: Mutex<Option<Look>>,
+}
+
+/// What was seen of files, and when.
+#[derive(Clone, Copy)]
+struct Look {
+    era: u64,
+    at: Instant,
+    same: bool,
+}
+
+impl Look {
+    fn counts(&self, era: u64) -> bool {
+        self.era == era && self.at.elapsed() < LOOK
+    }
 }
 
 impl Inputs {
     /// Tells whether everything is as it was. Thousands of minions ask that at a time, and one look at a
     /// tree of files is enough for those that wait for it together.
-    fn are_unchanged(&self, host: &dyn Host) -> bool {
+    fn are_unchanged(&self, host: &dyn Host, era: u64) -> bool {
         let mut looked = self.looked.lock();
-        if let Some((at, same)) = *looked
-            && at.elapsed() < LOOK
-        {
-            return same;
+        if let Some(look) = looked.filter(|look| look.counts(era)) {
+            return look.same;
         }
         let at = Instant::now();
         let same = unchanged(&self.list, host);
-        *looked = Some((at, same));
+        *looked = Some(Look { era, at, same });
         same
     }
 
     /// Tells whether somebody has just seen that everything is as it was.
-    fn were_unchanged(&self) -> bool {
+    fn were_unchanged(&self, era: u64) -> bool {
         let looked = self.looked.try_lock().and_then(|looked| *looked);
-        looked.is_some_and(|(at, same)| same && at.elapsed() < LOOK)
+        looked.is_some_and(|look| look.same && look.counts(era))
     }
 }
 
@@ -186,8 +203,14 @@ impl MasterPillar {
             pipes,
             kept: Mutex::default(),
             inputs: Mutex::default(),
+            era: AtomicU64::new(0),
             lifetime: lifetime.map(Duration::from_secs),
         }
+    }
+
+    /// Which looks count now. To be asked before a look begins.
+    fn era(&self) -> u64 {
+        self.era.load(Ordering::SeqCst)
     }
 
     /// Returns the one copy of a set of inputs.
@@ -227,8 +250,8 @@ fn key(request: &PillarRequest) -> Option<String> {
 impl PillarSource for MasterPillar {
     fn known(&self, request: &PillarRequest) -> Option<Dict> {
         let kept = self.kept(request)?;
-        let is_current =
-            kept.inputs.were_unchanged() && kept.grains.is_identical(&Value::from(&request.grains));
+        let is_current = kept.inputs.were_unchanged(self.era())
+            && kept.grains.is_identical(&Value::from(&request.grains));
         is_current.then(|| kept.pillar.clone())
     }
 
@@ -240,8 +263,10 @@ impl PillarSource for MasterPillar {
             // for so long, and what has changed meanwhile is not seen.
             let is_young = !request.clean_cache
                 && self.lifetime.is_some_and(|seconds| kept.at.elapsed() < seconds);
-            let is_current =
-                || kept.grains.is_identical(&grains) && kept.inputs.are_unchanged(&*self.cx.host);
+            let era = self.era();
+            let is_current = || {
+                kept.grains.is_identical(&grains) && kept.inputs.are_unchanged(&*self.cx.host, era)
+            };
             if is_young || is_current() {
                 return kept.pillar.clone();
             }
@@ -287,6 +312,10 @@ impl PillarSource for MasterPillar {
             kept.insert(key, Arc::new(Kept { grains, inputs, pillar, at }));
         }
         compiled.pillar
+    }
+
+    fn look_again(&self) {
+        self.era.fetch_add(1, Ordering::SeqCst);
     }
 
     fn forget(&self, id: &str) {
@@ -359,9 +388,10 @@ mod tests {
         assert_eq!((0..1000).find_map(|_| look()), Some(1.into()));
         assert!(pillar.known(&request("a", 3)).is_none(), "other grains");
         assert!(pillar.known(&request("c", 1)).is_none(), "another minion");
+        // However short ago the look was, it ends with the next publication.
         write("all.sls", "one: 2\n");
-        std::thread::sleep(LOOK);
-        assert!(pillar.known(&request("a", 1)).is_none(), "nobody has looked for a while");
+        pillar.look_again();
+        assert!(pillar.known(&request("a", 1)).is_none(), "nobody has looked since");
         assert_eq!(pillar.compile(&request("a", 1)).get("one"), Some(2.into()));
         assert!(pillar.known(&request("b", 2)).is_none(), "b's is made of what was");
         assert_eq!(pillar.compile(&request("b", 2)).get("one"), Some(2.into()));

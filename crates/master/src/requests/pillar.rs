@@ -42,6 +42,9 @@ pub trait PillarSource: Send + Sync {
         None
     }
 
+    /// What was seen of files until now counts no more: who asks from now on may ask because they changed.
+    fn look_again(&self) {}
+
     /// Forgets the pillar that is kept for a minion.
     fn forget(&self, id: &str) {
         let _ = id;
