@@ -46,6 +46,11 @@ pub trait Issued: Sized {
     /// The copy that `copypath` asks for: its name, its content and its mode.
     fn copy(&self, given: &Dict) -> (String, String, Option<u32>);
 
+    /// Tells the user of names of old times; `place` is where they stand.
+    fn warn_of(given: &Dict, place: &str) {
+        let _ = (given, place);
+    }
+
     /// The arguments by the names we know them by.
     fn named(given: &Dict) -> Dict {
         given.shallow_copy()
@@ -86,7 +91,9 @@ pub fn key<K>(
 pub fn policy<C: Issued>(cx: &Cx, name: &str, ca_server: Option<&str>) -> Result<Dict> {
     if let Some(server) = ca_server {
         let told = ask::<C>(cx, server, name, &Dict::new(), true)?;
-        return Ok(told.as_dict().cloned().unwrap_or_default());
+        let told = told.as_dict().cloned().unwrap_or_default();
+        C::warn_of(&told, name);
+        return Ok(told);
     }
     let (key, delimiter) = (C::POLICIES.to_owned(), ":".to_owned());
     let all = config::get(cx, key, Value::dict(), delimiter, None, false, false, false, false)?;
@@ -101,6 +108,7 @@ pub fn policy<C: Issued>(cx: &Cx, name: &str, ca_server: Option<&str>) -> Result
         }
         None => {}
     }
+    C::warn_of(&merged, name);
     Ok(C::named(&merged))
 }
 
@@ -229,6 +237,7 @@ impl Asked {
             C::redact(cx, &policy)?;
             return Ok(policy.into());
         }
+        C::warn_of(&self.kwargs, "keyword args");
         let given = C::named(&self.kwargs);
         // Nobody may have a key of this minion's used, or a file written, that the policy does not
         // name.

@@ -22,6 +22,9 @@ pub(crate) trait Made: Args {
 
     fn target(&self) -> Target<'_>;
 
+    /// Tells the user of what is said in words of old times.
+    fn warn(&self) {}
+
     /// Compares what the file has with what is wanted.
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen>;
 
@@ -50,6 +53,7 @@ impl<M: Made> State for Kept<M> {
     type Seen = Seen;
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
+        self.0.warn();
         match self.0.target().content(cx)? {
             Ok(own) => self.0.compare(cx, &own),
             Err(seen) => Ok(seen),

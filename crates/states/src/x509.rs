@@ -12,7 +12,7 @@ use halite_modules::{
         certificate::{Builder, Built, Certificate},
         extension_changes,
         keys::{NewKey, Private, Public, public_of, verify},
-        request,
+        old, request,
         revocation::{self, List, Revoked},
         source::{self, Encoding},
         stamp,
@@ -89,6 +89,10 @@ impl PrivateKeyManaged {
 impl Made for PrivateKeyManaged {
     fn target(&self) -> Target<'_> {
         Target { mode: Some("0400"), ..Target::of("private key", &self.name, &self.rest) }
+    }
+
+    fn warn(&self) {
+        old::key(&self.rest.kwargs);
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
@@ -343,6 +347,13 @@ impl Made for CertificateManaged {
         Target::of("certificate", &self.name, &self.rest)
     }
 
+    fn warn(&self) {
+        old::managed_certificate(&self.given());
+        if self.days_remaining.is_none() {
+            old::changing("days_remaining", 7);
+        }
+    }
+
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
         let name = self.name.as_str();
         let changes = Dict::new();
@@ -493,6 +504,13 @@ impl Made for CrlManaged {
         Target::of("certificate revocation list", &self.name, &self.rest)
     }
 
+    fn warn(&self) {
+        old::list(&self.rest.kwargs, self.wanted.days_valid, &self.revoked);
+        if self.days_remaining.is_none() {
+            old::changing("days_remaining", 3);
+        }
+    }
+
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
         let name = self.name.as_str();
         let changes = Dict::new();
@@ -554,6 +572,10 @@ impl CsrManaged {
 impl Made for CsrManaged {
     fn target(&self) -> Target<'_> {
         Target::of("certificate signing request", &self.name, &self.rest)
+    }
+
+    fn warn(&self) {
+        old::managed_request(&self.rest.kwargs);
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {

@@ -117,6 +117,40 @@ fn bare_keys_sign_and_verify() {
 }
 
 #[test]
+fn x509_tells_of_words_of_old_times() {
+    let machine = Machine::new();
+    let key = machine.path("ca.key").display().to_string();
+    let warned = |args: &[&str]| -> Vec<String> {
+        let ran = machine.call(args).code(0);
+        let lines = ran.err.lines().filter_map(|line| line.strip_prefix("DeprecationWarning: "));
+        lines.map(str::to_owned).collect()
+    };
+    let path = format!("path={key}");
+    let told = warned(&["x509.create_private_key", "bits=2048", "verbose=True", &path]);
+    assert_eq!(
+        told,
+        [
+            "`bits` has been renamed to `keysize`. Please update your code.",
+            "The following parameter(s) have been deprecated and will be removed in '3009.0': \
+             'verbose'.",
+        ]
+    );
+    let signed = ["x509.create_certificate", &format!("signing_private_key={key}"), "CN=a"];
+    let short = [&signed[..], &["days_valid=3", "basicConstraints=CA:true"]].concat();
+    assert_eq!(warned(&short), [""; 0], "words of today");
+    let long = [&signed[..], &["X509v3 Basic Constraints=CA:true"]].concat();
+    assert_eq!(
+        warned(&long),
+        [
+            "Found X509v3 Basic Constraints in keyword args. Please migrate to the short name: \
+             basicConstraints",
+            "The default value for `days_valid` will change to 30. Please adapt your code \
+             accordingly.",
+        ]
+    );
+}
+
+#[test]
 fn external_pillars_on_demand() {
     let machine = Machine::new();
     machine.write("srv/pillar/top.sls", "base: {'*': [own]}\n");

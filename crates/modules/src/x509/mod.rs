@@ -10,6 +10,7 @@ pub mod extensions;
 pub mod general;
 pub mod keys;
 pub mod name;
+pub mod old;
 pub mod policy;
 pub mod request;
 pub mod revocation;
@@ -19,7 +20,7 @@ pub mod stamp;
 use std::path::Path;
 
 use halite_spec::{Args, Command, Cx, Error, Rest, Result, function, host::Write, module};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, entries};
 
 use self::{certificate::Certificate, keys::Private, source::Encoding};
 pub use self::{
@@ -234,6 +235,7 @@ pub fn create_certificate(
     /// extensions (`basicConstraints` …), `days_valid`, `digest`, `serial_number`.
     rest: Rest,
 ) -> Result<Value> {
+    old::certificate(&rest.kwargs);
     let encoding = Encoding::of(&encoding, &CERTIFICATE_ENCODINGS)?;
     if let Some(path) = path.as_ref().filter(|_| !overwrite)
         && cx.host.exists(Path::new(path))?
@@ -293,7 +295,8 @@ pub fn create_crl(
     /// Arguments of old times.
     rest: Rest,
 ) -> Result<Value> {
-    refuse_unknown(&rest, &["text"])?;
+    old::list(&rest.kwargs, wanted.days_valid, &revoked);
+    refuse_unknown(&rest, &old::LIST)?;
     let encoding = Encoding::of(&wanted.encoding, &PLAIN_ENCODINGS)?;
     let extensions = wanted.extensions.clone().unwrap_or_default();
     let (list, key) = wanted.build(cx, &signing_private_key, &revoked, &extensions)?;
@@ -318,6 +321,7 @@ pub fn create_csr(
     /// Subject (`CN`, `O` …) and extensions (`subjectAltName` …).
     rest: Rest,
 ) -> Result<Value> {
+    old::request(&rest.kwargs);
     let encoding = Encoding::of(&wanted.encoding, &PLAIN_ENCODINGS)?;
     let made = wanted.sign(cx, &rest.kwargs)?;
     kept(cx, made.encode(encoding), encoding, path.as_ref(), raw, Some("CSR"))
@@ -343,7 +347,8 @@ pub fn create_private_key(
     /// `bits`, the old name of `keysize`, and others of old times.
     rest: Rest,
 ) -> Result<Value> {
-    refuse_unknown(&rest, &["bits", "text", "verbose", "cipher"])?;
+    old::key(&rest.kwargs);
+    refuse_unknown(&rest, &[&["bits"][..], &old::KEY].concat())?;
     let key = wanted.make(cx, &rest)?;
     let (made, encoding) = wanted.encode(cx, &key, pkcs12_encryption_compat)?;
     kept(cx, made, encoding, path.as_ref(), raw, None)
@@ -602,7 +607,9 @@ pub fn get_public_key(
     #[arg(name = "asObj")]
     as_obj: Value,
 ) -> Result<String> {
-    let _ = as_obj;
+    if !as_obj.is_null() {
+        old::ignored(&entries! { "asObj" => as_obj }, &["asObj"]);
+    }
     Ok(keys::public_of(cx, &key, passphrase.as_deref())?.pem())
 }
 

@@ -10,7 +10,7 @@ use super::{
     certificate::{Builder, Certificate},
     extensions,
     keys::{self, Private},
-    request, source,
+    old, request, source,
 };
 use crate::{
     hashutil,
@@ -45,6 +45,10 @@ impl Issued for Certificate {
         }
         // A subject is not to choose another folder.
         (name.replace('/', "_"), source::pem("CERTIFICATE", &self.der), Some(0o600))
+    }
+
+    fn warn_of(given: &Dict, place: &str) {
+        old::long_names(given, place);
     }
 
     fn named(given: &Dict) -> Dict {

@@ -10,6 +10,7 @@ use super::{
     extensions::{self, About, Extension},
     keys::{self, Private},
     name::Name,
+    old,
     source::{self, Encoding},
     stamp,
 };
@@ -67,7 +68,7 @@ pub struct Wanted {
     #[default(false)]
     include_expired: bool,
     /// How many days it counts; 100 unless said.
-    days_valid: Option<i64>,
+    pub days_valid: Option<i64>,
     /// The digest of the signature.
     #[default("sha256".into())]
     pub digest: String,
@@ -101,30 +102,11 @@ impl Wanted {
     }
 }
 
-/// Old trees write an entry as `{name: [{serial_number: …}, {reason: …}]}`.
-fn entry_of(given: &Value) -> Result<Dict> {
-    let Value::Dict(entry) = given else {
+fn revoked_of(cx: &Cx, given: &Value, include_expired: bool) -> Result<Option<Revoked>> {
+    let Value::Dict(given) = given else {
         return Err(Error::invalid("An entry of `revoked` has to be a dictionary"));
     };
-    let pairs = entry.entries();
-    let [(_, parts)] = pairs.as_slice() else { return Ok(entry.clone()) };
-    let parts = match parts {
-        Value::Str(_) | Value::Dict(_) => None,
-        parts => parts.items_of_sequence(),
-    };
-    let Some(parts) = parts else { return Ok(entry.clone()) };
-    let merged = Dict::new();
-    for part in parts.iter().filter_map(Value::as_dict) {
-        merged.update(part);
-    }
-    if let Some(reason) = merged.remove("reason") {
-        merged.insert("extensions", dict! { "CRLReason" => reason });
-    }
-    Ok(merged)
-}
-
-fn revoked_of(cx: &Cx, given: &Value, include_expired: bool) -> Result<Option<Revoked>> {
-    let entry = entry_of(given)?;
+    let entry = old::entry(given);
     let part = |name: &str| entry.get(name).filter(|value| !value.is_null());
     let now = stamp::now(cx);
     let time = |value: Value| stamp::parse(&value.to_str());
