@@ -138,12 +138,11 @@ fn x509_tells_of_words_of_old_times() {
     let signed = ["x509.create_certificate", &format!("signing_private_key={key}"), "CN=a"];
     let short = [&signed[..], &["days_valid=3", "basicConstraints=CA:true"]].concat();
     assert_eq!(warned(&short), [""; 0], "words of today");
-    let long = [&signed[..], &["X509v3 Basic Constraints=CA:true"]].concat();
+    let long = [&signed[..], &["commonName=b"]].concat();
     assert_eq!(
         warned(&long),
         [
-            "Found X509v3 Basic Constraints in keyword args. Please migrate to the short name: \
-             basicConstraints",
+            "Found commonName in keyword args. Please migrate to the short name: CN",
             "The default value for `days_valid` will change to 30. Please adapt your code \
              accordingly.",
         ]
