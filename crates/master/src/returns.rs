@@ -15,6 +15,17 @@ use crate::{Error, Master, blocking, relays};
 /// How far ahead of the clock a job id may be.
 const AHEAD: i64 = 86_400;
 
+/// A return whose sender is who it says it is.
+struct Taken {
+    jid: Jid,
+    /// Whose it is: the minion's, or a resource's that it speaks for.
+    filed: MinionId,
+    load: Dict,
+    is_kept: bool,
+    /// What is to be stored.
+    ops: Vec<Op>,
+}
+
 /// Takes a return from the minion `id`. True if it may be acknowledged.
 pub(crate) async fn take(
     master: &Arc<Master>,
@@ -22,8 +33,42 @@ pub(crate) async fn take(
     ret: &Return,
     load: Dict,
 ) -> Result<bool, Error> {
+    let Some(taken) = read(master, id, ret, load)? else { return Ok(false) };
+    keep(master, vec![taken]).await?;
+    Ok(true)
+}
+
+/// Takes several of one minion at once. What is none is told of, and costs the others nothing.
+pub(crate) async fn take_all(
+    master: &Arc<Master>,
+    id: &MinionId,
+    all: Vec<Value>,
+    sent: Option<Value>,
+) -> Result<(), Error> {
+    let mut taken = Vec::with_capacity(all.len());
+    for one in all {
+        let Value::Dict(load) = one else { continue };
+        if let Some(sent) = &sent {
+            load.insert("ts", sent);
+        }
+        match Return::read(&load).map_err(Error::from).and_then(|ret| read(master, id, &ret, load))
+        {
+            Ok(one) => taken.extend(one),
+            Err(error) => tracing::error!("A return of {id} cannot be read: {error}"),
+        }
+    }
+    keep(master, taken).await
+}
+
+/// Finds out whose return it is, and of which job; `None` if it may not be taken.
+fn read(
+    master: &Master,
+    id: &MinionId,
+    ret: &Return,
+    load: Dict,
+) -> Result<Option<Taken>, Error> {
     if ret.id != *id {
-        return Ok(false);
+        return Ok(None);
     }
     // A resource's return is filed under the resource, which its minion speaks for.
     let filed = match load.get("resource_id") {
@@ -32,7 +77,7 @@ pub(crate) async fn take(
     };
     if filed != *id && !master.manages(id, &filed) {
         tracing::warn!("{id} returned for {filed}, which it does not manage");
-        return Ok(false);
+        return Ok(None);
     }
     let (jid, is_new) = match ret.jid.as_str() {
         "req" | "nocache" => (master.jobs.next_jid(), true),
@@ -40,7 +85,7 @@ pub(crate) async fn take(
     };
     if !is_new && is_ahead(&jid) {
         tracing::warn!("{id} returned the job {jid}, which is in the future");
-        return Ok(false);
+        return Ok(None);
     }
     load.insert("jid", &jid);
     if filed != *id {
@@ -56,7 +101,6 @@ pub(crate) async fn take(
     }
     // One time for what is kept and for what is shown.
     load.get_or_insert_with("_stamp", || halite_wire::stamp().into());
-    step(master, "return-received");
     let mut ops = Vec::with_capacity(2);
     let is_kept = master.settings.opts.bool("job_cache") && ret.jid != "nocache";
     if is_kept {
@@ -66,29 +110,50 @@ pub(crate) async fn take(
         }
         let kept = load.shallow_copy();
         kept.remove("cmd");
-        let ret = Op::Return { jid: jid.to_string(), minion: filed.to_string(), load: kept.into() };
-        ops.push(ret);
+        ops.push(Op::Return {
+            jid: jid.to_string(),
+            minion: filed.to_string(),
+            load: kept.into(),
+        });
+    }
+    Ok(Some(Taken { jid, filed, load, is_kept, ops }))
+}
+
+/// Stores returns, then shows them.
+async fn keep(master: &Arc<Master>, mut all: Vec<Taken>) -> Result<(), Error> {
+    step(master, "return-received");
+    let ops: Vec<Op> = all.iter_mut().flat_map(|one| std::mem::take(&mut one.ops)).collect();
+    if !ops.is_empty() {
         match master.store.write(ops).await {
-            Ok(receipt) if receipt.duplicates > 0 => {
-                tracing::info!("Duplicate return of {filed} for the job {jid}");
-            }
-            Ok(_) => {
-                tracing::info!(%jid, minion_id = %filed, "Got return from {filed} for job {jid}");
+            Ok(receipt) => {
+                for Taken { jid, filed, .. } in all.iter().filter(|one| one.is_kept) {
+                    if receipt.duplicates < all.len() {
+                        tracing::info!(%jid, minion_id = %filed, "Got return from {filed} for job {jid}");
+                    } else {
+                        tracing::info!("Duplicate return of {filed} for the job {jid}");
+                    }
+                }
             }
             Err(error) => {
                 // Not acknowledged: the minion tries again. Who waits for it sees it anyway.
-                tracing::error!("The return of {filed} for {jid} was not stored: {error}");
-                show(master, &jid, &filed, load.shallow_copy());
+                for Taken { jid, filed, load, .. } in all {
+                    tracing::error!("The return of {filed} for {jid} was not stored: {error}");
+                    show(master, &jid, &filed, load.shallow_copy());
+                }
                 return Err(Error::Unanswered);
             }
         }
         step(master, "return-stored");
-        keep_for_salt(master, &jid, &filed, &load).await?;
+        for one in all.iter().filter(|one| one.is_kept) {
+            keep_for_salt(master, &one.jid, &one.filed, &one.load).await?;
+        }
         step(master, "return-cached");
     }
-    show(master, &jid, &filed, load);
+    for Taken { jid, filed, load, .. } in all {
+        show(master, &jid, &filed, load);
+    }
     step(master, "return-shown");
-    Ok(true)
+    Ok(())
 }
 
 /// Dies on the spot if a test asked for it (`halite: {die_at: …}`), as in a power cut. Absent from

@@ -14,7 +14,7 @@ use halite_value::{
     Dict, Value,
     msgpack::{self, Text},
 };
-use halite_wire::{Envelope, IN_SESSION, MinionId, Notice, Sealed, Tag};
+use halite_wire::{Envelope, IN_SESSION, MinionId, Notice, RETURNS, Sealed, Tag};
 
 use crate::{
     Counters, Error, Master, SERVING, SIGNING_IN, auth, brief, clients, encode,
@@ -346,7 +346,7 @@ fn open(master: &Master, sealed: Sealed) -> Result<Opened, Shut> {
     }
     let Sealed { version, enc_algo, sig_algo, .. } = sealed;
     let sig = load.remove("sig");
-    if load.get("cmd").is_some_and(|cmd| cmd == *"_return") {
+    if load.get("cmd").is_some_and(|cmd| cmd == *"_return" || cmd == *RETURNS) {
         check_signature(master, id.as_ref(), &load, sig.as_ref(), sig_algo.as_ref())?;
     }
     Ok(Opened { id, load, version, enc_algo, sig_algo, nonce, key })

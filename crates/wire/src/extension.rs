@@ -6,7 +6,9 @@
 //! connection: they carry job ids and nothing secret, and the connection they come in on says who
 //! speaks. From version 2 on a minion may add [`IN_SESSION`] to a question whose answer Salt seals
 //! with RSA for it alone (`_pillar`): the answer then comes as any other does, under the session key
-//! that only this minion and the master know.
+//! that only this minion and the master know. From version 3 on it may hand over several returns at
+//! once ([`RETURNS`]): `returns` is a list of what it would send as `_return` one by one, and the
+//! answer means that all of them are kept.
 
 use halite_value::{
     Dict, Value, entries,
@@ -16,10 +18,13 @@ use halite_value::{
 use crate::{Error, Fields, Jid};
 
 /// The version of what is described here.
-pub const EXTENSION: i64 = 2;
+pub const EXTENSION: i64 = 3;
 
 /// The field by which a minion asks for a private answer under its session key.
 pub const IN_SESSION: &str = "halite_in_session";
+
+/// The command by which a minion hands over several returns at once.
+pub const RETURNS: &str = "halite_returns";
 
 /// A one-way message between Halite ends.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Jobs: what a master publishes and what a minion returns.
 
-use halite_value::{Dict, Key, SmolStr, Value, entries};
+use halite_value::{Dict, SmolStr, Value, entries};
 
 use crate::{Error, Fields, Jid, MinionId};
 
@@ -111,72 +111,23 @@ impl Publication {
     }
 }
 
-/// What a minion sends when a job is done.
+/// Whose return it is, and of which job; the rest is its load's business.
 #[derive(Clone, Debug)]
 pub struct Return {
     pub id: MinionId,
     /// A job id, or `req` / `nocache` when the master has to make one.
     pub jid: SmolStr,
-    pub fun: Value,
-    pub fun_args: Value,
-    pub ret: Value,
-    pub retcode: Value,
-    pub success: Value,
-    /// Everything else (`out`, `user`, `metadata`, `schedule` …).
-    pub extra: Dict,
 }
 
 impl Return {
     pub fn read(load: &Dict) -> Result<Self, Error> {
-        const KNOWN: [&str; 8] =
-            ["cmd", "id", "jid", "fun", "fun_args", "return", "retcode", "success"];
         let fields = Fields(load);
         let jid = fields.text("jid")?;
         if !matches!(jid.as_str(), "req" | "nocache") {
             Jid::new(&jid)?;
         }
-        let is_extra = |key: &Key| !key.as_str().is_some_and(|key| KNOWN.contains(&key));
-        let extra: Dict = load
-            .read()
-            .iter()
-            .filter(|(key, _)| is_extra(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        Ok(Self {
-            id: fields.minion_id("id")?,
-            jid,
-            fun: fields.value("fun").unwrap_or_default(),
-            fun_args: fields.value("fun_args").unwrap_or_else(|_| Value::from(Vec::<Value>::new())),
-            ret: fields.value("return")?,
-            retcode: fields.value("retcode").unwrap_or(Value::Int(0)),
-            success: fields.value("success").unwrap_or(Value::Bool(true)),
-            extra,
-        })
-    }
-
-    /// Writes the load of a `_return` request (and of its event).
-    pub fn write(&self) -> Dict {
-        let load = entries! {
-            "cmd" => "_return", "id" => &self.id, "success" => &self.success,
-            "return" => &self.ret, "retcode" => &self.retcode, "jid" => &self.jid,
-            "fun" => &self.fun, "fun_args" => &self.fun_args,
-        };
-        load.update(&self.extra);
-        load
-    }
-
-    /// Tells whether the job succeeded.
-    pub fn succeeded(&self) -> bool {
-        match &self.success {
-            Value::Dict(each) => each.values().iter().all(Value::truthy),
-            Value::List(each) => each.into_iter().all(|one| one.truthy()),
-            one => one.truthy(),
-        }
-    }
-
-    /// Returns a further field.
-    pub fn extra(&self, name: &str) -> Option<Value> {
-        self.extra.get(&Key::from(name))
+        fields.value("return")?;
+        Ok(Self { id: fields.minion_id("id")?, jid })
     }
 }
 

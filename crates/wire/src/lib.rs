@@ -22,7 +22,7 @@ pub use auth::{AuthReply, AuthRequest, Refusal, Welcome};
 pub use client::{ClientRequest, Credentials, Publish};
 pub use envelope::{Envelope, PROTOCOL, Sealed, SealedPublication};
 pub use event::{Event, stamp};
-pub use extension::{EXTENSION, IN_SESSION, Notice};
+pub use extension::{EXTENSION, IN_SESSION, Notice, RETURNS};
 pub use ids::{Jid, MinionId};
 pub use job::{Args, Publication, Return};
 pub use minion::{FileRequest, MinionRequest};

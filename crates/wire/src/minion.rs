@@ -2,7 +2,7 @@
 
 use halite_value::{Dict, SmolStr, Value};
 
-use crate::{Error, Fields, Jid, Return};
+use crate::{Error, Fields, Jid, RETURNS, Return};
 
 /// A request of a minion, after decryption. Who asks is known from the session, not from here.
 #[derive(Clone, Debug)]
@@ -60,7 +60,9 @@ pub enum MinionRequest {
     Event {
         load: Dict,
     },
-    Return(Box<Return>),
+    Return(Return),
+    /// Several, each as it would come alone, from a Halite minion.
+    Returns(Vec<Value>),
     SyndicReturn {
         load: Value,
     },
@@ -166,7 +168,9 @@ impl MinionRequest {
             "_mine_delete" => Self::MineDelete { function: fields.text("fun")? },
             "_mine_flush" => Self::MineFlush,
             "_minion_event" => Self::Event { load: load.shallow_copy() },
-            "_return" => Self::Return(Box::new(Return::read(load)?)),
+            "_return" => Self::Return(Return::read(load)?),
+            // One that is none must not cost the others their place: each is read by itself.
+            RETURNS => Self::Returns(fields.list_or_empty("returns")?),
             "_syndic_return" => Self::SyndicReturn { load: fields.value("load")? },
             "minion_runner" => Self::Runner {
                 function: fields.text("fun")?,

@@ -86,6 +86,10 @@ async fn handle(
             let load = opened.load.clone();
             if returns::take(master, id, &ret, load).await? { Value::Null } else { false.into() }
         }
+        MinionRequest::Returns(all) => {
+            returns::take_all(master, id, all, opened.load.get("ts")).await?;
+            Value::Null
+        }
         MinionRequest::SyndicReturn { load } => {
             returns::take_syndic(master, id, &load).await?;
             Value::Null

@@ -48,8 +48,18 @@ impl Keys {
 
     /// Tells whether the master gives private answers under our session key.
     pub fn in_session(&self) -> bool {
+        self.session.is_some() && self.extension() >= 2
+    }
+
+    /// Tells whether the master takes several returns at once.
+    pub fn takes_returns(&self) -> bool {
+        self.extension() >= 3
+    }
+
+    /// Returns the version of what the master understands beside Salt's messages; 0: nothing.
+    fn extension(&self) -> i64 {
         let version = self.halite.as_ref().and_then(|own| own.get("version")?.to_int());
-        self.session.is_some() && version.is_some_and(|version| version >= 2)
+        version.unwrap_or(0)
     }
 
     /// Tells whether the master says that it has nothing of us.

@@ -163,8 +163,9 @@ impl Journal {
         if durable { self.sync(end, life) } else { Ok(()) }
     }
 
-    /// Keeps a return until it is acknowledged. `durable`: it is on disk when this returns.
-    pub fn keep(&self, key: &str, master: &str, load: &Dict, durable: bool) -> io::Result<()> {
+    /// Keeps a return until it is acknowledged; returns the room it takes. `durable`: it is on disk
+    /// when this returns.
+    pub fn keep(&self, key: &str, master: &str, load: &Dict, durable: bool) -> io::Result<u64> {
         let record =
             entries! { "kind" => "return", "key" => key, "master" => master, "load" => load };
         let mut inner = self.inner.lock();
@@ -175,7 +176,10 @@ impl Journal {
         inner.forget_start(key);
         let (end, life) = (inner.end, inner.life);
         drop(inner);
-        if durable { self.sync(end, life) } else { Ok(()) }
+        if durable {
+            self.sync(end, life)?;
+        }
+        Ok(span.len)
     }
 
     /// Returns a kept return.
@@ -185,20 +189,29 @@ impl Journal {
         spooled(&inner.read(span).ok()?)
     }
 
+    /// Returns the room that a kept return takes; 0 if it is kept no more.
+    pub fn size_of(&self, key: &str) -> u64 {
+        self.inner.lock().returns.get(key).map_or(0, |span| span.len)
+    }
+
     /// Returns how many returns wait.
     pub fn waiting(&self) -> usize {
         self.inner.lock().returns.len()
     }
 
-    /// Drops what is kept of a job: its return is acknowledged, or there is none to send.
-    pub fn done(&self, key: &str) -> io::Result<()> {
+    /// Drops what is kept of jobs: their returns are acknowledged, or there are none to send.
+    pub fn done<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
         let mut inner = self.inner.lock();
-        inner.forget_start(key);
-        if let Some(span) = inner.returns.remove(key) {
-            inner.live -= span.len;
+        let mut records = Vec::new();
+        for key in keys {
+            inner.forget_start(key);
+            if let Some(span) = inner.returns.remove(key) {
+                inner.live -= span.len;
+            }
+            records.extend(framed(&entries! { "kind" => "done", "key" => key })?);
         }
         // Lost in a crash it only means that a return is sent twice; no sync.
-        inner.append(&entries! { "kind" => "done", "key" => key })?;
+        inner.write(&records)?;
         drop(inner);
         self.rewrite_if_long(REWRITE)
     }
@@ -251,12 +264,16 @@ impl Inner {
     }
 
     fn append(&mut self, record: &Dict) -> io::Result<Span> {
+        self.write(&framed(record)?)
+    }
+
+    /// Writes records at the end, as one piece.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<Span> {
         if !self.is_in_place() {
             // Somebody emptied the cache folder under us; what counts goes into a new file.
             self.rewrite()?;
         }
-        let bytes = framed(record)?;
-        let written = self.file.write_all_at(&bytes, self.end);
+        let written = self.file.write_all_at(bytes, self.end);
         if let Err(error) = written {
             // A full disk must not leave half a record in the way of later ones.
             let _ = self.file.set_len(self.end);
@@ -469,7 +486,7 @@ mod tests {
         journal.keep("2", "salt", &load("c.d"), true).unwrap();
         journal.start("3", "salt", &load("e.f"), true).unwrap();
         journal.keep("3", "salt", &load("e.f"), true).unwrap();
-        journal.done("3").unwrap();
+        journal.done(["3"]).unwrap();
         drop(journal);
 
         let (journal, left) = open(&folder);
@@ -481,8 +498,8 @@ mod tests {
         for jid in ["1", "2", "3"] {
             assert!(!journal.claim(jid), "{jid}");
         }
-        journal.done("1").unwrap();
-        journal.done("2").unwrap();
+        journal.done(["1"]).unwrap();
+        journal.done(["2"]).unwrap();
         drop(journal);
         let (_, left) = open(&folder);
         assert!(left.interrupted.is_empty() && left.returns.is_empty());
@@ -509,7 +526,7 @@ mod tests {
         // Long enough that the new file is shorter than what was synced of the old one.
         for jid in ["1", "2", "3"] {
             journal.start(jid, "salt", &load(&"x".repeat(1000)), true).unwrap();
-            journal.done(jid).unwrap();
+            journal.done([jid]).unwrap();
         }
         std::fs::remove_dir_all(folder.path().join("cache")).unwrap();
         journal.start("4", "salt", &load("c.d"), false).unwrap();
@@ -563,7 +580,7 @@ mod tests {
             let jid = number.to_string();
             journal.start(&jid, "salt", &load("a.b"), false).unwrap();
             journal.keep(&jid, "salt", &long, false).unwrap();
-            journal.done(&jid).unwrap();
+            journal.done([&jid]).unwrap();
         }
         let size = std::fs::metadata(&path).unwrap().len();
         assert!(size < REWRITE + 60_000, "{size}");

@@ -23,6 +23,7 @@ pub mod link;
 mod masters;
 mod node;
 pub mod options;
+mod outbox;
 mod own;
 pub mod pillar;
 mod proxy;
@@ -295,7 +296,7 @@ fn take_up(node: &Arc<Node>, leftovers: Leftovers) {
             }
             Err(error) => {
                 tracing::warn!("job {} cannot be reported as interrupted: {error}", job.key);
-                node.forget(&job.key);
+                node.forget([job.key.as_str()]);
             }
         }
     }

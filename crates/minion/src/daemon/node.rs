@@ -1,8 +1,7 @@
-//! What all masters of a minion share: grains, jobs, journal, local bus; and the way returns go.
+//! What all masters of a minion share: grains, jobs, journal, local bus.
 //!
-//! A return is written to the journal before it is sent and dropped from it when the master has
-//! acknowledged it. Until then it is sent again and again, to the master that gave the job or, when
-//! masters are used one at a time, to the present one.
+//! A return is written to the journal before it is sent ([`super::outbox`]) and dropped from it when
+//! its master has acknowledged it.
 
 use std::{
     path::PathBuf,
@@ -30,6 +29,7 @@ use super::{
     jobs::{Jobs, Pool, Shelf},
     journal::Journal,
     options::{MasterType, Reader, Settings},
+    outbox::{Contents, Outbox, Parcel},
     own::{Ground, Hermit},
     proxy::Device,
     schedule::Schedule,
@@ -37,9 +37,6 @@ use super::{
     tie::Tie,
 };
 use crate::Rendering;
-
-/// Returns under way at the same time.
-const IN_FLIGHT: usize = 16;
 
 /// The minion, whatever its masters.
 pub(crate) struct Node {
@@ -65,7 +62,7 @@ pub(crate) struct Node {
     ground: RwLock<Option<Ground>>,
     /// Rung when a master becomes reachable.
     pub(crate) reachable: Notify,
-    sending: tokio::sync::Semaphore,
+    pub(crate) outbox: Outbox,
     exit: Mutex<Option<u8>>,
     retired: AtomicBool,
     pub(crate) exiting: Notify,
@@ -143,7 +140,7 @@ impl Node {
             ground: RwLock::default(),
             opts: parts.opts,
             reachable: Notify::new(),
-            sending: tokio::sync::Semaphore::new(IN_FLIGHT),
+            outbox: Outbox::default(),
             exit: Mutex::new(None),
             retired: AtomicBool::new(false),
             exiting: Notify::new(),
@@ -256,7 +253,7 @@ impl Node {
     }
 
     /// Returns the master a return goes to.
-    fn master_for(&self, name: &str) -> Option<Arc<Master>> {
+    pub(crate) fn master_for(&self, name: &str) -> Option<Arc<Master>> {
         let ties = self.ties();
         let own = ties.iter().find(|tie| tie.master.address.name == name);
         let any = || {
@@ -272,76 +269,29 @@ impl Node {
             self.cache_job(&load);
         }
         if !self.settings.pub_ret {
-            self.forget(key);
+            self.forget([key]);
             return;
         }
         load.insert("cmd", "_return");
-        let kept = self.journal.keep(key, master, &load, durable);
-        let first = match kept {
-            Ok(()) => Sending::First(load),
+        let parcel = match self.journal.keep(key, master, &load, durable) {
+            Ok(size) => Parcel::new(key, Contents::First(load), size),
             Err(error) => {
                 tracing::error!("the return of job {key} is in memory only: {error}");
-                Sending::Unkept(load)
+                Parcel::new(key, Contents::Unkept(load), u64::MAX)
             }
         };
-        self.send_later(key.into(), master.into(), first);
+        self.post(master.into(), parcel);
     }
 
     /// Sends what the journal kept of an earlier life.
     pub(crate) fn resend(self: &Arc<Self>, key: &SmolStr) {
         if let Some(kept) = self.journal.kept(key) {
-            self.send_later(key.clone(), kept.master, Sending::Kept);
+            self.post(kept.master, Parcel::new(key, Contents::Kept, self.journal.size_of(key)));
         }
     }
 
-    fn send_later(self: &Arc<Self>, key: SmolStr, master: SmolStr, sending: Sending) {
-        let node = Arc::clone(self);
-        self.handle.spawn(async move { node.send(&key, &master, sending).await });
-    }
-
-    /// Sends one return until it is acknowledged.
-    // differs: Salt gives up after `return_retry_tries`; a return is kept on disk and sent until the master has it.
-    async fn send(&self, key: &str, master: &str, mut sending: Sending) {
-        loop {
-            let found = self.master_for(master);
-            let sent = match (&sending, found) {
-                (_, None) => Err("no master is connected".to_owned()),
-                (Sending::First(load) | Sending::Unkept(load), Some(to)) => {
-                    self.send_once(&to, load).await
-                }
-                (Sending::Kept, Some(to)) => match self.journal.kept(key) {
-                    None => return,
-                    Some(kept) => self.send_once(&to, &kept.load).await,
-                },
-            };
-            match sent {
-                Ok(()) => return self.forget(key),
-                Err(why) => tracing::warn!("the return of job {key} is still to be sent: {why}"),
-            }
-            // The disk has it: no need to keep it in memory while the master is away.
-            if let Sending::First(_) = sending {
-                sending = Sending::Kept;
-            }
-            let pause = self.pause();
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = self.reachable.notified() => {}
-            }
-        }
-    }
-
-    async fn send_once(&self, master: &Master, load: &Dict) -> Result<(), String> {
-        let Ok(_turn) = self.sending.acquire().await else { return Err("closed".into()) };
-        master.ask(load).await.map(drop).map_err(|error| error.to_string())
-    }
-
-    fn pause(&self) -> Duration {
-        let (low, high) = (self.settings.return_retry, self.settings.return_retry_max);
-        low.max(Duration::from_secs(1)) + high.saturating_sub(low).mul_f64(random_part())
-    }
-
-    pub(crate) fn forget(&self, key: &str) {
-        if let Err(error) = self.journal.done(key) {
+    pub(crate) fn forget<'a>(&self, keys: impl IntoIterator<Item = &'a str>) {
+        if let Err(error) = self.journal.done(keys) {
             tracing::warn!("the journal cannot be written: {error}");
         }
     }
@@ -364,16 +314,6 @@ impl Node {
             tracing::warn!("the return of job {jid} is not cached: {error}");
         }
     }
-}
-
-/// Where a return is while it is being sent.
-enum Sending {
-    /// In memory for the first attempt, and in the journal.
-    First(Dict),
-    /// In memory only.
-    Unkept(Dict),
-    /// In the journal.
-    Kept,
 }
 
 /// Returns a number from 0 to 1.

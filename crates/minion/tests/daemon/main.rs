@@ -5,6 +5,7 @@
 mod master;
 
 use std::{
+    collections::HashSet,
     path::Path,
     sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
@@ -17,7 +18,7 @@ use halite_minion::{
 };
 use halite_spec::Host;
 use halite_value::{Dict, Value, dict, entries, list, msgpack};
-use halite_wire::Refusal;
+use halite_wire::{RETURNS, Refusal};
 use master::{Master, PATIENCE};
 use tokio::sync::oneshot;
 
@@ -338,6 +339,29 @@ fn a_halite_master_needs_one_connection() {
     let _minion = world.minion(&more);
     let jid = world.master.publish("test.ping", list![]);
     assert_eq!(ret(&world.master.returned(&jid)), Value::from(true));
+}
+
+#[test]
+fn returns_that_are_ready_together_go_together() {
+    let world = World { master: Master::with(true), folder: tempfile::tempdir().unwrap() };
+    let more = entries! { "halite" => dict! { "extension" => true } };
+    let _minion = world.minion(&more);
+    world.master.core.late_ms.store(700, Ordering::SeqCst);
+    let jobs: Vec<_> =
+        (0..6).map(|number| world.master.publish("test.echo", list![number.to_string()])).collect();
+    // Whichever comes first: each comes once, in whatever company.
+    let mut missing: HashSet<_> = jobs.into_iter().collect();
+    while !missing.is_empty() {
+        let ret = world.master.returns.recv_timeout(PATIENCE).expect("a return");
+        let jid = ret.get("jid").unwrap().to_str();
+        assert!(missing.remove(&jid), "{jid} came twice");
+        assert_eq!(ret.get("id"), Some("m1".into()));
+        assert_eq!(ret.get("cmd"), Some("_return".into()));
+    }
+    let commands = world.master.core.commands.lock();
+    let messages = commands.iter().filter(|name| ["_return", RETURNS].contains(&name.as_str()));
+    assert!(messages.count() < 6, "{commands:?}");
+    assert!(commands.iter().any(|name| name == RETURNS), "{commands:?}");
 }
 
 /// A session without a daemon, as `salt-call` has it.

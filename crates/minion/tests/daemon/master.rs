@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
         mpsc,
     },
     time::Duration,
@@ -18,7 +18,7 @@ use halite_value::{
     msgpack::{self, Dialect, Text},
 };
 use halite_wire::{
-    AuthReply, AuthRequest, Envelope, Jid, MinionRequest, Refusal, Sealed, SealedPublication,
+    AuthReply, AuthRequest, EXTENSION, Envelope, Jid, MinionRequest, Refusal, Sealed, SealedPublication,
     Welcome,
 };
 use parking_lot::Mutex;
@@ -40,6 +40,10 @@ pub struct Core {
     /// Each chunk of a file after the first is cut off this many times.
     pub cut_chunks: AtomicUsize,
     pub tamper_pillar: AtomicBool,
+    /// Every answer comes this many milliseconds late.
+    pub late_ms: AtomicU64,
+    /// It says at sign-in that it is a Halite master.
+    extension: bool,
     pub files: Mutex<HashMap<String, Vec<u8>>>,
     pub chunk: usize,
     pub sign_ins: AtomicUsize,
@@ -87,6 +91,8 @@ impl Master {
             deaf_to: Mutex::new(None),
             cut_chunks: AtomicUsize::new(0),
             tamper_pillar: AtomicBool::new(false),
+            late_ms: AtomicU64::new(0),
+            extension,
             files: Mutex::default(),
             chunk: 1000,
             sign_ins: AtomicUsize::new(0),
@@ -206,7 +212,12 @@ impl Service for Door {
                 peer.bind(request.id.as_str());
                 Some(self.0.sign_in(&request).into())
             }
-            Envelope::Sealed(sealed) => self.0.answer(&sealed).map(Bytes::from),
+            Envelope::Sealed(sealed) => {
+                let late = Duration::from_millis(self.0.late_ms.load(Ordering::SeqCst));
+                let answer = self.0.answer(&sealed).map(Bytes::from);
+                tokio::time::sleep(late).await;
+                answer
+            }
         }
     }
 }
@@ -235,6 +246,7 @@ impl Core {
                     let clear = self.key.decrypt(algo, token).expect("a token");
                     minion.encrypt(algo, clear.expose()).expect("sealed")
                 }),
+                halite: self.extension.then(|| entries! { "version" => EXTENSION, "first" => 1 }),
                 ..Welcome::default()
             })),
         };
@@ -266,6 +278,13 @@ impl Core {
         let reply = match MinionRequest::read(&load).expect("a known request") {
             MinionRequest::Return(_) => {
                 let _ = self.returns.send(load);
+                Value::Null
+            }
+            MinionRequest::Returns(all) => {
+                for ret in all {
+                    let Value::Dict(ret) = ret else { panic!("a return is a map") };
+                    let _ = self.returns.send(ret);
+                }
                 Value::Null
             }
             MinionRequest::Event { load } => {
