@@ -10,7 +10,10 @@ use halite_store::Op;
 use halite_value::{Dict, Key, SmolStr, Value, entries};
 use halite_wire::{Jid, MinionId, Return, Tag};
 
-use crate::{Error, Master, blocking, relays};
+use crate::{Counters, Error, Master, blocking, relays};
+
+/// Returns in one message; no honest minion sends more.
+const MOST: usize = 1000;
 
 /// How far ahead of the clock a job id may be.
 const AHEAD: i64 = 86_400;
@@ -45,6 +48,9 @@ pub(crate) async fn take_all(
     all: Vec<Value>,
     sent: Option<Value>,
 ) -> Result<(), Error> {
+    if all.len() > MOST {
+        return Err(Error::Other(format!("{} returns are too many for one message", all.len())));
+    }
     let mut taken = Vec::with_capacity(all.len());
     for one in all {
         let Value::Dict(load) = one else { continue };
@@ -68,6 +74,8 @@ fn read(
     load: Dict,
 ) -> Result<Option<Taken>, Error> {
     if ret.id != *id {
+        tracing::warn!("{id} returned in the name of {}", ret.id);
+        Counters::count(&master.counters.impersonations);
         return Ok(None);
     }
     // A resource's return is filed under the resource, which its minion speaks for.

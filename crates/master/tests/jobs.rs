@@ -19,7 +19,7 @@ use halite_master::{
 };
 use halite_transport::ipc;
 use halite_value::{Dict, Value, dict, entries, list};
-use halite_wire::{Event, Jid, Notice};
+use halite_wire::{Event, Jid, Notice, RETURNS};
 
 /// Runs a client, which blocks, beside the test.
 async fn with_client<T: Send + 'static>(
@@ -525,6 +525,46 @@ async fn scheduled_returns_get_a_job() {
         with_client(&master, |client| client.call(&Request::Job { jid: "../x".into() }).unwrap())
             .await;
     assert_eq!(odd, Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_in_one_message_are_each_judged_by_themselves() {
+    let master = TestMaster::new(Dict::new()).await;
+    let minion = master.signed_in("web1", 0).await;
+    let ret = |jid: &str, id: &str, value: &str| {
+        dict! {
+            "cmd" => "_return", "jid" => jid, "id" => id, "fun" => "test.echo", "return" => value,
+            "retcode" => 0, "success" => true, "fun_args" => list![value],
+        }
+    };
+    let jids = std::iter::successors(Some(Jid::now()), |last| Some(Jid::after(Some(last))));
+    let jids: Vec<String> = jids.take(3).map(|jid| jid.to_string()).collect();
+    let all = list![
+        ret(&jids[0], "web1", "first"),
+        ret(&jids[1], "web2", "in another's name"),
+        ret("../../x", "web1", "no job"),
+        "no return at all",
+        ret(&jids[2], "web1", "last"),
+        ret(&jids[2], "web1", "twice"),
+    ];
+    let many = entries! { "cmd" => RETURNS, "returns" => all };
+    assert_eq!(minion.ask(&many).await, Ok(Value::Null));
+    let wanted = jids.clone();
+    let found = with_client(&master, move |client| {
+        let lookup = |jid: &String| client.call(&Request::Job { jid: jid.into() }).unwrap();
+        wanted.iter().map(lookup).collect::<Vec<_>>()
+    })
+    .await;
+    let kept = |number: usize, id: &str| {
+        found[number].get("returns").and_then(|r| r.get(id)).and_then(|r| r.get("return"))
+    };
+    assert_eq!(kept(0, "web1"), Some("first".into()));
+    assert_eq!((kept(1, "web1"), kept(1, "web2")), (None, None));
+    assert_eq!(kept(2, "web1"), Some("last".into()));
+    // More than any minion has: nothing is taken, and not acknowledged as taken.
+    let more: Vec<Value> = (0..1001).map(|_| ret(&jids[1], "web1", "x")).collect();
+    let many = entries! { "cmd" => RETURNS, "returns" => more };
+    assert_eq!(minion.ask(&many).await, Ok("".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
