@@ -5,6 +5,7 @@
 
 use halite_spec::{ArgError, Call, Cx, Error, Function, Param};
 use halite_value::{Dict, Value};
+use halite_wire::typed::{keyword, yamlify};
 
 /// Returns the text a failed call leaves as its return.
 pub fn text(name: &str, function: Option<&Function>, error: &Error) -> String {
@@ -193,24 +194,14 @@ pub fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError)
     }
 }
 
-/// Splits `name=value` given as a positional text; `None` if it is none.
-pub fn keyword(text: &str) -> Option<(&str, &str)> {
-    let (name, value) = text.split_once('=')?;
-    let mut letters = name.chars();
-    let first = letters.next()?;
-    let good = (first.is_alphabetic() || first == '_')
-        && letters.all(|c| c.is_alphanumeric() || "_.-".contains(c));
-    (good && !value.starts_with('=')).then_some((name, value))
-}
-
 /// Turns positional texts of the form `name=value` into keywords, as a minion does with what an
-/// old client sent.
+/// old client sent. The values are read as those on a command line are; other texts stay.
 pub fn with_keywords(call: Call) -> Call {
     let mut args = Vec::with_capacity(call.args.len());
     for arg in call.args {
         match arg.as_str().and_then(keyword) {
             Some((name, value)) => {
-                call.kwargs.insert(name, value);
+                call.kwargs.insert(name, yamlify(value));
             }
             None => args.push(arg),
         }
@@ -234,7 +225,7 @@ pub fn says_failed(ret: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use halite_spec::By;
-    use halite_value::dict;
+    use halite_value::{dict, entries};
 
     use super::*;
 
@@ -319,20 +310,20 @@ mod tests {
         assert_eq!(unknown_keywords(&ECHO, &none().with("x", 1).with("__y", 2)), ["x=1"]);
     }
 
+    // What genuine Salt's minion makes of such a list.
     #[test]
-    fn words_that_are_keywords() {
-        for (text, expected) in [
-            ("a=b", Some(("a", "b"))),
-            ("a=", Some(("a", ""))),
-            ("a.b-c=1=2", Some(("a.b-c", "1=2"))),
-            ("a==b", None),
-            ("1a=b", None),
-            ("a b=c", None),
-            ("=x", None),
-            ("plain", None),
-        ] {
-            assert_eq!(keyword(text), expected, "{text}");
-        }
+    fn texts_that_are_keywords() {
+        let sent = ["foo", "1", "{a: 1}", "sp = 2", "a==b", "1a=b", "=x", "m=a\nb"];
+        let named =
+            ["bar=off", "x=1", "y='1'", "q={a: b=c}", "a.b-c=1=2", "e=", "n=None", "u=1_0", "h=#c"];
+        let args = sent.iter().chain(&named).map(|text| Value::from(*text)).collect();
+        let read = with_keywords(Call { args, kwargs: dict! { "k" => "v" } });
+        assert_eq!(read.args, sent.map(Value::from));
+        let expected = entries! {
+            "k" => "v", "bar" => false, "x" => 1, "y" => "1", "q" => dict! { "a" => "b=c" },
+            "a.b-c" => "1=2", "e" => "", "n" => Value::Null, "u" => "1_0", "h" => "#c",
+        };
+        assert_eq!(read.kwargs, expected);
     }
 
     #[test]

@@ -55,6 +55,9 @@ pub trait Transport: Send + Sync + 'static {
     /// Events wait in a bounded queue; while it is full the connection is not read (the master drops and counts).
     fn next(&self) -> Ask<'_, Option<Event>>;
 
+    /// Drops the connections there are, which may be dead without knowing; new ones are made as after any loss.
+    fn reconnect(&self);
+
     /// Ends all connections and wakes all waiters.
     fn close(&self);
 }

@@ -221,6 +221,13 @@ impl Transport for Client {
         Box::pin(self.core.events.next())
     }
 
+    fn reconnect(&self) {
+        let stream = self.core.stream.lock().upgrade();
+        for link in self.main().into_iter().chain(stream) {
+            link.close();
+        }
+    }
+
     fn close(&self) {
         self.core.closed.send_replace(true);
         self.core.events.close();

@@ -163,6 +163,22 @@ async fn clients_come_back_after_a_restart_of_the_master() {
     }
 }
 
+#[tokio::test]
+async fn a_client_that_distrusts_its_connections_makes_new_ones() {
+    let master = master(any_port()).await;
+    for extension in [false, true] {
+        let client = master.client(extension);
+        client.subscribe(master.subscription());
+        let Event::Connected(first) = next(&client).await else { panic!("up") };
+        client.reconnect();
+        assert!(matches!(next(&client).await, Event::Disconnected(_)));
+        let Event::Connected(second) = next(&client).await else { panic!("up again") };
+        assert_ne!(first.connection, second.connection);
+        let reply = client.request(bytes("one"), 5 * SECOND).await.expect("a reply");
+        assert_eq!(reply, "one");
+    }
+}
+
 /// A link on which packets vanish without a word: a proxy that stops forwarding.
 #[tokio::test]
 async fn a_black_hole_is_noticed_by_both_ends() {

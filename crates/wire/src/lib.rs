@@ -17,6 +17,7 @@ mod ids;
 mod job;
 mod minion;
 mod tag;
+pub mod typed;
 
 pub use auth::{AuthReply, AuthRequest, Refusal, Welcome};
 pub use client::{ClientRequest, Credentials, Publish};

@@ -4,6 +4,7 @@
 //! are conditions, not errors. Only a rejected key and a wrong fingerprint end the minion.
 
 use std::{
+    net::IpAddr,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -211,7 +212,7 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     announce(tie);
     tie.run_startup_states();
     super::schedule::update_mine(tie);
-    let mut state = Serving { tie, up: None, was_up: false };
+    let mut state = Serving { tie, up: None, was_up: false, remote: None };
     let settings = &tie.node.settings;
     let ping = tokio::spawn(super::events::ping(Arc::clone(tie)));
     let alive = tokio::spawn(super::events::tell_running(Arc::clone(tie)));
@@ -225,6 +226,9 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     let mut look_home = Instant::now() + settings.failback.unwrap_or(PATIENCE);
     // Beside the rest: a master that is away takes its time not to answer.
     let mut looking = None;
+    let watched = Some(settings.alive_interval).filter(|interval| !interval.is_zero());
+    let mut look_up = Instant::now() + watched.unwrap_or(PATIENCE);
+    let mut looking_up = None;
     let ended = loop {
         let lost_at = down_since.map(|since: Instant| since + patience);
         tokio::select! {
@@ -248,8 +252,20 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
                 let node = Arc::clone(&tie.node);
                 looking = home.clone().map(|home| tokio::spawn(is_back(node, home)));
             }
+            () = tokio::time::sleep_until(look_up), if watched.is_some() && looking_up.is_none() => {
+                let address = tie.master.address.clone();
+                looking_up = state.up.and(state.remote).map(|at| tokio::spawn(moved(address, at)));
+                look_up = Instant::now() + watched.unwrap_or(PATIENCE);
+            }
+            new = looked(&mut looking_up), if looking_up.is_some() => {
+                looking_up = None;
+                if let Some(new) = new.flatten() {
+                    state.is_at(new);
+                    tie.master.transport.reconnect();
+                }
+            }
             is_back = looked(&mut looking), if looking.is_some() => {
-                if is_back {
+                if is_back == Some(true) {
                     break Ended::Home;
                 }
                 looking = None;
@@ -261,6 +277,9 @@ async fn serve(tie: &Arc<Tie>, several: Option<Option<MasterAddress>>) -> Ended 
     alive.abort();
     if let Some(looking) = looking {
         looking.abort();
+    }
+    if let Some(looking_up) = looking_up {
+        looking_up.abort();
     }
     ended
 }
@@ -282,12 +301,30 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Waits for what a look gives.
-async fn looked(looking: &mut Option<tokio::task::JoinHandle<bool>>) -> bool {
+/// Waits for what a look gives; `None` if it failed.
+async fn looked<T>(looking: &mut Option<tokio::task::JoinHandle<T>>) -> Option<T> {
     match looking {
-        Some(task) => task.await.unwrap_or(false),
+        Some(task) => task.await.ok(),
         None => std::future::pending().await,
     }
+}
+
+/// Returns where a master is now whose name does not lead to `at` any more.
+///
+/// A connection to an address that was taken from its machine may look well for hours.
+async fn moved(master: MasterAddress, at: IpAddr) -> Option<IpAddr> {
+    let host = master.host.trim_matches(['[', ']']);
+    let found = tokio::net::lookup_host((host, master.port)).await.ok()?;
+    new_home(at, found.map(|address| address.ip()))
+}
+
+fn new_home(at: IpAddr, found: impl Iterator<Item = IpAddr>) -> Option<IpAddr> {
+    let found: Vec<IpAddr> = found.collect();
+    if found.contains(&at) {
+        return None;
+    }
+    let alike = found.iter().find(|ip| ip.is_ipv4() == at.is_ipv4());
+    alike.or_else(|| found.first()).copied()
 }
 
 /// Tells whether another master takes us.
@@ -413,6 +450,8 @@ struct Serving<'a> {
     tie: &'a Arc<Tie>,
     up: Option<Linked>,
     was_up: bool,
+    /// Where the master was last.
+    remote: Option<IpAddr>,
 }
 
 impl Serving<'_> {
@@ -444,8 +483,20 @@ impl Serving<'_> {
         }
     }
 
+    /// Tells that the master is elsewhere now.
+    fn is_at(&mut self, new: IpAddr) {
+        if let Some(old) = self.remote.replace(new)
+            && old != new
+        {
+            tracing::info!("Master ip address changed from {old} to {new}");
+        }
+    }
+
     async fn connected(&mut self, linked: Linked) {
         let tie = self.tie;
+        if let Some(remote) = linked.remote {
+            self.is_at(remote.ip());
+        }
         let again = std::mem::replace(&mut self.was_up, true);
         self.up = Some(linked);
         let settings = &tie.node.settings;
@@ -472,5 +523,23 @@ impl Serving<'_> {
             tracing::info!("connected to {} again", tie.master.address.name);
             announce(tie);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_has_moved_when_its_name_leads_elsewhere() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let check = |at, found: &[&str], expected: Option<&str>| {
+            assert_eq!(new_home(ip(at), found.iter().map(|text| ip(text))), expected.map(ip));
+        };
+        check("10.0.0.1", &["10.0.0.1"], None);
+        check("10.0.0.1", &["10.0.0.2", "10.0.0.1"], None);
+        check("10.0.0.1", &["::1", "10.0.0.2"], Some("10.0.0.2"));
+        check("10.0.0.1", &["::1"], Some("::1"));
+        check("10.0.0.1", &[], None);
     }
 }

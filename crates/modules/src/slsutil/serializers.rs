@@ -134,8 +134,12 @@ fn write_toml(data: &Value) -> Result<String> {
     let Value::Dict(top) = data else {
         return Err(Failed("TOML can only hold a dict".into()));
     };
-    let mut out = String::new();
-    toml_table(top, "", &mut out)?;
+    let Section { text: mut out, tables, .. } = Section::of(String::new(), top)?;
+    toml_tables(tables, &mut out, |out| {
+        if !out.is_empty() && !out.ends_with("\n\n") {
+            out.push('\n');
+        }
+    })?;
     Ok(out)
 }
 
@@ -198,32 +202,73 @@ fn is_table_list(value: &Value) -> bool {
         .is_some_and(|items| !items.is_empty() && items.iter().all(|item| item.as_dict().is_some()))
 }
 
-/// Simple values first, then the tables; None is left out, as the Python library does.
-fn toml_table(table: &Dict, path: &str, out: &mut String) -> Result<()> {
-    for (key, value) in table {
-        if value.is_null() || value.as_dict().is_some() || is_table_list(&value) {
-            continue;
-        }
-        let _ = writeln!(out, "{} = {}", toml_key(&key), toml_value(&value)?);
-    }
-    for (key, value) in table {
-        let name = format!("{path}{}", toml_key(&key));
-        if let Some(inner) = value.as_dict() {
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            let _ = writeln!(out, "[{name}]");
-            toml_table(inner, &format!("{name}."), out)?;
-        } else if is_table_list(&value) {
-            for item in value.items_of_sequence().unwrap_or_default() {
-                let Value::Dict(item) = item else { continue };
-                if !out.is_empty() {
-                    out.push('\n');
+/// A table of a document: what stands below its header, and its tables, whose headers come later.
+struct Section {
+    name: String,
+    text: String,
+    tables: Vec<(String, Dict)>,
+}
+
+impl Section {
+    /// Simple values first, then lists of tables; None is left out, as the Python library does.
+    fn of(name: String, table: &Dict) -> Result<Self> {
+        let mut section = Self { name, text: String::new(), tables: Vec::new() };
+        let mut lists = String::new();
+        for (key, value) in table {
+            let inner = match section.name.as_str() {
+                "" => toml_key(&key),
+                name => format!("{name}.{}", toml_key(&key)),
+            };
+            match &value {
+                Value::Null => {}
+                Value::Dict(table) => section.tables.push((inner, table.clone())),
+                _ if is_table_list(&value) => toml_table_list(&inner, &value, &mut lists)?,
+                _ => {
+                    let _ = writeln!(section.text, "{} = {}", toml_key(&key), toml_value(&value)?);
                 }
-                let _ = writeln!(out, "[[{name}]]");
-                toml_table(&item, &format!("{name}."), out)?;
             }
         }
+        section.text.push_str(&lists);
+        Ok(section)
+    }
+
+    /// Those that hold nothing but further tables need no header: `[a.b]` says that there is an `a`.
+    fn needs_header(&self) -> bool {
+        !self.text.is_empty() || self.tables.is_empty()
+    }
+}
+
+/// Writes tables level by level, as the Python library does: `[a]` and `[b]` before `[a.c]`.
+fn toml_tables(
+    mut level: Vec<(String, Dict)>,
+    out: &mut String,
+    mut gap: impl FnMut(&mut String),
+) -> Result<()> {
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for (name, table) in level {
+            let section = Section::of(name, &table)?;
+            if section.needs_header() {
+                gap(out);
+                let _ = writeln!(out, "[{}]", section.name);
+                out.push_str(&section.text);
+            }
+            next.extend(section.tables);
+        }
+        level = next;
+    }
+    Ok(())
+}
+
+// differs: the Python library drops empty tables inside of a list of tables.
+fn toml_table_list(name: &str, items: &Value, out: &mut String) -> Result<()> {
+    for item in items.items_of_sequence().unwrap_or_default() {
+        let Value::Dict(item) = item else { continue };
+        let section = Section::of(name.to_owned(), &item)?;
+        let _ = writeln!(out, "[[{name}]]");
+        let (before, behind) = if section.text.starts_with('[') { ("\n", "") } else { ("", "\n") };
+        let _ = write!(out, "{before}{}{behind}", section.text);
+        toml_tables(section.tables, out, |_| {})?;
     }
     Ok(())
 }
@@ -465,6 +510,30 @@ mod tests {
         check(Serializer::Toml, &data, "a = 1\nl = [ 1, \"x\",]\n\n[t]\nk = \"v\"\n");
         let ini = dict! { "s" => dict! { "k" => "v", "m" => "a\nb" } };
         check(Serializer::ConfigParser, &ini, "[s]\nk = v\nm = a\n\tb\n\n");
+    }
+
+    #[test]
+    fn tables_of_toml_stand_where_the_python_library_puts_them() {
+        let leaf = || dict! { "x" => 1 };
+        let check = |data: &Value, expected| check(Serializer::Toml, data, expected);
+        check(
+            &dict! { "t" => dict! { "a" => leaf(), "b" => leaf() } },
+            "[t.a]\nx = 1\n\n[t.b]\nx = 1\n",
+        );
+        check(
+            &dict! { "a" => dict! { "c" => leaf() }, "b" => leaf() },
+            "[b]\nx = 1\n\n[a.c]\nx = 1\n",
+        );
+        check(&dict! { "a" => dict! { "b" => dict! {} } }, "[a.b]\n");
+        check(&dict! { "k" => list![leaf()], "t" => leaf() }, "[[k]]\nx = 1\n\n[t]\nx = 1\n");
+        check(
+            &dict! { "k" => list![dict! { "m" => 0, "n" => dict! { "x" => 1, "z" => leaf() }, "w" => leaf() }, leaf()] },
+            "[[k]]\nm = 0\n\n[k.n]\nx = 1\n[k.w]\nx = 1\n[k.n.z]\nx = 1\n[[k]]\nx = 1\n\n",
+        );
+        check(
+            &dict! { "k" => list![dict! { "j" => list![leaf()] }] },
+            "[[k]]\n\n[[k.j]]\nx = 1\n\n",
+        );
     }
 
     #[test]
