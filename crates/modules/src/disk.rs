@@ -73,6 +73,7 @@ pub fn usage(
     /// Flags of `df`: `h`, `l`, `m` …
     args: Option<String>,
 ) -> Result<Dict> {
+    // differs: genuine Salt tells of nothing where there is no `/etc/mtab`, as in some containers; `df` does without.
     let flags = flags(args.as_deref(), "disk.usage")?;
     let ret = Dict::new();
     for words in table(&look(
