@@ -394,7 +394,7 @@ pub fn get_template(
     /// Make the folders above it.
     #[default(false)]
     makedirs: bool,
-    /// Names for the template, as `context`.
+    /// Names for the template; those of a dict `context` stand over the others.
     rest: Rest,
 ) -> Result<String> {
     let saltenv = env_of(cx, saltenv);
@@ -403,10 +403,10 @@ pub fn get_template(
         return Ok(String::new());
     }
     let Some(cached) = cx.files.cache(&path, &saltenv)? else { return Ok(String::new()) };
-    let names = match rest.kwargs.get("context") {
-        Some(Value::Dict(names)) => names,
-        _ => Dict::new(),
-    };
+    let names = rest.kwargs.shallow_copy();
+    if let Some(Value::Dict(context)) = names.remove("context") {
+        names.update(&context);
+    }
     let text = render(cx, &template, cx.host.read_text(&cached)?, Some(&path), &saltenv, names)?;
     let (dest, makedirs) = match text_of(&dest) {
         dest if dest.is_empty() => (place_of_template(cx, &path, &saltenv), true),

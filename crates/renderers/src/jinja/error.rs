@@ -280,9 +280,6 @@ impl Error {
     /// Tells the error as genuine Salt does. `sls` is the name of the SLS being rendered, if any.
     pub fn as_salt(&self, sls: Option<&str>) -> SaltError {
         let mut message = format!("{}{}", self.0.class.salt_prefix(), self.0.message);
-        if let Some(traceback) = &self.0.traceback {
-            message.push_str(&format!("\n{}\n\n", traceback.trim_end()));
-        }
         // Salt looks for the innermost place that is not a block.
         let spot = self.0.spots.iter().find(|spot| !matches!(spot.within, Within::Block(_)));
         let mut line = spot.map_or(0, |spot| spot.line);
@@ -292,6 +289,9 @@ impl Error {
                 message.push_str(&format!("\n{file}({line}):\n{}", excerpt(&spot.source, line)));
                 line = 0;
             }
+        }
+        if let Some(traceback) = &self.0.traceback {
+            message.push_str(&format!("\n{}\n\n", traceback.trim_end()));
         }
         SaltError { message, line }
     }
@@ -364,6 +364,24 @@ pub(crate) fn value_error(message: impl Into<String>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_traceback_stands_behind_the_place_in_another_file() {
+        let mut error = Error::new(Class::TypeError, "no").with_traceback(Some("Trace\n".into()));
+        let told = |error: &Error| error.as_salt(Some("own")).message;
+        let plain = told(&error);
+        assert!(plain.ends_with("no\nTrace\n\n"), "{plain}");
+        error.0.spots.push(Spot {
+            template: None,
+            file: Some("/srv/macro.sls".into()),
+            line: 1,
+            within: Within::Template,
+            source: "{{ f() }}".into(),
+        });
+        let place = "\n/srv/macro.sls(1):\n---\n{{ f() }}    <======================\n---";
+        let elsewhere = told(&error);
+        assert!(elsewhere.ends_with(&format!("no{place}\nTrace\n\n")), "{elsewhere}");
+    }
 
     #[test]
     fn excerpts_are_cut_and_marked() {
