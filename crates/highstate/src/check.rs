@@ -341,7 +341,7 @@ fn wrong_target(site: &Site<'_>, target: &Value) -> Vec<String> {
 fn requisite_by_itself(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
     let Site { id, sls, .. } = site;
     match requisite(arg) {
-        Some((word, Value::List(_))) if only_word(arg).is_none() => {
+        Some((word, _)) if only_word(arg).is_none() => {
             let text =
                 format!("Multiple dictionaries defined in argument of state '{id}' in SLS '{sls}'");
             vec![site.problem_at(&word, text)]
@@ -355,6 +355,23 @@ mod tests {
     use halite_testkit::Kit;
 
     use super::*;
+
+    #[test]
+    fn a_requisite_stands_by_itself_whatever_its_value_is() {
+        let kit = Kit::new().serving(&[("a.sls", "a:\n  x.run:\n    - require:\n      x: b\n")]);
+        let gathered = crate::gather(&kit.cx, &[("base".into(), vec!["a".into()])]);
+        let told: Vec<String> = crate::form_problems(&gathered.high, &gathered.places)
+            .into_iter()
+            .map(|problem| problem.text)
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "The require statement in state 'a' in SLS 'a' needs to be formed as a list",
+                "Multiple dictionaries defined in argument of state 'a' in SLS 'a'"
+            ]
+        );
+    }
 
     fn doubted(text: &str) -> Vec<String> {
         let kit = Kit::new().serving(&[("a.sls", text)]);

@@ -379,7 +379,12 @@ fn render(
             Err(vec![problem, Problem::new(contents)])
         }
         Err(error) => {
-            let mut problem = failed(&error);
+            let mut problem = match &error {
+                Error::Source { class: Some(_), .. } => {
+                    Problem::new(format!("Rendering SLS {sls} failed, render error: {error}"))
+                }
+                _ => failed(&error),
+            };
             if let Error::Source { place, help, .. } = error {
                 (problem.place, problem.help) = (place, help);
             }
@@ -456,6 +461,19 @@ mod tests {
         let problems = gathered(&[("app/db.sls", "x: test.nop")], "app/db.sls").problems;
         let told = problems.iter().map(ToString::to_string).collect::<String>();
         assert!(told.contains("did you mean `app.db`?"), "{told}");
+    }
+
+    #[test]
+    fn accidents_of_renderers_are_told_as_such() {
+        let told = |body: &str| {
+            let problems = gathered(&[("a.sls", body)], "a").problems;
+            problems.first().map(|problem| problem.text.clone()).unwrap_or_default()
+        };
+        let accident = told("a: *nowhere");
+        let words = "Rendering SLS a failed, render error: found undefined alias";
+        assert!(accident.starts_with(words), "{accident}");
+        let mistake = told("a: b: c");
+        assert!(mistake.starts_with("Rendering SLS 'base:a' failed: mapping"), "{mistake}");
     }
 
     #[test]

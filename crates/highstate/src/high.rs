@@ -104,20 +104,6 @@ impl High {
         self.excludes.extend(items);
     }
 
-    /// Returns the SLS files that declare something, in that order.
-    pub fn sls_names(&self) -> Vec<Value> {
-        let mut names: Vec<Value> = Vec::new();
-        for body in self.ids.keys().filter_map(|id| self.body(id)) {
-            if let Some(sls) = &body.origin.sls
-                && names.last() != Some(sls)
-                && !names.contains(sls)
-            {
-                names.push(sls.clone());
-            }
-        }
-        names
-    }
-
     pub(crate) fn body(&self, id: &Key) -> Option<&Body> {
         match self.ids.get(id)? {
             Entry::Body(index) => self.bodies.get(*index),

@@ -119,16 +119,7 @@ pub fn misfit(function: &Function, call: &Call) -> Option<String> {
     }
     if given > named.len() && !takes_more {
         let required = named.iter().filter(|param| param.default.is_none()).count();
-        let takes = if required == named.len() {
-            format!("{}", named.len())
-        } else {
-            format!("from {required} to {}", named.len())
-        };
-        let s = if named.len() == 1 && required == 1 { "" } else { "s" };
-        let were = if given == 1 { "was" } else { "were" };
-        return Some(format!(
-            "{name}() takes {takes} positional argument{s} but {given} {were} given"
-        ));
+        return Some(surplus_text(name, required, named.len(), given));
     }
     let lacks = |param: &&&Param| {
         param.default.is_none()
@@ -137,6 +128,16 @@ pub fn misfit(function: &Function, call: &Call) -> Option<String> {
     };
     let absent: Vec<_> = named.iter().skip(given).filter(lacks).map(|param| param.name).collect();
     (!absent.is_empty()).then(|| absent_text(name, &absent))
+}
+
+fn surplus_text(name: &str, required: usize, allowed: usize, given: usize) -> String {
+    let takes = match required == allowed {
+        true => allowed.to_string(),
+        false => format!("from {required} to {allowed}"),
+    };
+    let s = if allowed == 1 && required == 1 { "" } else { "s" };
+    let were = if given == 1 { "was" } else { "were" };
+    format!("{name}() takes {takes} positional argument{s} but {given} {were} given")
 }
 
 fn absent_text(name: &str, absent: &[&str]) -> String {
@@ -183,9 +184,11 @@ pub fn python_text(name: &str, function: Option<&Function>, mismatch: &ArgError)
             format!("{short}() got an unexpected keyword argument '{name}'")
         }
         ArgError::TooMany { allowed, given } => {
-            let s = if *allowed == 1 { "" } else { "s" };
-            let were = if *given == 1 { "was" } else { "were" };
-            format!("{short}() takes {allowed} positional argument{s} but {given} {were} given")
+            let required = function.map_or(*allowed, |function| {
+                let named = function.params.iter().filter(|param| param.has_place());
+                named.filter(|param| param.default.is_none()).count()
+            });
+            surplus_text(&short, required, *allowed, *given)
         }
         ArgError::Twice(argument) => {
             format!("{short}() got multiple values for argument '{argument}'")
@@ -283,6 +286,15 @@ mod tests {
         let refused = "get() takes from 0 to 1 positional arguments but 2 were given";
         assert_eq!(told(&open(const { &[param("a", true), rest("kwargs", By::Name)] })), refused);
         assert_eq!(told(&open(const { &[param("a", true), rest("args", By::Any)] })), "");
+    }
+
+    #[test]
+    fn mismatches_in_pythons_words() {
+        let told = |mismatch: &ArgError| python_text("x.f", Some(&THREE), mismatch);
+        let surplus = ArgError::TooMany { allowed: 3, given: 5 };
+        assert_eq!(told(&surplus), "f() takes from 2 to 3 positional arguments but 5 were given");
+        let unexpected = ArgError::Unexpected { name: "z".into(), suggestion: None };
+        assert_eq!(told(&unexpected), "f() got an unexpected keyword argument 'z'");
     }
 
     #[test]

@@ -540,13 +540,30 @@ impl<'a> Back<'a> {
     }
 }
 
+/// A call that does not fit ends in Python with a `TypeError` of Python's own.
+fn in_pythons_words(cx: &Cx, name: &str, error: Error) -> Error {
+    match &error {
+        Error::Args(mismatch) => {
+            let function = registry::function_here(cx, name);
+            let text = crate::failure::python_text(name, function, mismatch);
+            Error::raised("TypeError", text)
+        }
+        _ => error,
+    }
+}
+
 impl Callbacks for Back<'_> {
     fn call(&self, kind: &str, name: &str, call: Call) -> Result<Value> {
         match kind {
             "modules" if self.is_module => {
-                self.cx.runtime.clone().call_from_module(self.cx, name, call)
+                let runtime = self.cx.runtime.clone();
+                runtime
+                    .call_from_module(self.cx, name, call)
+                    .map_err(|error| in_pythons_words(self.cx, name, error))
             }
-            "modules" => self.cx.call(name, call),
+            "modules" => {
+                self.cx.call(name, call).map_err(|error| in_pythons_words(self.cx, name, error))
+            }
             "states" => {
                 let state = registry::state_here(self.cx, name)
                     .ok_or_else(|| Error::NotFound(name.into()))?;

@@ -15,6 +15,7 @@ use halite_renderers::{
         self, Args, Environment, Files, Host as JinjaHost, HostFunction, HostLookup, LineMap,
         Lookup, SaltLoader, Source,
     },
+    pipeline::need_text,
     sls_context,
     stateconf::Stateconf,
 };
@@ -345,6 +346,7 @@ impl Renderer for Script {
 fn source_error(error: RenderError) -> Error {
     Error::Source {
         message: error.to_string(),
+        class: error.accident().map(str::to_owned),
         place: error.place().cloned(),
         excerpt: error.source_line().map(str::to_owned),
         help: error.hint().map(str::to_owned),
@@ -419,9 +421,7 @@ impl Renderer for Jinja {
     }
 
     fn render(&self, input: Data, _: &str, render: &RenderCx<'_>) -> Result<Data, RenderError> {
-        let Data::Text(text) = input else {
-            return Err(RenderError::new("Jinja renders text, not data"));
-        };
+        let text = need_text(input, self.name())?;
         let local = self.cx.opt_str("file_client").as_deref() == Some("local");
         let loader = SaltLoader { files: self.files.clone(), local };
         let rendered = rendering_for(&self.cx, || {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halite_highstate::{Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask};
 use halite_spec::{Cx, Error, Result, StateRequest, StateRuns, Template, What};
 use halite_target::top;
-use halite_value::{Dict, List, SmolStr, Value, dict, entries};
+use halite_value::{Dict, SmolStr, Value, dict, entries};
 
 use crate::{Engine, matching};
 
@@ -50,10 +50,8 @@ impl StateRuns for Engine {
             let text = format!("Pillar failed to render. Additional info follows:\n{list}");
             return Err(Error::failed(text));
         }
-        match &request.what {
-            What::Top => return self.top(&cx, request),
-            What::States => return self.state_list(&cx, request),
-            _ => {}
+        if matches!(request.what, What::Top) {
+            return self.top(&cx, request);
         }
         let gathered = match self.gather(&cx, request)? {
             Source::High(gathered) => *gathered,
@@ -72,9 +70,21 @@ impl StateRuns for Engine {
         Ok(match self.graph(&cx, gathered, request) {
             Err(problems) => shown(&problems),
             Ok((graph, _)) if form == "dot" => graph.to_dot().into(),
+            Ok((graph, _)) if form == "states" => sls_of(&graph.chunks()),
             Ok((graph, _)) => Value::list(graph.chunks()),
         })
     }
+}
+
+/// Returns the SLS that chunks come from, in the order in which they begin.
+fn sls_of(chunks: &[Dict]) -> Value {
+    let mut names: Vec<Value> = Vec::new();
+    for name in chunks.iter().filter_map(|chunk| chunk.get("__sls__")) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.into()
 }
 
 /// Tells whether this is a daemon of a minion, whose pillar is of some time ago: states are applied
@@ -163,7 +173,7 @@ impl Engine {
                 return Ok(Source::Low(chunks.collect()));
             }
             What::TemplateText { text, path } => self.template(cx, text, path.as_deref())?,
-            What::Top | What::States => Gathered::default(),
+            What::Top => Gathered::default(),
         };
         add_excludes(&mut gathered.high, &request.exclude);
         Ok(Source::High(Box::new(gathered)))
@@ -211,7 +221,8 @@ impl Engine {
         request: &StateRequest,
     ) -> Result<(Graph, Places), Vec<Problem>> {
         let Gathered { high, mut problems, places } = gathered;
-        let is_shown_low = request.extra.get("form").is_some_and(|form| form == "low");
+        let is_shown_low =
+            request.extra.get("form").is_some_and(|form| form == "low" || form == "states");
         let low_only = matches!(request.what, What::Sls(_)) && is_shown_low;
         if !problems.is_empty() {
             // `state.show_low_sls` goes on to look at the form, `state.show_lowstate` at what its
@@ -471,20 +482,6 @@ impl Engine {
             return Ok(Value::list(wrong));
         }
         Ok(self.matches_of(cx, &merged, request).into())
-    }
-
-    /// The SLS a minion gets, includes and all.
-    fn state_list(&self, cx: &Cx, request: &StateRequest) -> Result<Value> {
-        let matches = match self.top_matches(cx, request)? {
-            Top::Matches(matches, _) => matches,
-            Top::Nothing(_) => return Ok(Value::from(List::new())),
-            Top::Problems(problems) => return Ok(shown(&problems)),
-        };
-        let gathered = halite_highstate::gather(cx, &matches);
-        if !gathered.problems.is_empty() {
-            return Ok(shown(&gathered.problems));
-        }
-        Ok(gathered.high.sls_names().into())
     }
 }
 

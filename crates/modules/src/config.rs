@@ -88,7 +88,7 @@ pub fn get(
     for value in found.collect::<Vec<_>>().into_iter().rev() {
         merged = Some(match (&merged, &value) {
             (Some(below @ Value::Dict(_)), Value::Dict(_)) => {
-                deep::merge(below, &value, strategy, false)
+                deep::merge(&below.deep_copy(), &value, strategy, false)
                     .map_err(|error| Error::failed(error.to_string()))?
             }
             _ => value,

@@ -394,7 +394,7 @@ pub fn versions_report(cx: &Cx) -> Result<String> {
 /// The file behind a virtual module, as Salt names it.
 fn provider_of(cx: &Cx, module: &str) -> String {
     let family = cx.grain_str("os_family");
-    let systemd = cx.grain_str("init") == "systemd";
+    let systemd = crate::service::is_booted(cx);
     let linux = cx.grain_str("kernel") == "Linux";
     let name = match (module, family.as_str()) {
         ("pkg", "Debian") => "aptpkg",

@@ -25,6 +25,7 @@ pub fn render(renderers: &Renderers, source: &Source<'_>) -> Result<Value> {
         }
         Err(error) => Err(Error::Source {
             message: error.to_string(),
+            class: error.accident().map(str::to_owned),
             place: error.place().cloned(),
             excerpt: error.source_line().map(str::to_owned),
             help: error.hint().map(str::to_owned),

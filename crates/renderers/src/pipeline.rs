@@ -215,14 +215,10 @@ impl Error {
         self.0.hint.as_deref()
     }
 
-    /// Returns the sentence in which a state run reports the error.
-    pub fn as_salt(&self, saltenv: &str, sls: &str) -> String {
-        let message = &self.0.message;
-        if self.0.class == RENDER_ERROR {
-            format!("Rendering SLS '{saltenv}:{sls}' failed: {message}")
-        } else {
-            format!("Rendering SLS {sls} failed, render error: {message}")
-        }
+    /// Returns the class if this is an exception that genuine Salt lets through, not a mistake that
+    /// it tells as one of a renderer.
+    pub fn accident(&self) -> Option<&str> {
+        Some(self.class()).filter(|class| *class != RENDER_ERROR)
     }
 }
 
@@ -443,12 +439,17 @@ pub fn shebang_of_string(text: &str) -> Option<&str> {
 }
 
 /// Returns the text that a renderer needs; Salt fails alike when data comes instead.
-pub(crate) fn need_text(input: Data, renderer: &str) -> Result<Text, Error> {
+pub fn need_text(input: Data, renderer: &str) -> Result<Text, Error> {
     match input {
         Data::Text(text) => Ok(text),
         Data::Value(value) => Err(Error::of_class(
             "AttributeError",
-            format!("'{}' object has no attribute 'read'", value.type_name()),
+            match &value {
+                Value::Dict(dict) if dict.is_ordered() => {
+                    "'collections.OrderedDict' object has no attribute 'read'".into()
+                }
+                other => format!("'{}' object has no attribute 'read'", other.type_name()),
+            },
         )
         .with_hint(format!(
             "`{renderer}` reads text, but an earlier renderer of the pipe has made data already"
@@ -578,7 +579,7 @@ mod tests {
 
     #[test]
     fn data_does_not_go_into_a_text_renderer() {
-        check("a: 1\n", "yaml|yaml", "'dict' object has no attribute 'read'");
+        check("a: 1\n", "yaml|yaml", "'collections.OrderedDict' object has no attribute 'read'");
     }
 
     #[test]
@@ -587,11 +588,7 @@ mod tests {
         assert_eq!(error.to_string(), "mapping values are not allowed in this context");
         assert_eq!(error.place(), Some(&Place::new("web.sls", 3, 5)));
         assert_eq!(error.source_line(), Some("b: c: d"));
-        let as_salt = error.as_salt("base", "web");
-        assert_eq!(
-            as_salt,
-            "Rendering SLS 'base:web' failed: mapping values are not allowed in this context"
-        );
+        assert_eq!(error.accident(), None);
     }
 
     #[test]

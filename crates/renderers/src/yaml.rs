@@ -57,7 +57,12 @@ impl Renderer for Yaml {
     fn render(&self, input: Data, _args: &str, _cx: &RenderCx<'_>) -> Result<Data, Error> {
         let text = need_text(input, self.name())?;
         let map = |line, column| text.place(line, column);
-        let options = LoadOptions { places: true, place_map: Some(&map), ..LoadOptions::default() };
+        let options = LoadOptions {
+            places: true,
+            place_map: Some(&map),
+            ordered: true,
+            ..LoadOptions::default()
+        };
         match yaml::load(text.as_str(), &options) {
             Ok(value) if value.truthy() => Ok(Data::Value(value)),
             Ok(_) => Ok(Data::Value(Value::dict())),
@@ -203,8 +208,7 @@ mod tests {
         );
         let literal = "invalid literal for int() with base 10: 'x'";
         check("b: 1\na: !!int x\n", "ValueError", literal, "a.sls:2:4");
-        let error = failure("b: 1\na: !!int x\n").as_salt("base", "a");
-        assert_eq!(error, format!("Rendering SLS a failed, render error: {literal}"));
+        assert_eq!(failure("b: 1\na: !!int x\n").accident(), Some("ValueError"));
     }
 
     #[test]

@@ -211,3 +211,29 @@ fn nothing_stays_behind_after_a_rendering() {
         assert_eq!(Arc::strong_count(&witness), 1, "{template}");
     }
 }
+
+/// What the renderer `yaml` makes, pillar too, are Python's ordered dicts; literals are not.
+#[test]
+fn ordered_dicts_keep_their_order() {
+    let options = halite_value::yaml::LoadOptions {
+        ordered: true,
+        ..halite_value::yaml::LoadOptions::default()
+    };
+    let site = halite_value::yaml::load("{z: 1, a: {y: 1, b: 2}}", &options).expect("YAML");
+    let context = entries! { "site" => site };
+    let check = |template: &str, expected: &str| {
+        assert_eq!(render(template, &context).expect("renders").text, expected, "{template}");
+    };
+    check("{{ site|yaml }}", "{z: 1, a: {y: 1, b: 2}}");
+    check("{{ site.copy()|yaml }}", "{z: 1, a: {y: 1, b: 2}}");
+    check("{{ dict(site)|yaml }}", "{a: {y: 1, b: 2}, z: 1}");
+    check("{{ {'q': site.a, 'k': 1}|yaml }}", "{k: 1, q: {y: 1, b: 2}}");
+    check("{{ site }} {{ [site.a] }}", "{'z': 1, 'a': {'y': 1, 'b': 2}} [{'y': 1, 'b': 2}]");
+    check("{{ site.a ~ '' }}", "OrderedDict([('y', 1), ('b', 2)])");
+    check("{{ [site.a]|python }}", "[OrderedDict([('y', 1), ('b', 2)])]");
+    let message = failure("{{ site.a.nope.x }}", &context).to_string();
+    assert!(
+        message.contains("'collections.OrderedDict object' has no attribute 'nope'"),
+        "{message}"
+    );
+}

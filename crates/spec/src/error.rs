@@ -30,7 +30,14 @@ pub enum Error {
     Host(#[from] host::Error),
     /// A template, SLS or data file is wrong, and we know where.
     #[error("{message}")]
-    Source { message: String, place: Option<Place>, excerpt: Option<String>, help: Option<String> },
+    Source {
+        message: String,
+        /// The exception Salt lets through where it is no `SaltRenderError`.
+        class: Option<String>,
+        place: Option<Place>,
+        excerpt: Option<String>,
+        help: Option<String>,
+    },
     /// An exception of another class, as users' Python or a template raised it.
     #[error("{message}")]
     Raised { class: String, message: String, traceback: Option<String> },
@@ -91,7 +98,7 @@ impl Error {
             Self::NotFound(_) | Self::Unavailable { .. } | Self::NotLoaded(_) => "KeyError",
             Self::Host(error) if error.is_missing() => "FileNotFoundError",
             Self::Host(_) => "OSError",
-            Self::Source { .. } => "SaltRenderError",
+            Self::Source { class, .. } => class.as_deref().unwrap_or("SaltRenderError"),
             Self::Raised { class, .. } => class,
             Self::Cancelled => "SystemExit",
         }

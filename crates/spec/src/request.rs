@@ -53,8 +53,6 @@ pub enum What {
     },
     /// The top file itself.
     Top,
-    /// The names of SLS the top file gives.
-    States,
 }
 
 impl StateRequest {

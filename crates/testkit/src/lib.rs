@@ -26,7 +26,10 @@ use halite_spec::{
     Aggregate, Call, Cx, Error, Event, Files, Host, Job, Outcome, Refresh, Result, StateRequest,
     Template, What,
 };
-use halite_value::{Dict, Value, entries, yaml};
+use halite_value::{
+    Dict, Value, entries,
+    yaml::{self, ErrorKind},
+};
 use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 
@@ -198,6 +201,13 @@ impl Rendering for Plain {
     fn compile(&self, _: &Cx, template: &Template) -> Result<Value> {
         yaml::load_str(&template.text).map_err(|error| Error::Source {
             message: error.to_string(),
+            class: match error.kind() {
+                ErrorKind::Scanner
+                | ErrorKind::Parser
+                | ErrorKind::Constructor
+                | ErrorKind::Limit => None,
+                other => Some(other.class().to_owned()),
+            },
             place: None,
             excerpt: None,
             help: None,

@@ -57,7 +57,7 @@ impl Copier {
                     .map(|(key, value)| (key.clone(), self.copy(value)))
                     .collect();
                 *to.write() = entries;
-                to.copy_places(from);
+                to.copy_nature(from);
             }
             _ => {}
         }
@@ -80,6 +80,18 @@ mod tests {
         let copy = cycle.deep_copy();
         assert!(copy.get(0).is_some_and(|inner| inner.is_same(&Value::List(copy.clone()))));
         assert!(!copy.is_same(&cycle));
+    }
+
+    #[test]
+    fn copies_are_of_the_same_kind() {
+        let inner = dict! { "b" => 1, "a" => 2 };
+        let Value::Dict(dict) = &inner else { panic!("a dict") };
+        dict.set_ordered();
+        let copy = dict! { "in" => &inner }.deep_copy();
+        let kind = |value: Option<Value>| {
+            value.is_some_and(|value| matches!(&value, Value::Dict(dict) if dict.is_ordered()))
+        };
+        assert!(kind(copy.get("in")) && !kind(Some(copy)) && dict.shallow_copy().is_ordered());
     }
 
     #[test]

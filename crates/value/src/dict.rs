@@ -1,6 +1,12 @@
 //! A shared, mutable, ordered dict: Python's `dict`.
 
-use std::{hash::Hash, sync::Arc};
+use std::{
+    hash::Hash,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use indexmap::Equivalent;
 use once_cell::race::OnceBox;
@@ -20,6 +26,8 @@ struct Inner {
     map: RwLock<Map>,
     /// A word where there are none: most dicts were never written in a file.
     places: OnceBox<Vec<(Key, Place)>>,
+    /// See [`Dict::is_ordered`].
+    ordered: AtomicBool,
 }
 
 impl Dict {
@@ -115,7 +123,7 @@ impl Dict {
     /// Returns a new dict with the same values, as Python's `copy`.
     pub fn shallow_copy(&self) -> Self {
         let copy = Self::from(self.read().clone());
-        copy.copy_places(self);
+        copy.copy_nature(self);
         copy
     }
 
@@ -127,11 +135,26 @@ impl Dict {
         }
     }
 
-    /// Takes over where the keys of another dict stood.
-    pub(crate) fn copy_places(&self, from: &Self) {
+    /// Takes over what another dict is besides its entries: its kind, and where its keys stood.
+    pub(crate) fn copy_nature(&self, from: &Self) {
         if let Some(places) = from.0.places.get() {
             self.set_places(places.clone());
         }
+        if from.is_ordered() {
+            self.set_ordered();
+        }
+    }
+
+    /// Tells whether Python would call this an `OrderedDict`, as it does what the renderer `yaml`
+    /// makes of an SLS. Every dict keeps its order; but such a one keeps it also where others are
+    /// sorted by key, as by the Jinja filter `yaml`, and copies of it are of its kind.
+    pub fn is_ordered(&self) -> bool {
+        self.0.ordered.load(Relaxed)
+    }
+
+    /// Makes this an `OrderedDict`.
+    pub fn set_ordered(&self) {
+        self.0.ordered.store(true, Relaxed);
     }
 
     /// Remembers where the keys stood; only the first call counts.
@@ -165,7 +188,11 @@ impl Dict {
 
 impl From<Map> for Dict {
     fn from(map: Map) -> Self {
-        Self(Arc::new(Inner { map: RwLock::new(map), places: OnceBox::new() }))
+        Self(Arc::new(Inner {
+            map: RwLock::new(map),
+            places: OnceBox::new(),
+            ordered: AtomicBool::new(false),
+        }))
     }
 }
 

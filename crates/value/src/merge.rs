@@ -59,9 +59,22 @@ pub fn merge(
     Ok(Value::Dict(match strategy {
         Strategy::Recurse => recurse(a, b, merge_lists),
         Strategy::List => list(a, b),
-        Strategy::Overwrite | Strategy::Aggregate => {
+        // Templates may see it: what the first dict has is overwritten in place, and only what it
+        // lacks is left to the copy that is returned.
+        Strategy::Overwrite => {
+            for (key, new) in b {
+                if a.contains(&key) {
+                    a.insert(key, new);
+                }
+            }
+            recurse(a, b, merge_lists)
+        }
+        Strategy::Aggregate => {
             let merged = a.shallow_copy();
-            merged.update(b);
+            for (key, new) in b {
+                let new = if a.contains(&key) { new.deep_copy() } else { new };
+                merged.insert(key, new);
+            }
             merged
         }
     }))
@@ -129,7 +142,9 @@ mod tests {
         let b = dict! { "a" => 2, "l" => list![2, 3], "d" => dict! { "y" => 2 }, "new" => 6 };
         let strategy = Strategy::named(strategy, "jinja|yaml").expect("known");
         assert_eq!(&merge(&a, &b, strategy, merge_lists).expect("dicts"), expected);
-        assert_eq!(a.get("a"), Some(Value::Int(1)), "the first input is unchanged");
+        let after = if strategy == Strategy::Overwrite { 2 } else { 1 };
+        assert_eq!(a.get("a"), Some(Value::Int(after)), "only overwriting changes the first input");
+        assert!(!a.get("d").is_some_and(|d| d.get("x").is_some() && d.get("y").is_some()));
     }
 
     #[test]

@@ -317,7 +317,14 @@ impl Value {
     /// Returns Python's `repr`.
     pub fn repr(&self) -> String {
         let mut out = String::new();
-        write_repr(self, &mut out, &mut Vec::new());
+        write_repr(self, &mut out, &mut Vec::new(), Kinds::Alike);
+        out
+    }
+
+    /// Returns Python's `repr` with ordered dicts as `OrderedDict([…])`.
+    pub fn repr_by_kind(&self) -> String {
+        let mut out = String::new();
+        write_repr(self, &mut out, &mut Vec::new(), Kinds::Told);
         out
     }
 
@@ -432,8 +439,15 @@ impl fmt::Debug for List {
     }
 }
 
+/// Whether a `repr` tells ordered dicts from others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    Alike,
+    Told,
+}
+
 /// `open` holds the identities of the containers being printed: Python shows a cycle as `[...]`.
-fn write_repr(value: &Value, out: &mut String, open: &mut Vec<usize>) {
+fn write_repr(value: &Value, out: &mut String, open: &mut Vec<usize>, kinds: Kinds) {
     match value {
         Value::Null => out.push_str("None"),
         Value::Bool(flag) => out.push_str(if *flag { "True" } else { "False" }),
@@ -450,7 +464,7 @@ fn write_repr(value: &Value, out: &mut String, open: &mut Vec<usize>) {
         Value::Object(object) => out.push_str(&object.repr()),
         Value::Tuple(items) => {
             out.push('(');
-            write_items(items, out, open);
+            write_items(items, out, open, kinds);
             out.push_str(if items.len() == 1 { ",)" } else { ")" });
         }
         Value::List(list) => {
@@ -460,24 +474,40 @@ fn write_repr(value: &Value, out: &mut String, open: &mut Vec<usize>) {
             }
             open.push(list.identity());
             out.push('[');
-            write_items(&list.to_vec(), out, open);
+            write_items(&list.to_vec(), out, open, kinds);
             out.push(']');
             open.pop();
         }
         Value::Dict(dict) => {
+            let told = kinds == Kinds::Told && dict.is_ordered();
             if open.contains(&dict.identity()) || open.len() > MAX_DEPTH {
-                out.push_str("{...}");
+                out.push_str(if told { "..." } else { "{...}" });
                 return;
             }
             open.push(dict.identity());
+            if told {
+                out.push_str("OrderedDict(");
+                if !dict.is_empty() {
+                    let items: Vec<Value> = dict
+                        .into_iter()
+                        .map(|(key, value)| Value::tuple([key.into_value(), value]))
+                        .collect();
+                    out.push('[');
+                    write_items(&items, out, open, kinds);
+                    out.push(']');
+                }
+                out.push(')');
+                open.pop();
+                return;
+            }
             out.push('{');
             for (index, (key, value)) in dict.into_iter().enumerate() {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                write_repr(&key, out, open);
+                write_repr(&key, out, open, kinds);
                 out.push_str(": ");
-                write_repr(&value, out, open);
+                write_repr(&value, out, open, kinds);
             }
             out.push('}');
             open.pop();
@@ -485,12 +515,12 @@ fn write_repr(value: &Value, out: &mut String, open: &mut Vec<usize>) {
     }
 }
 
-fn write_items(items: &[Value], out: &mut String, open: &mut Vec<usize>) {
+fn write_items(items: &[Value], out: &mut String, open: &mut Vec<usize>, kinds: Kinds) {
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             out.push_str(", ");
         }
-        write_repr(item, out, open);
+        write_repr(item, out, open, kinds);
     }
 }
 

@@ -291,3 +291,20 @@ fn dump_names_unknown_options() {
     assert!(options.set("width", &Value::from("5")).is_err());
     assert!(options.set("width", &Value::Int(5)).is_ok());
 }
+
+#[test]
+fn ordered_dicts_are_not_sorted() {
+    let load = |ordered| {
+        let options = LoadOptions { ordered, ..LoadOptions::default() };
+        yaml::load("{z: 1, a: {y: 1, b: 2}}", &options).expect("YAML")
+    };
+    let dump = |value: &Value, keep_ordered| {
+        yaml::dump(value, &DumpOptions { keep_ordered, ..DumpOptions::flow() }).expect("dumps")
+    };
+    assert_eq!(dump(&load(true), true), "{z: 1, a: {y: 1, b: 2}}\n");
+    assert_eq!(dump(&load(true), false), "{a: {b: 2, y: 1}, z: 1}\n");
+    assert_eq!(dump(&load(false), true), "{a: {b: 2, y: 1}, z: 1}\n");
+    assert_eq!(load(true).repr(), "{'z': 1, 'a': {'y': 1, 'b': 2}}");
+    let told = "OrderedDict([('z', 1), ('a', OrderedDict([('y', 1), ('b', 2)]))])";
+    assert_eq!(load(true).repr_by_kind(), told);
+}

@@ -27,7 +27,6 @@ const DIFFERS: &[(&str, &str)] = &[
     ("slsutil.serialize toml {a: 1}", "genuine Salt lacks a library for it"),
     ("state.low {state: test, fun: nop, name: x}", "genuine Salt fails with an exception"),
     ("state.low {state: test, name: x}", "another message"),
-    ("state.show_states", "the order in which they are included"),
     (
         "state.single file.managed name={root}/w/n source=salt://nosuch",
         "warns before the state runs",

@@ -575,7 +575,7 @@ fn failed(cx: &Context, function: &str, error: &Error) -> u8 {
             let usage = found.map(|found| found.help("salt '*'", function)).unwrap_or_default();
             misused(&halite_minion::failure::python_text(function, found, wrong), &indented(&usage))
         }
-        Error::Source { message, place, excerpt: _, help } => {
+        Error::Source { message, place, help, .. } => {
             let mut report = Report::error(message.clone()).at(place.clone()).exit(1);
             if let Some(help) = help {
                 report = report.help(help.clone());

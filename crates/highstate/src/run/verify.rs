@@ -206,14 +206,15 @@ impl Deed<'_> {
     pub(super) fn missing_sources(&self) -> Vec<String> {
         let Some(source) = self.low.get("source") else { return Vec::new() };
         let sources = source.items_of_sequence().unwrap_or_else(|| vec![source]);
-        let sources: Vec<&str> = sources.iter().filter_map(Value::as_str).collect();
+        let texts: Option<Vec<&str>> = sources.iter().map(Value::as_str).collect();
+        let Some(sources) = texts else { return Vec::new() };
         if !sources.iter().any(|source| source.starts_with("salt:") || source.starts_with('/')) {
             return Vec::new();
         }
         let cx = &self.caller.cx;
         let saltenv = cx.saltenv();
         let files = cx.files.list(&saltenv, "").unwrap_or_default();
-        let told = sources.iter().filter_map(|source| match source.strip_prefix("salt://") {
+        let missing = sources.iter().map(|source| match source.strip_prefix("salt://") {
             Some(address) if address.contains('|') => None,
             Some(address) => match address.split_once("?saltenv=") {
                 Some((_, env)) => self.missing_env(env),
@@ -221,7 +222,9 @@ impl Deed<'_> {
             },
             None => self.meant_address(source, &files),
         });
-        told.map(|told| self.at("source") + &told).collect()
+        // A list names alternatives: it failed for another reason if one of them is there.
+        let told: Option<Vec<String>> = missing.collect();
+        told.unwrap_or_default().into_iter().map(|told| self.at("source") + &told).collect()
     }
 
     fn missing_env(&self, env: &str) -> Option<String> {

@@ -78,7 +78,11 @@ pub fn merged(first: &Value, second: &Value) -> Value {
 }
 
 fn write_yaml(data: &Value, options: &Dict) -> Result<String> {
-    let mut how = yaml::DumpOptions { allow_unicode: false, ..yaml::DumpOptions::default() };
+    let mut how = yaml::DumpOptions {
+        allow_unicode: false,
+        keep_ordered: false,
+        ..yaml::DumpOptions::default()
+    };
     for (name, value) in options {
         how.set(&name.to_str(), &value).map_err(failed)?;
     }

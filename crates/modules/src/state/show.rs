@@ -98,7 +98,7 @@ pub fn show_top(cx: &Cx, #[group] later: Later) -> Result<Value> {
 #[function]
 pub fn show_states(cx: &Cx, #[group] later: Later) -> Result<Value> {
     let how = later.untested();
-    how.show(cx, What::States, "states")
+    how.show(cx, What::Highstate, "states")
 }
 
 /// Show which SLS of the file server this minion uses, and which it does not.

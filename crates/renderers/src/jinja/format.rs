@@ -131,8 +131,8 @@ impl Interp<'_> {
                 let text = match kind {
                     's' if safe => escape(self, &value)?,
                     's' => self.str_of(&value)?.to_string(),
-                    'r' => value.repr(),
-                    _ => ascii(&value.repr()),
+                    'r' => value.repr_by_kind(),
+                    _ => ascii(&value.repr_by_kind()),
                 };
                 let text: String = match spec.precision {
                     Some(precision) => text.chars().take(precision).collect(),
@@ -327,8 +327,8 @@ impl Interp<'_> {
         match conversion {
             None => {}
             Some('s') => value = Value::Str(self.str_of(&value)?),
-            Some('r') => value = Value::from(value.repr()),
-            Some('a') => value = Value::from(ascii(&value.repr())),
+            Some('r') => value = Value::from(value.repr_by_kind()),
+            Some('a') => value = Value::from(ascii(&value.repr_by_kind())),
             Some(other) => {
                 return Err(value_error(format!("Unknown conversion specifier '{other}'")));
             }

@@ -92,7 +92,7 @@ fn dict(interp: &mut Interp<'_>, args: Args) -> Result<Value> {
 fn odict(interp: &mut Interp<'_>, args: Args) -> Result<Value> {
     let dict = Dict::new();
     methods::update_dict(interp, &dict, args, "OrderedDict")?;
-    interp.ordered.push(dict.clone());
+    dict.set_ordered();
     Ok(Value::Dict(dict))
 }
 

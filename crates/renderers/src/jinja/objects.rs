@@ -147,6 +147,7 @@ pub(crate) fn type_repr(value: &Value) -> String {
                 name => name.to_owned(),
             }
         }
+        Value::Dict(dict) if dict.is_ordered() => "collections.OrderedDict".into(),
         other => other.type_name().into_owned(),
     };
     format!("{name} object")

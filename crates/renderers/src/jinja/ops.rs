@@ -71,12 +71,10 @@ impl Interp<'_> {
                     None => object.str().into(),
                 }
             }
-            Value::Dict(dict) if self.ordered.iter().any(|own| own.is_same(dict)) => {
-                let items = View { dict: dict.clone(), kind: ViewKind::Items }.to_vec();
-                match items.is_empty() {
-                    true => "OrderedDict()".into(),
-                    false => format!("OrderedDict({})", Value::from(items).repr()).into(),
-                }
+            Value::Dict(_) | Value::List(_) | Value::Tuple(_) => {
+                let text = value.repr_by_kind();
+                self.burn(text.len() / 16)?;
+                text.into()
             }
             other => {
                 let text = other.to_str();

@@ -21,6 +21,7 @@ struct Constructor<'a, 'p> {
     queue: std::collections::VecDeque<(Id, Value)>,
     places: &'p Places<'p>,
     dialect: Dialect,
+    ordered: bool,
     limits: Limits,
 }
 
@@ -29,11 +30,11 @@ pub(super) fn construct(
     places: &Places<'_>,
     options: &LoadOptions<'_>,
 ) -> Result<Value, Error> {
-    let LoadOptions { dialect, limits, .. } = *options;
+    let LoadOptions { dialect, ordered, limits, .. } = *options;
     let Some(root) = tree.root else { return Ok(Value::Null) };
     let made = if tree.has_aliases { vec![None; tree.nodes.len()] } else { Vec::new() };
     let queue = std::collections::VecDeque::new();
-    let mut constructor = Constructor { tree, made, queue, places, dialect, limits };
+    let mut constructor = Constructor { tree, made, queue, places, dialect, ordered, limits };
     let value = constructor.object(root)?;
     while let Some((id, shell)) = constructor.queue.pop_front() {
         constructor.fill(id, &shell)?;
@@ -90,7 +91,13 @@ impl<'a> Constructor<'a, '_> {
         let mark = node.mark;
         let shell = match node.tag {
             Tag::Omap if self.dialect == Dialect::Plain => Value::List(List::new()),
-            Tag::Map | Tag::Omap => Value::dict(),
+            Tag::Map | Tag::Omap => {
+                let dict = Dict::new();
+                if self.ordered {
+                    dict.set_ordered();
+                }
+                Value::Dict(dict)
+            }
             Tag::Seq | Tag::Pairs => Value::List(List::new()),
             Tag::Set => Value::from(Set::default()),
             _ => {

@@ -3,8 +3,8 @@
 //! Values become nodes as PyYAML's representer makes them (sorted keys, `null`, `1.0e+16`,
 //! `&id001` for a container met twice), and `emit` lays them out.
 //!
-//! Surprising: a dict is sorted by key unless the keys cannot be compared, in which case the order
-//! of insertion stays; a run-time object is written as `NULL`; with no flow style asked for, a
+//! Surprising: a dict is sorted by key unless it is an ordered one ([`Dict::is_ordered`]) or its
+//! keys cannot be compared, in which case the order of insertion stays; a run-time object is written as `NULL`; with no flow style asked for, a
 //! container of scalars only is written in flow style, every other in block style.
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
@@ -54,6 +54,8 @@ pub struct DumpOptions {
     pub width: i32,
     pub allow_unicode: bool,
     pub sort_keys: bool,
+    /// Whether ordered dicts keep their order all the same.
+    pub keep_ordered: bool,
     pub explicit_start: bool,
     pub explicit_end: bool,
     pub canonical: bool,
@@ -89,6 +91,7 @@ impl Default for DumpOptions {
             width: 0,
             allow_unicode: true,
             sort_keys: true,
+            keep_ordered: true,
             explicit_start: false,
             explicit_end: false,
             canonical: false,
@@ -305,7 +308,7 @@ impl Writer<'_> {
             Value::Dict(dict) => {
                 let entries = dict.read();
                 let mut entries: Vec<(&Key, &Value)> = entries.iter().collect();
-                if self.options.sort_keys {
+                if self.options.sort_keys && !(self.options.keep_ordered && dict.is_ordered()) {
                     sort(&mut entries);
                 }
                 self.mapping("map", &entries, anchor)

@@ -46,6 +46,8 @@ pub struct LoadOptions<'a> {
     /// places carry `name` and the position itself.
     pub place_map: Option<PlaceMap<'a>>,
     pub dialect: Dialect,
+    /// Whether mappings become ordered dicts ([`Dict::is_ordered`](crate::Dict::is_ordered)).
+    pub ordered: bool,
     /// Keys may repeat, and `!aggregate` and `!reset` say what becomes of their values.
     pub extended: bool,
     pub limits: Limits,
@@ -87,6 +89,7 @@ impl Default for LoadOptions<'_> {
             places: false,
             place_map: None,
             dialect: Dialect::default(),
+            ordered: false,
             extended: false,
             limits: Limits::default(),
         }

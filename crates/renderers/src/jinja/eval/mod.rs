@@ -262,8 +262,6 @@ pub(crate) struct Interp<'e> {
     calls: u32,
     /// The context that is running, for functions that look into it.
     pub(crate) current: Option<Arc<Context>>,
-    /// What `odict()` made: an `OrderedDict` in all but its `str`.
-    pub(crate) ordered: Vec<Dict>,
     /// Memory for printing, used again and again.
     scratch: String,
 }
@@ -299,7 +297,6 @@ impl<'e> Interp<'e> {
             depth: 0,
             calls: 0,
             current: None,
-            ordered: Vec::new(),
             scratch: String::new(),
         }
     }

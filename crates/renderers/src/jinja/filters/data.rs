@@ -460,6 +460,7 @@ impl Printer<'_, '_> {
         }
         self.interp.step()?;
         Ok(match value {
+            Value::Dict(dict) if dict.is_ordered() => value.repr_by_kind(),
             Value::Dict(dict) => {
                 let mut parts = Vec::new();
                 for (key, value) in self.sorted(dict)? {
@@ -530,6 +531,15 @@ impl Printer<'_, '_> {
             return Ok(());
         }
         match value {
+            Value::Dict(dict) if dict.is_ordered() => {
+                let open = "OrderedDict(";
+                self.out.push_str(open);
+                let items =
+                    dict.into_iter().map(|(key, value)| Value::tuple([key.into_value(), value]));
+                let items = Value::list(items.collect::<Vec<_>>());
+                self.write(&items, indent + open.len(), allowance + 1, level + 1)?;
+                self.out.push(')');
+            }
             Value::Dict(dict) if !dict.is_empty() => {
                 self.out.push('{');
                 let entries = self.sorted(dict)?;
