@@ -269,9 +269,31 @@ fn nearest_source<'f>(path: &str, files: &'f [String]) -> Option<&'f str> {
     suggest::nearest(path, files.iter().map(String::as_str).chain(folders))
 }
 
+/// Letters of a word that has to be nearer to a requisite to be taken for one.
+const SHORT: usize = 5;
+
 /// Tells whether a word looks like a requisite that was misspelt.
 fn is_nearly_requisite(word: &str) -> bool {
     keywords::suggest_keyword(word).is_some_and(|near| {
-        keywords::REQUISITE_WORDS.contains(&near) || keywords::REQUISITE_IN_WORDS.contains(&near)
+        // Short words differ by two letters without having been meant: iptables' `match`.
+        (word.chars().count() > SHORT || suggest::is_one_slip(word, near))
+            && (keywords::REQUISITE_WORDS.contains(&near)
+                || keywords::REQUISITE_IN_WORDS.contains(&near))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_nearly_requisite;
+
+    #[test]
+    fn arguments_are_not_taken_for_requisites() {
+        for word in ["wacth", "requrie", "watch_inn", "onchange", "onfial"] {
+            assert!(is_nearly_requisite(word), "{word}");
+        }
+        // What iptables' rules and others are given as lists.
+        for word in ["match", "ports", "dports", "batch", "files"] {
+            assert!(!is_nearly_requisite(word), "{word}");
+        }
+    }
 }
