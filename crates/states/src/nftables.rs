@@ -517,9 +517,8 @@ impl State for Flush {
             chain => {
                 let there =
                     nftables::check_chain(cx, table.clone(), Some(chain.into()), family.clone())?;
-                (!worked(&there)).then(|| {
-                    format!("chain {chain} in table {table} in family {family}, chain")
-                })
+                (!worked(&there))
+                    .then(|| format!("chain {chain} in table {table} in family {family}, chain"))
             }
         };
         let there = nftables::check_table(cx, Some(table.clone()), family.clone())?;

@@ -50,8 +50,7 @@ impl State for Present {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let Self { name, dbname, .. } = self;
         if *there {
-            let plan =
-                Plan::nothing(format!("Schema {name} already exists in database {dbname}"));
+            let plan = Plan::nothing(format!("Schema {name} already exists in database {dbname}"));
             return Ok(told(plan, dbname));
         }
         let plan = Plan::change(name.as_str(), "Present")

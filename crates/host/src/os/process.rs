@@ -668,7 +668,9 @@ mod tests {
         let mut seen: Vec<_> = lines.next().unwrap().split(' ').map(str::to_owned).collect();
         seen.sort();
         assert_eq!(seen, expected, "not root's groups");
-        let whose = |command: &Command| stdout(&Command { user: Some(user.name.clone()), ..command.clone() });
+        let whose = |command: &Command| {
+            stdout(&Command { user: Some(user.name.clone()), ..command.clone() })
+        };
         let asked = sh("echo $HOME $USER $LOGNAME");
         let (name, home) = (&user.name, &user.home);
         assert_eq!(whose(&asked), format!("{home} {name} {name}\n"), "not root's home");
