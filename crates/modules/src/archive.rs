@@ -81,7 +81,8 @@ impl Contents {
     }
 
     fn add(&mut self, kind: char, name: &str, strip: usize) {
-        let mut rest = name;
+        // tar and unzip put what an archive has at the root below the folder all the same.
+        let mut rest = name.trim_start_matches('/');
         for _ in 0..strip {
             rest = rest.split_once('/').map_or("", |(_, rest)| rest);
         }

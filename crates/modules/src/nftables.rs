@@ -42,6 +42,14 @@ fn is_true(answer: &Dict) -> bool {
     answer.get("result").is_some_and(|result| result.truthy())
 }
 
+/// Listings as they are kept: numbers, not the names of this machine.
+const NUMERIC: [&str; 4] = ["--numeric", "--numeric", "--numeric", "list"];
+
+/// Ports, whose ranges iptables writes with a colon.
+fn ports_of(value: &Value) -> String {
+    set_of(value).replace(':', "-")
+}
+
 /// A set as nft writes it: `{ 80,443 }`.
 fn set_of(value: &Value) -> String {
     let items = match value.items_of_sequence() {
@@ -94,7 +102,7 @@ pub fn build(family: &str, kwargs: &Dict) -> Result<String, String> {
         ] {
             if let Some(value) = names.iter().find_map(|name| get(name)) {
                 ports = true;
-                add(format!("{proto} {word} {}", set_of(&value)));
+                add(format!("{proto} {word} {}", ports_of(&value)));
             }
         }
         if let Some(kind) = get("icmp-type") {
@@ -236,7 +244,10 @@ pub fn get_rules(
     let mut found = Vec::new();
     for table in text.lines().filter_map(|line| line.split_whitespace().nth(2)) {
         found.push(
-            run(cx, &["list", "table", family, table], true)?.stdout_text().trim_end().to_owned(),
+            run(cx, &[&NUMERIC[..], &["table", family, table]].concat(), true)?
+                .stdout_text()
+                .trim_end()
+                .to_owned(),
         );
     }
     Ok(found)
@@ -277,6 +288,9 @@ pub fn get_saved_rules(
     Ok(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect())
 }
 
+/// Where rules are kept unless asked for elsewhere.
+const RULES: &str = "/etc/nftables";
+
 /// Keep the rules in force for the next start.
 ///
 /// ```console
@@ -292,8 +306,13 @@ pub fn save(
     family: String,
 ) -> Result<String> {
     let _ = family;
-    let path = filename.unwrap_or_else(|| "/etc/nftables/salt-all-in-one.nft".into());
-    let text = run(cx, &["list", "ruleset"], true)?.stdout_text();
+    let path = match filename {
+        Some(path) => path,
+        // Where distributions keep a folder of rules, ours are a file in it.
+        None if cx.host.is_dir(Path::new(RULES))? => format!("{RULES}/salt-all-in-one.nft"),
+        None => RULES.to_owned(),
+    };
+    let text = run(cx, &[&NUMERIC[..], &["ruleset"]].concat(), true)?.stdout_text();
     let text = format!("#! nft -f\n\n{}\n", text.trim_end());
     if let Some(folder) = Path::new(&path).parent() {
         cx.host.create_dirs(folder, None)?;
@@ -323,6 +342,10 @@ pub fn get_rule_handle(
 ) -> Result<Dict> {
     let Some(chain) = chain else { return Ok(said(false, "Chain needs to be specified")) };
     let Some(rule) = rule else { return Ok(said(false, "Rule needs to be specified")) };
+    let there = check(cx, table.clone(), Some(chain.clone()), Some(rule.clone()), family.clone())?;
+    if !is_true(&there) {
+        return Ok(there);
+    }
     let wanted = plain(&rule);
     for (own, handle) in rules_of(cx, &table, &chain, &family)? {
         if plain(&own) == wanted {
@@ -497,8 +520,8 @@ pub fn new_chain(
         return Ok(there);
     }
     if is_true(&check_chain(cx, table.clone(), Some(chain.clone()), family.clone())?) {
-        let text = format!("Chain {chain} in table {table} in family {family} exists");
-        return Ok(said(true, text));
+        let text = format!("Chain {chain} in table {table} in family {family} already exists");
+        return Ok(said(false, text));
     }
     let mut words = vec!["--", "add", "chain", family_of(&family), &table, &chain];
     let hooked;
@@ -541,6 +564,19 @@ pub fn delete_chain(
     Ok(ordered(&output, format!("{what} deleted"), format!("{what} could not be deleted")))
 }
 
+/// Why a rule cannot be added: there is no such chain, or it is there already.
+fn hindered(cx: &Cx, table: &str, chain: &str, rule: &str, family: &str) -> Result<Option<Dict>> {
+    let [table, chain, family] = [table, chain, family].map(str::to_owned);
+    let place = check_chain(cx, table.clone(), Some(chain.clone()), family.clone())?;
+    if !is_true(&place) {
+        return Ok(Some(place));
+    }
+    let text =
+        format!("Rule {rule} chain {chain} in table {table} in family {family} already exists");
+    let there = check(cx, table, Some(chain), Some(rule.to_owned()), family)?;
+    Ok(is_true(&there).then(|| said(false, text)))
+}
+
 /// Append a rule to a chain.
 ///
 /// ```console
@@ -562,11 +598,8 @@ pub fn append(
 ) -> Result<Dict> {
     let Some(chain) = chain else { return Ok(said(false, "Chain needs to be specified")) };
     let Some(rule) = rule else { return Ok(said(false, "Rule needs to be specified")) };
-    if is_true(&check(cx, table.clone(), Some(chain.clone()), Some(rule.clone()), family.clone())?)
-    {
-        let text =
-            format!("Rule {rule} chain {chain} in table {table} in family {family} already exists");
-        return Ok(said(true, text));
+    if let Some(hindered) = hindered(cx, &table, &chain, &rule, &family)? {
+        return Ok(hindered);
     }
     let rule_words = rule_words(&rule)?;
     let mut words = vec!["add", "rule", family_of(&family), &table, &chain];
@@ -602,11 +635,8 @@ pub fn insert(
 ) -> Result<Dict> {
     let Some(chain) = chain else { return Ok(said(false, "Chain needs to be specified")) };
     let Some(rule) = rule else { return Ok(said(false, "Rule needs to be specified")) };
-    if is_true(&check(cx, table.clone(), Some(chain.clone()), Some(rule.clone()), family.clone())?)
-    {
-        let text =
-            format!("Rule {rule} chain {chain} in table {table} in family {family} already exists");
-        return Ok(said(true, text));
+    if let Some(hindered) = hindered(cx, &table, &chain, &rule, &family)? {
+        return Ok(hindered);
     }
     let rule_words = rule_words(&rule)?;
     let mut words = vec!["insert", "rule", family_of(&family), &table, &chain];
@@ -782,6 +812,14 @@ mod tests {
         };
         let expected = "counter ip saddr 10.0.0.0/8 tcp dport { 80 } accept";
         assert_eq!(rule(kwargs).unwrap(), expected);
+    }
+
+    #[test]
+    fn ranges_of_ports_as_iptables_writes_them() {
+        let kwargs = entries! {
+            "proto" => "tcp", "sport" => "1025:65535", "jump" => "accept",
+        };
+        assert_eq!(build("ipv4", &kwargs).unwrap(), "tcp sport { 1025-65535 } accept");
     }
 
     #[test]

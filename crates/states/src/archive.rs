@@ -208,7 +208,7 @@ impl Extracted {
         }
         Err(Error::failed(format!(
             "Unable to verify upstream hash of source file {source}, please set source_hash or set \
-             skip_verify to True"
+             skip_verify or use_etag to True"
         )))
     }
 
@@ -447,6 +447,11 @@ impl State for Extracted {
             Err(error) => return Err(error),
         };
         let format = self.format_of(&source)?;
+        if self.password.is_some() && format != "zip" {
+            return Err(Error::failed(
+                "The 'password' argument is only supported for zip archives",
+            ));
+        }
         let sum = self.expected(cx, &name, &source, &hash)?;
         let record = self.recorded(cx, &source, sum.as_ref())?;
         let same = record.as_ref().is_some_and(|record| record.old.as_ref() == Some(&record.new));

@@ -85,6 +85,12 @@ impl Wanted {
         }
         Ok(())
     }
+
+    /// What was done with a rule, if it was.
+    fn set(&self, name: &str, family: &str) -> String {
+        let verb = if self.save { "Set and Saved" } else { "Set" };
+        format!("{verb} nftables rule for {name} to: {} for {family}", self.rule)
+    }
 }
 
 /// Make sure that a rule is in force; at the end of its chain if it is new.
@@ -100,14 +106,15 @@ impl State for Append {
 
     fn plan(&self, there: &bool) -> Result<Plan> {
         let Rule { name, family, .. } = &self.0;
-        let rule = self.0.wanted()?.rule;
+        let wanted = self.0.wanted()?;
+        let rule = &wanted.rule;
         if *there {
             let text = format!("nftables rule for {name} already set ({rule}) for {family}");
             return Ok(Plan::nothing(text));
         }
         Ok(Plan::change("locale", name)
             .pending(format!("nftables rule for {name} needs to be set ({rule}) for {family}"))
-            .done(format!("Set nftables rule for {name} to: {rule} for {family}")))
+            .done(wanted.set(name, family)))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
@@ -141,14 +148,15 @@ impl State for Insert {
 
     fn plan(&self, there: &bool) -> Result<Plan> {
         let Rule { name, family, .. } = &self.0;
-        let rule = self.0.wanted()?.rule;
+        let wanted = self.0.wanted()?;
+        let rule = &wanted.rule;
         if *there {
             let text = format!("nftables rule for {name} already set for {family} ({rule})");
             return Ok(Plan::nothing(text));
         }
         Ok(Plan::change("locale", name)
             .pending(format!("nftables rule for {name} needs to be set for {family} ({rule})"))
-            .done(format!("Set nftables rule for {name} to: {rule} for {family}")))
+            .done(wanted.set(name, family)))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
@@ -421,6 +429,10 @@ impl SetPolicy {
     fn part(&self, name: &str) -> String {
         text_of(&self.kwargs.kwargs, name).unwrap_or_default()
     }
+
+    fn saves(&self) -> bool {
+        self.kwargs.kwargs.get("save").is_some_and(|save| save.truthy())
+    }
 }
 
 impl State for SetPolicy {
@@ -439,9 +451,10 @@ impl State for SetPolicy {
         if policy.as_ref().is_some_and(|policy| policy.eq_ignore_ascii_case(&wanted)) {
             return Ok(Plan::nothing(format!("{what} already set to {wanted}")));
         }
+        let verb = if self.saves() { "Set and saved" } else { "Set" };
         Ok(Plan::change("locale", name)
             .pending(format!("{what} needs to be set to {wanted}"))
-            .done(format!("Set default policy for {chain} to {wanted} family {family}")))
+            .done(format!("{verb} default policy for {chain} to {wanted} family {family}")))
     }
 
     fn apply(&self, cx: &Cx, _: Option<String>) -> Result<Applied> {
@@ -450,7 +463,7 @@ impl State for SetPolicy {
         if !nftables::set_policy(cx, table, Some(chain), Some(policy), family.clone())? {
             return Err(Error::failed("Failed to set nftables default policy"));
         }
-        if self.kwargs.kwargs.get("save").is_some_and(|save| save.truthy()) {
+        if self.saves() {
             nftables::save(cx, None, family)?;
         }
         Ok(Applied::as_planned())
@@ -499,6 +512,23 @@ impl State for Flush {
         if self.ignore_absence && said(&answer).contains("does not exist") {
             return Ok(Applied::changes(Dict::new()).comment(said(&answer)));
         }
-        Err(Error::failed("Failed to flush nftables rules"))
+        let place = match chain.as_str() {
+            "" => None,
+            chain => {
+                let there =
+                    nftables::check_chain(cx, table.clone(), Some(chain.into()), family.clone())?;
+                (!worked(&there))
+                    .then(|| format!("chain {chain} in table {table} in family {family}, chain"))
+            }
+        };
+        let there = nftables::check_table(cx, Some(table.clone()), family.clone())?;
+        let place = match worked(&there) {
+            true => place,
+            false => Some(format!("table {table} in family {family}, table")),
+        };
+        Err(Error::failed(match place {
+            Some(place) => format!("Failed to flush {place} does not exist."),
+            None => "Failed to flush nftables rules".to_owned(),
+        }))
     }
 }

@@ -2,6 +2,7 @@
 
 use halite_modules::postgres::Conn;
 use halite_spec::{Applied, Args, Cx, Need, Plan, Result, State, states};
+use halite_value::entries;
 
 use crate::postgres::Account;
 
@@ -11,6 +12,11 @@ states! {
         Need::function("postgres.schema_exists", "Unable to load postgres module.  Make sure `postgres.bins_dir` is set."),
     ]: "present" => Present,
     "absent" => Absent,
+}
+
+/// The return names the database, too.
+fn told(plan: Plan, dbname: &str) -> Plan {
+    Plan { extra: entries! { "dbname" => dbname }, ..plan }
 }
 
 /// Make sure that a database has a schema.
@@ -44,11 +50,13 @@ impl State for Present {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let Self { name, dbname, .. } = self;
         if *there {
-            return Ok(Plan::nothing(format!("Schema {name} already exists in database {dbname}")));
+            let plan = Plan::nothing(format!("Schema {name} already exists in database {dbname}"));
+            return Ok(told(plan, dbname));
         }
-        Ok(Plan::change(name.as_str(), "Present")
+        let plan = Plan::change(name.as_str(), "Present")
             .pending(format!("Schema {name} is set to be created in database {dbname}."))
-            .done(format!("Schema {name} has been created in database {dbname}")))
+            .done(format!("Schema {name} has been created in database {dbname}"));
+        Ok(told(plan, dbname))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {
@@ -88,13 +96,15 @@ impl State for Absent {
     fn plan(&self, there: &bool) -> Result<Plan> {
         let Self { name, dbname, .. } = self;
         if !there {
-            return Ok(Plan::nothing(format!(
+            let plan = Plan::nothing(format!(
                 "Schema {name} is not present in database {dbname}, so it cannot be removed"
-            )));
+            ));
+            return Ok(told(plan, dbname));
         }
-        Ok(Plan::change(name.as_str(), "Absent")
+        let plan = Plan::change(name.as_str(), "Absent")
             .pending(format!("Schema {name} is set to be removed from database {dbname}"))
-            .done(format!("Schema {name} has been removed from database {dbname}")))
+            .done(format!("Schema {name} has been removed from database {dbname}"));
+        Ok(told(plan, dbname))
     }
 
     fn apply(&self, cx: &Cx, _: bool) -> Result<Applied> {

@@ -26,6 +26,7 @@
 //! after: {/etc/x: null, /etc/y: {content: "..."}}      # null: not there
 //! ran: ["apt-get -q -y install x"]                     # commands that were run, beside queries
 //! fed: ["DROP USER 'x'"]       # what such commands were given on standard input
+//! retcode: 1                    # of a call: the code the job ends with
 //! repeats: true                 # a second run does it again (cmd.run)
 //! ```
 //!
@@ -194,6 +195,12 @@ fn run_call(case: &Dict, function: &str) -> Vec<String> {
                 problems
                     .push(format!("failed with {:?}, expected {expected:?}", error.to_string()));
             }
+        }
+    }
+    if let Some(expected) = case.get("retcode") {
+        let code = Value::from(kit.cx.job.retcode());
+        if code != expected {
+            problems.push(format!("the code is {code:?}, expected {expected:?}"));
         }
     }
     problems.extend(check_machine(case, &kit));

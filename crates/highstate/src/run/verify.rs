@@ -182,7 +182,7 @@ impl Deed<'_> {
         // A state that takes anything takes a misspelt requisite too; a list gives it away. A guard
         // that guards nothing is worse than a warning too many.
         !self.params.open
-            || (value.as_list().is_some() && is_nearly_requisite(word))
+            || (is_list_of_ids(value) && is_nearly_requisite(word))
             || keywords::is_slip_of_guard(word)
     }
 
@@ -272,9 +272,30 @@ fn nearest_source<'f>(path: &str, files: &'f [String]) -> Option<&'f str> {
     suggest::nearest(path, files.iter().map(String::as_str).chain(folders))
 }
 
+/// Tells whether a value is written as requisites are: `- pkg: nginx`. A list of plain words may be
+/// what the state is after, as the `match` of an `iptables` rule.
+fn is_list_of_ids(value: &Value) -> bool {
+    value.as_list().is_some_and(|items| items.into_iter().any(|item| item.as_dict().is_some()))
+}
+
 /// Tells whether a word looks like a requisite that was misspelt.
 fn is_nearly_requisite(word: &str) -> bool {
     keywords::suggest_keyword(word).is_some_and(|near| {
         keywords::REQUISITE_WORDS.contains(&near) || keywords::REQUISITE_IN_WORDS.contains(&near)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{Value, dict};
+
+    use super::{is_list_of_ids, is_nearly_requisite};
+
+    #[test]
+    fn lists_of_words_are_not_taken_for_requisites() {
+        assert!(is_nearly_requisite("wacth") && is_nearly_requisite("match"));
+        assert!(is_list_of_ids(&Value::list([dict! { "pkg" => "nginx" }])));
+        assert!(!is_list_of_ids(&Value::list(["limit", "comment"])));
+        assert!(!is_list_of_ids(&Value::from("limit")));
+    }
 }

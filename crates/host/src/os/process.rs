@@ -93,6 +93,11 @@ fn spawn(
     if command.clear_env {
         builder.env_clear();
     }
+    let identity = Identity::of(command)?;
+    // Programs look for their configuration in HOME: that of the caller is not theirs to read.
+    for (name, value) in identity.iter().flat_map(Identity::environment) {
+        builder.env(name, value);
+    }
     // A cleared environment is cleared of what was set through the host, too.
     let inherited = (!command.clear_env).then_some(overlay).into_iter().flatten();
     for (name, value) in inherited.chain(command.env.iter().map(|(name, value)| (name, value))) {
@@ -114,7 +119,6 @@ fn spawn(
         };
     }
     let (stdout, stderr) = connect(&mut builder, command).map_err(|error| words(&error))?;
-    let identity = Identity::of(command)?;
     let umask = command.umask;
     // SAFETY: only system calls happen in the child; everything they need was allocated before.
     unsafe {
@@ -183,6 +187,8 @@ struct Identity {
     uid: Option<u32>,
     gid: u32,
     groups: Option<Vec<u32>>,
+    /// Name and home, unless it is a group only.
+    user: Option<(String, String)>,
 }
 
 impl Identity {
@@ -215,7 +221,15 @@ impl Identity {
             None if me.is_root() => Some(vec![gid]),
             _ => None,
         };
-        Ok(Some(Self { uid: user.map(|user| user.uid), gid, groups }))
+        let uid = user.as_ref().map(|user| user.uid);
+        Ok(Some(Self { uid, gid, groups, user: user.map(|user| (user.name, user.home)) }))
+    }
+
+    /// What a login would set at the least; the command's own environment is stronger.
+    fn environment(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let user = self.user.iter();
+        user.flat_map(|(name, home)| [("HOME", home), ("USER", name), ("LOGNAME", name)])
+            .map(|(name, value)| (name, value.as_str()))
     }
 
     /// Runs in the child.
@@ -654,6 +668,13 @@ mod tests {
         let mut seen: Vec<_> = lines.next().unwrap().split(' ').map(str::to_owned).collect();
         seen.sort();
         assert_eq!(seen, expected, "not root's groups");
+        let whose = |command: &Command| {
+            stdout(&Command { user: Some(user.name.clone()), ..command.clone() })
+        };
+        let asked = sh("echo $HOME $USER $LOGNAME");
+        let (name, home) = (&user.name, &user.home);
+        assert_eq!(whose(&asked), format!("{home} {name} {name}\n"), "not root's home");
+        assert_eq!(whose(&asked.env("HOME", "/x")), format!("/x {name} {name}\n"));
         let cannot = Command { user: Some(user.name), ..sh("echo x > /etc/halite-must-not-exist") };
         assert_ne!(run(&cannot).unwrap().code, 0);
     }

@@ -60,6 +60,7 @@ pub fn install(cx: &Cx, user: &str, text: &str) -> Result<std::result::Result<()
     let mut command = crontab(cx, user)?.arg("-");
     command.stdin = Some(text.as_bytes().to_vec());
     let output = cx.host.run(&command)?;
+    cx.job.set_retcode(output.code.into());
     Ok(if output.ok() { Ok(()) } else { Err(output.stderr_text().trim_end().to_owned()) })
 }
 
@@ -363,7 +364,9 @@ fn install_file(cx: &Cx, user: &str, path: &str) -> Result<Output> {
     if !Path::new(path).is_absolute() {
         return Err(Error::invalid(format!("'{path}' is not an absolute path")));
     }
-    Ok(cx.host.run(&crontab(cx, user)?.arg(path))?)
+    let output = cx.host.run(&crontab(cx, user)?.arg(path))?;
+    cx.job.set_retcode(output.code.into());
+    Ok(output)
 }
 
 /// Install a file as a user's crontab; tells whether it worked.

@@ -130,7 +130,11 @@ pub fn config_get(
     kwargs.only(&["global", "all"])?;
     let config = Config::of(cx, place, flag(&kwargs, "global"))?;
     Ok(match config.get(cx, &key)? {
-        None => Value::Null,
+        None => {
+            // git's own answer to a key that is not there.
+            cx.job.set_retcode(1);
+            Value::Null
+        }
         Some(values) if flag(&kwargs, "all") => Value::list(values),
         Some(values) => values.last().cloned().unwrap_or_default().into(),
     })

@@ -35,7 +35,9 @@ fn run(cx: &Cx, family: &str, words: &[&str], rule: &str, looks: bool) -> Result
     let line =
         [program(family), "--wait"].into_iter().chain(words.iter().copied()).map(str::to_owned);
     let command = Command::line(line.chain(rule));
-    Ok(cx.host.run(&if looks { command.query() } else { command })?)
+    let output = cx.host.run(&if looks { command.query() } else { command })?;
+    cx.job.set_retcode(output.code.into());
+    Ok(output)
 }
 
 /// What a changing command complained of; empty if nothing.

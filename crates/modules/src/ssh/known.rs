@@ -138,7 +138,9 @@ impl Store {
         }
         line.extend(["-T".to_owned(), timeout.to_string(), hostname.to_owned()]);
         for _ in 0..5 {
-            let text = cx.host.run(&Command::line(&line).query())?.stdout_text();
+            let output = cx.host.run(&Command::line(&line).query())?;
+            cx.job.set_retcode(output.code.into());
+            let text = output.stdout_text();
             if !text.trim().is_empty() {
                 return self.read(&text);
             }
@@ -314,7 +316,7 @@ impl Store {
                 enc: wanted.enc.clone(),
                 key: key.clone(),
                 fingerprint: None,
-                port: None,
+                port: self.port,
             };
             return Ok(Change::Update { old, new: vec![entry] });
         }

@@ -157,10 +157,11 @@ fn available(cx: &Cx, source: &Value) -> Result<Vec<String>> {
         let (path, env) = parse_salt(&source);
         let env = env.as_deref().unwrap_or(&saltenv);
         let dirs = cx.files.list_dirs(env, parent(&path))?;
+        let below = if path.is_empty() { String::new() } else { format!("{path}/") };
         let served = dirs.contains(&path)
             || dirs.iter().any(|dir| dir.starts_with(&format!("{path}/")))
-            // A file is no tree.
-            || cx.files.list(env, &path)?.iter().any(|file| *file != path);
+            // A file is no tree, nor are others whose names begin as its own.
+            || cx.files.list(env, &path)?.iter().any(|file| file.starts_with(&below));
         if served {
             found.push(source);
         }

@@ -566,16 +566,7 @@ impl Latest {
             )));
         }
         if local.has_rev && !matches && !self.update_head && !switches {
-            let place = if self.rev() == "HEAD" {
-                remote.place.replacen("remote HEAD", "Remote head", 1)
-            } else {
-                remote.place.clone()
-            };
-            return Ok(Plan::nothing(format!(
-                "{place} is already present and local HEAD ({}) does not match, but \
-                 update_head=False. HEAD has not been updated locally.",
-                shorter(local.rev.as_ref())
-            )));
+            return Ok(Plan::nothing(self.left_behind(remote, local)));
         }
         if local.forward == Some(false) && !self.resets() {
             return Err(Error::failed(self.not_forward(remote, local)));
@@ -643,10 +634,27 @@ impl Latest {
             return Ok(Plan::nothing(self.up_to_date(&[], false, true)?));
         }
         if changes.is_empty() {
-            let pending = self.up_to_date(&actions, false, true)?;
+            let pending = match matches || self.update_head {
+                true => self.up_to_date(&actions, false, true)?,
+                false => joined(&actions),
+            };
             return Ok(Plan { test_result: Some(true), ..Plan::unknown().pending(pending) });
         }
         Ok(Plan { unknown: true, ..Plan::changes(changes).pending(joined(&actions)) })
+    }
+
+    /// What is said when the remote has moved on and the local HEAD shall not.
+    fn left_behind(&self, remote: &Remote, local: &Local) -> String {
+        let place = if self.rev() == "HEAD" {
+            remote.place.replacen("remote HEAD", "Remote head", 1)
+        } else {
+            remote.place.clone()
+        };
+        format!(
+            "{place} is already present and local HEAD ({}) does not match, but \
+             update_head=False. HEAD has not been updated locally.",
+            shorter(local.rev.as_ref())
+        )
     }
 
     fn clone(&self, cx: &Cx, remote: &Remote, place: &Place) -> Result<Applied> {
@@ -1004,6 +1012,11 @@ impl State for Latest {
         if !right {
             let text = failure("Failed to update repository", &comments);
             return Ok(Applied::failed(changes, text));
+        }
+        let moved_on = !self.is_bare() && !equal(new.as_ref(), seen.remote.rev.as_ref());
+        if new == local.rev && stays && moved_on {
+            let comment = self.left_behind(&seen.remote, local);
+            return Ok(Applied::changes(changes).comment(comment));
         }
         if new == local.rev {
             let comment = self.up_to_date(&comments, false, false)?;

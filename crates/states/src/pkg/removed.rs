@@ -4,7 +4,7 @@ use halite_modules::{
     pkg::{self, Uninstall, Which},
     pkg_resource::{self, Request, Targets},
 };
-use halite_spec::{Applied, Args, Cx, Outcome, Plan, Rest, Result, State};
+use halite_spec::{Applied, Args, Cx, Error, Outcome, Plan, Rest, Result, State};
 use halite_value::{Dict, Value, dict};
 
 use super::{Wanted, conditions, explained, normalized, one_name, troubled};
@@ -63,6 +63,9 @@ impl Removed {
         } else {
             vec![(provider.normalize_name(cx, one_name(self.name.as_ref())?), version)]
         };
+        if wanted.is_empty() {
+            return Err(Error::failed("Invalidly formatted \"pkgs\" parameter. See minion log."));
+        }
         let current = provider.list_pkgs(cx, Which::Installed, extra)?;
         let mut targets = Vec::new();
         let mut has_version = false;
