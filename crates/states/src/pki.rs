@@ -25,6 +25,9 @@ pub(crate) trait Made: Args {
     /// Tells the user of what is said in words of old times.
     fn warn(&self) {}
 
+    /// The same for arguments that are looked at only when something is made anew, in a test too.
+    fn warn_of_making(&self) {}
+
     /// Compares what the file has with what is wanted.
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen>;
 
@@ -54,10 +57,15 @@ impl<M: Made> State for Kept<M> {
 
     fn observe(&self, cx: &Cx) -> Result<Seen> {
         self.0.warn();
-        match self.0.target().content(cx)? {
-            Ok(own) => self.0.compare(cx, &own),
-            Err(seen) => Ok(seen),
+        let seen = match self.0.target().content(cx)? {
+            Ok(own) => self.0.compare(cx, &own)?,
+            Err(seen) => seen,
+        };
+        // What is only written in another encoding was made before.
+        if matches!(seen, Seen::Make { .. }) && !seen.only(&["encoding"]) {
+            self.0.warn_of_making();
         }
+        Ok(seen)
     }
 
     fn plan(&self, seen: &Seen) -> Result<Plan> {

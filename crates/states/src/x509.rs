@@ -354,6 +354,10 @@ impl Made for CertificateManaged {
         }
     }
 
+    fn warn_of_making(&self) {
+        old::ignored(&self.rest.kwargs, &old::CERTIFICATE);
+    }
+
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
         let name = self.name.as_str();
         let changes = Dict::new();
@@ -575,7 +579,7 @@ impl Made for CsrManaged {
     }
 
     fn warn(&self) {
-        old::managed_request(&self.rest.kwargs);
+        old::signed(&self.rest.kwargs);
     }
 
     fn compare(&self, cx: &Cx, own: &[u8]) -> Result<Seen> {
@@ -614,7 +618,10 @@ impl Made for CsrManaged {
         };
         let own = match own.and_then(|own| request::load(&own).ok()) {
             Some((own, _)) => own,
-            None => self.wanted.sign(cx, &self.given())?,
+            None => {
+                old::ignored(&self.rest.kwargs, &old::REQUEST);
+                self.wanted.sign(cx, &self.given())?
+            }
         };
         Ok((own.encode(encoding), encoding))
     }

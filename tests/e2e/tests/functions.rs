@@ -147,6 +147,25 @@ fn x509_tells_of_words_of_old_times() {
              accordingly.",
         ]
     );
+    // A state tells of what says nothing any more only when it makes the thing; a request is not
+    // made for a test.
+    let named = |file: &str| format!("name={}", machine.path(file).display());
+    let with = ["CN=a", "version=1", "text=True"];
+    let (name, key) = (named("a.csr"), format!("private_key={key}"));
+    let request = [&["state.single", "x509.csr_managed", &name, &key], &with[..]].concat();
+    let (name, key) = (named("a.crt"), format!("signing_{key}"));
+    let days = ["days_valid=3", "days_remaining=1"];
+    let certificate =
+        [&["state.single", "x509.certificate_managed", &name, &key], &days[..], &with].concat();
+    let unheard = "The following parameter(s) have been deprecated and will be removed in \
+                   '3009.0': 'text', 'version'.";
+    let tested = |given: &[&str]| warned(&[given, &["test=True"]].concat());
+    assert_eq!(tested(&request), [""; 0]);
+    assert_eq!(tested(&certificate), [unheard]);
+    for kept in [request, certificate] {
+        assert_eq!(warned(&kept), [unheard]);
+        assert_eq!(warned(&kept), [""; 0]);
+    }
 }
 
 #[test]

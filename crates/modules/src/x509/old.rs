@@ -8,8 +8,8 @@ use halite_value::{Dict, Value};
 use super::{extensions, name};
 
 /// Arguments that say nothing any more.
-const CERTIFICATE: [&str; 3] = ["serial_bits", "text", "version"];
-const REQUEST: [&str; 2] = ["text", "version"];
+pub const CERTIFICATE: [&str; 3] = ["serial_bits", "text", "version"];
+pub const REQUEST: [&str; 2] = ["text", "version"];
 pub const KEY: [&str; 3] = ["cipher", "text", "verbose"];
 pub const LIST: [&str; 1] = ["text"];
 
@@ -56,7 +56,7 @@ pub fn long_names(given: &Dict, place: &str) {
 }
 
 /// What a certificate or a request is made from.
-fn signed(given: &Dict) {
+pub fn signed(given: &Dict) {
     renamed(given, "algorithm", "digest");
     long_names(given, "keyword args");
 }
@@ -67,7 +67,7 @@ pub fn certificate(given: &Dict) {
     managed_certificate(given);
 }
 
-/// The same in a state, which knows no other names of old times.
+/// The same in a state, which tells of [`ignored`] arguments only when it makes one.
 pub fn managed_certificate(given: &Dict) {
     signed(given);
     let says = |name: &str| given.get(name).is_some_and(|value| !value.is_null());
@@ -79,11 +79,6 @@ pub fn managed_certificate(given: &Dict) {
 /// What a request is made from.
 pub fn request(given: &Dict) {
     ignored(given, &REQUEST);
-    signed(given);
-}
-
-/// The same in a state.
-pub fn managed_request(given: &Dict) {
     signed(given);
 }
 
