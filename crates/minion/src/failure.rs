@@ -329,7 +329,7 @@ mod tests {
         let named =
             ["bar=off", "x=1", "y='1'", "q={a: b=c}", "a.b-c=1=2", "e=", "n=None", "u=1_0", "h=#c"];
         let args = sent.iter().chain(&named).map(|text| Value::from(*text)).collect();
-        let read = with_keywords(Call { args, kwargs: dict! { "k" => "v" } });
+        let read = with_keywords(Call { args, kwargs: entries! { "k" => "v" } });
         assert_eq!(read.args, sent.map(Value::from));
         let expected = entries! {
             "k" => "v", "bar" => false, "x" => 1, "y" => "1", "q" => dict! { "a" => "b=c" },

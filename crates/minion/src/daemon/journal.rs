@@ -580,7 +580,7 @@ mod tests {
             let jid = number.to_string();
             journal.start(&jid, "salt", &load("a.b"), false).unwrap();
             journal.keep(&jid, "salt", &long, false).unwrap();
-            journal.done([&jid]).unwrap();
+            journal.done([jid.as_str()]).unwrap();
         }
         let size = std::fs::metadata(&path).unwrap().len();
         assert!(size < REWRITE + 60_000, "{size}");
