@@ -64,10 +64,7 @@ pub fn show_at_once(
             options.create(true).write(true).append(append).truncate(!append);
             options.open(path)?.write_all(text.as_bytes())
         }
-        None => {
-            terminal::out(&text);
-            Ok(())
-        }
+        None => terminal::try_out(&text),
     }
 }
 

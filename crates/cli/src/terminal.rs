@@ -6,8 +6,16 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 /// Prints to standard output.
 pub fn out(text: &str) {
+    let _ = try_out(text);
+}
+
+/// As [`out`], for what somebody waits for: a full disk behind standard output is a failure.
+pub fn try_out(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Prints to standard error.

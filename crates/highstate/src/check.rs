@@ -246,10 +246,10 @@ fn function_without_space(site: &Site<'_>, arg: &Value) -> Vec<Problem> {
     problem.into_iter().collect()
 }
 
-fn one_function(site: &Site<'_>, args: &List) -> Vec<Problem> {
+fn one_function(site: &Site<'_>, list: &List) -> Vec<Problem> {
     let Site { id, state, sls, .. } = site;
     let dotted = state.split_once('.').map(|(_, function)| function.to_owned());
-    let args = args.to_vec();
+    let args = list.to_vec();
     let listed = args.iter().filter_map(|arg| arg.as_str().map(str::to_owned));
     let functions: Vec<String> = dotted.into_iter().chain(listed).collect();
     let text = match functions.len() {
@@ -262,6 +262,18 @@ fn one_function(site: &Site<'_>, args: &List) -> Vec<Problem> {
         ),
     };
     let problem = site.problem(text);
+    // `- name:/srv/app` is one text to YAML, and a function to Salt.
+    let glued = functions.iter().find_map(|text| {
+        let (word, value) = text.split_once(':')?;
+        let is_word = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_');
+        is_word.then(|| (text, format!("`- {word}: {value}` needs a space after the colon")))
+    });
+    if let Some((text, help)) = glued {
+        let at = args.iter().position(|arg| arg.as_str() == Some(text));
+        let place = at.and_then(|at| list.place_of(at));
+        let problem = if place.is_some() { problem.at(place) } else { problem };
+        return vec![problem.help(help)];
+    }
     vec![match site.places.of_extend(id).filter(|_| functions.is_empty()) {
         Some(place) => problem.help(format!(
             "the `extend` at {place} adds a state `{state}` to it; it has none to extend"

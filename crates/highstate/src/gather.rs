@@ -338,6 +338,9 @@ impl<'a> Loader<'a> {
         }
         let catalog = self.catalog(env);
         if let Some(meant) = catalog.known.get(&as_name(sls)) {
+            if meant == sls {
+                return problem.help("its file is there, but is a link in circles or no file");
+            }
             return problem.help(format!(
                 "an SLS is named by dots and without `.sls`; did you mean `{meant}`?"
             ));

@@ -13,8 +13,8 @@ use indexmap::IndexMap;
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     ids: HashMap<String, IdPlaces>,
-    /// Ids in `extend`.
-    extended: HashMap<String, Place>,
+    /// Ids in `extend`, with what is said of them there.
+    extended: HashMap<String, IdPlaces>,
     /// Where an id is written a second time.
     again: HashMap<String, Place>,
 }
@@ -48,7 +48,7 @@ impl Places {
 
     /// Returns the place where an `extend` names an id.
     pub fn of_extend(&self, id: &str) -> Option<&Place> {
-        self.extended.get(id)
+        self.extended.get(id)?.own.as_ref()
     }
 
     /// Returns the place of a state declaration, or of its id.
@@ -59,8 +59,9 @@ impl Places {
 
     /// Returns the place of an argument, or of its state.
     pub fn of_arg(&self, id: &str, state: &str, arg: &str) -> Option<&Place> {
-        let state_places = row(&self.ids.get(id)?.states, state);
-        state_places.and_then(|state| row(&state.args, arg)).or_else(|| self.of_state(id, state))
+        let own = self.ids.get(id).and_then(|places| places.of_arg(state, arg));
+        let extended = || self.extended.get(id)?.of_arg(state, arg);
+        own.or_else(extended).or_else(|| self.of_state(id, state))
     }
 
     /// Notes the places of a rendered SLS.
@@ -71,8 +72,15 @@ impl Places {
             if id == "extend"
                 && let Value::Dict(extended) = &body
             {
-                for (id, place) in by_key(extended) {
-                    self.extended.entry(id.to_string()).or_insert_with(|| place.clone());
+                let written = by_key(extended);
+                for (id, body) in extended {
+                    let places = self.extended.entry(id.to_string()).or_default();
+                    if let Some(&place) = written.get(&id) {
+                        places.own.get_or_insert_with(|| place.clone());
+                    }
+                    if let Value::Dict(body) = &body {
+                        places.note(body);
+                    }
                 }
             }
             let places = self.ids.entry(id.clone()).or_default();
@@ -89,6 +97,10 @@ impl Places {
 }
 
 impl IdPlaces {
+    fn of_arg(&self, state: &str, arg: &str) -> Option<&Place> {
+        row(&row(&self.states, state)?.args, arg)
+    }
+
     fn note(&mut self, body: &Dict) {
         for (state, args) in body {
             let full = state.to_str();

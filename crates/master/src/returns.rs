@@ -67,12 +67,7 @@ pub(crate) async fn take_all(
 }
 
 /// Finds out whose return it is, and of which job; `None` if it may not be taken.
-fn read(
-    master: &Master,
-    id: &MinionId,
-    ret: &Return,
-    load: Dict,
-) -> Result<Option<Taken>, Error> {
+fn read(master: &Master, id: &MinionId, ret: &Return, load: Dict) -> Result<Option<Taken>, Error> {
     if ret.id != *id {
         tracing::warn!("{id} returned in the name of {}", ret.id);
         Counters::count(&master.counters.impersonations);
@@ -118,11 +113,7 @@ fn read(
         }
         let kept = load.shallow_copy();
         kept.remove("cmd");
-        ops.push(Op::Return {
-            jid: jid.to_string(),
-            minion: filed.to_string(),
-            load: kept.into(),
-        });
+        ops.push(Op::Return { jid: jid.to_string(), minion: filed.to_string(), load: kept.into() });
     }
     Ok(Some(Taken { jid, filed, load, is_kept, ops }))
 }

@@ -19,7 +19,7 @@ use halite_renderers::{
     sls_context,
     stateconf::Stateconf,
 };
-use halite_spec::{Call, Cx, Error, Param, Result, Template, host::Kind};
+use halite_spec::{ArgError, Call, Cx, Error, Param, Result, Template, host::Kind};
 use halite_value::{Dict, Place, Value};
 use parking_lot::Mutex;
 
@@ -637,7 +637,13 @@ impl jinja::Callable for Function {
             Error::Args(mismatch) => {
                 let native = registry::function(&self.name);
                 let text = crate::failure::python_text(&self.name, native, mismatch);
-                jinja::Error::other(error.class().to_owned(), text)
+                let told = jinja::Error::other(error.class().to_owned(), text);
+                match mismatch {
+                    ArgError::Unexpected { suggestion: Some(near), .. } => {
+                        told.with_note(format!("did you mean `{near}`?"))
+                    }
+                    _ => told,
+                }
             }
             error => raised(error),
         })

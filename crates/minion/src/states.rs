@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halite_highstate::{Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask};
 use halite_spec::{Cx, Error, Result, StateRequest, StateRuns, Template, What};
 use halite_target::top;
-use halite_value::{Dict, SmolStr, Value, dict, entries};
+use halite_value::{Dict, SmolStr, Value, dict, entries, suggest};
 
 use crate::{Engine, matching};
 
@@ -246,6 +246,8 @@ impl Engine {
         let wanted = |low: &Dict| {
             low.get("__id__").is_some_and(|own| ids.iter().any(|id| own == *id.as_str()))
         };
+        let known: Vec<String> =
+            graph.chunks().iter().filter_map(|low| Some(low.get("__id__")?.to_string())).collect();
         if !graph.keep_only(wanted) {
             let text = format!(
                 "No matches for ID '{}' found in SLS '{}' within saltenv '{}'",
@@ -253,6 +255,12 @@ impl Engine {
                 mods.join(", "),
                 cx.saltenv()
             );
+            let missing = ids.iter().find(|id| !known.contains(id));
+            let near =
+                missing.and_then(|id| suggest::nearest(id, known.iter().map(String::as_str)));
+            if let Some(near) = near {
+                tracing::warn!("there is no such id; did you mean `{near}`?");
+            }
             return Err(vec![Problem::new(text)]);
         }
         Ok((graph, places))

@@ -394,7 +394,7 @@ pub fn get_template(
     /// Make the folders above it.
     #[default(false)]
     makedirs: bool,
-    /// Names for the template; those of a dict `context` stand over the others.
+    /// Names for the template, by themselves or as `context`.
     rest: Rest,
 ) -> Result<String> {
     let saltenv = env_of(cx, saltenv);
@@ -403,8 +403,10 @@ pub fn get_template(
         return Ok(String::new());
     }
     let Some(cached) = cx.files.cache(&path, &saltenv)? else { return Ok(String::new()) };
-    let names = rest.kwargs.shallow_copy();
-    if let Some(Value::Dict(context)) = names.remove("context") {
+    let own = rest.kwargs.entries().into_iter();
+    let is_own = |name: &str| name != "context" && !name.starts_with("__");
+    let names: Dict = own.filter(|(name, _)| is_own(&name.to_str())).collect();
+    if let Some(Value::Dict(context)) = rest.kwargs.get("context") {
         names.update(&context);
     }
     let text = render(cx, &template, cx.host.read_text(&cached)?, Some(&path), &saltenv, names)?;
@@ -433,7 +435,7 @@ pub fn get_template(
 #[function]
 pub fn get_dir(
     cx: &Cx,
-    /// The folder's address; with a slash at its end, only what is in it.
+    /// The folder's address; a slash at its end does not count.
     path: String,
     /// Where to put it.
     dest: String,
@@ -453,7 +455,7 @@ pub fn get_dir(
     let (folder, env) = parse_salt(&path);
     let saltenv = env.unwrap_or(saltenv);
     let folder = folder.trim_end_matches('/').to_owned();
-    let above = if path.ends_with('/') { folder.clone() } else { parent(&folder).to_owned() };
+    let above = parent(&folder).to_owned();
     let strip = |file: &str| {
         let rest = file.strip_prefix(above.as_str()).unwrap_or(file);
         rest.trim_start_matches('/').to_owned()

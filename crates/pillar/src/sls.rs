@@ -98,6 +98,9 @@ impl Run<'_> {
             None => return (Some(state), errors),
             Some(Value::List(includes)) => includes,
             Some(_) => {
+                if let Some(place) = dict.place_of("include") {
+                    tracing::error!("`include` of a pillar file is a list of SLS\n  --> {place}");
+                }
                 errors.push(format!("Include Declaration in SLS '{sls}' is not formed as a list"));
                 return (Some(state), errors);
             }

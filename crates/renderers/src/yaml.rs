@@ -6,7 +6,7 @@
 //! wrong in [`Error::hint`].
 
 use halite_value::{
-    Value,
+    Value, suggest,
     yaml::{self, ErrorKind, LoadOptions},
 };
 
@@ -106,7 +106,23 @@ fn hint(
         let key = above.trim();
         return Some(format!("a `:` is missing at the end of line {}, after `{key}`", place.line));
     }
+    if error.problem().starts_with("found undefined alias") {
+        let column = error.mark().map_or(0, |mark| mark.column as usize);
+        let rest: String = lines(number).chars().skip(column).collect();
+        if let Some(near) = near_anchor(text, &rest) {
+            return Some(format!("did you mean `*{near}`?"));
+        }
+    }
     hint_of_line(error, lines(number)).map(str::to_owned)
+}
+
+/// Returns the anchor of a text that an alias may have meant.
+fn near_anchor<'a>(text: &'a str, alias: &str) -> Option<&'a str> {
+    let name = |after: &str| after.find(|c: char| !c.is_alphanumeric() && !"_-".contains(c));
+    let cut = |after: &'a str| &after[..name(after).unwrap_or(after.len())];
+    let alias = alias.strip_prefix('*')?;
+    let alias = &alias[..name(alias).unwrap_or(alias.len())];
+    suggest::nearest(alias, text.split('&').skip(1).map(cut).filter(|anchor| !anchor.is_empty()))
 }
 
 /// Tells whether a line is one word alone, such as `file.managed`.
@@ -216,5 +232,6 @@ mod tests {
         assert!(failure("a:\n\tb: 1\n").hint().is_some_and(|hint| hint.contains("tab")));
         assert!(failure("x: {{ foo }}\n").hint().is_some_and(|hint| hint.contains("{{")));
         assert!(failure("- name: a: b\n").hint().is_some_and(|hint| hint.contains("quotes")));
+        assert_eq!(failure("a: &web 1\nb: *wbe\n").hint(), Some("did you mean `*web`?"));
     }
 }

@@ -58,7 +58,14 @@ fn slips_get_a_hint() {
     check_hint(looped, &context, "package", &name("pakcage"));
     let in_macro = "{% macro m(username) %}{{ usrename }}{% endmacro %}{{ m(1) }}";
     check_hint(in_macro, &context, "username", &name("usrename"));
+    // `pillar` is no further off, but the author wrote the other.
+    let own = "{% macro m() %}{% set miller = 1 %}{{ piller }}{% endmacro %}{{ m() }}";
+    check_hint(own, &context, "miller", &name("piller"));
     check_hint("{{ null }}", &context, "none", &name("null"));
+    let method = |of: &str, key: &str| Subject::Key { of: of.into(), key: key.into() };
+    check_hint("{{ 'a'.uper() }}", &context, "upper", &method("str object", "uper"));
+    check_hint("{% do [].apend(1) %}", &context, "append", &method("list object", "apend"));
+    check_hint("{{ pillar.updat({}) }}", &context, "update", &key("updat"));
     check_hint("{{ pillar.iteritems() }}", &context, "items", &key("iteritems"));
     let index = Subject::Key { of: "jinja2.runtime.LoopContext object".into(), key: "indx".into() };
     check_hint("{% for a in [1] %}{{ loop.indx }}{% endfor %}", &context, "index", &index);

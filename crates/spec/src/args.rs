@@ -217,8 +217,21 @@ impl Binder {
     }
 
     pub fn required<T: FromArg>(&mut self, name: &str, aliases: &[&str]) -> Result<T> {
-        let value = self.take(name, aliases).ok_or_else(|| ArgError::Missing(name.into()))?;
+        let value = self.take(name, aliases).ok_or_else(|| self.absent(name))?;
         convert(name, value)
+    }
+
+    /// Why an argument is absent: as in Python, a name nobody declared is told of first; most often
+    /// it is this one, misspelt.
+    fn absent(&self, name: &str) -> ArgError {
+        let declared = |word: &str| {
+            self.params.iter().any(|param| param.name == word || param.aliases.contains(&word))
+        };
+        let stray = self.unknown().into_iter().find(|(word, _)| !declared(word));
+        match stray.filter(|_| !self.params.iter().any(|param| param.rest)) {
+            Some((name, suggestion)) => ArgError::Unexpected { name, suggestion },
+            None => ArgError::Missing(name.into()),
+        }
     }
 
     /// Binds the arguments of a group.

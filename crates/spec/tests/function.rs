@@ -182,6 +182,9 @@ fn errors_name_the_argument_of_a_group() {
     let ok = || Call::of(["/a"]);
     check(ok().with("gid", dict! {}), "argument `gid` must be text, not dict");
     check(ok().with("usr", 1), "unexpected argument `usr`; did you mean `user`?");
+    check(Call::default(), "missing argument `path`");
+    check(Call::default().with("pth", 1), "unexpected argument `pth`; did you mean `path`?");
+    check(Call::default().with("depth", 1), "missing argument `path`");
     check(Call::of(["/a", "", "me"]).with("user", "you"), "argument `user` was given twice");
     check(Call::of(["/a", "", "b", "c", "1", "f"]), "takes 5 arguments but 6 were given");
 }

@@ -166,7 +166,18 @@ fn call_of(cx: &Cx, function: &str, arguments: &Value) -> Result<Call> {
             .map(|(_, param)| param.name)
             .collect();
         if !missing.is_empty() {
-            return Err(Error::invalid(format!("Missing arguments: {}", missing.join(", "))));
+            let declared = || native.params.iter().map(|param| param.name);
+            let near = call.kwargs.keys().into_iter().find_map(|word| {
+                let word = word.to_str();
+                let known = declared().any(|name| name == word.as_str());
+                suggest::nearest(&word, missing.iter().copied()).filter(|_| !known)
+            });
+            let near = near.map(|near| format!("\n   = help: did you mean `{near}`?"));
+            return Err(Error::invalid(format!(
+                "Missing arguments: {}{}",
+                missing.join(", "),
+                near.unwrap_or_default()
+            )));
         }
     }
     Ok(call)

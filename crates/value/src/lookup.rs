@@ -1,6 +1,6 @@
 //! `a:b:c` look-ups into nested data, as pillar, grains and config keys are written.
 
-use crate::{Dict, Key, Value};
+use crate::{Dict, Key, Value, suggest};
 
 /// Returns what stands at a path of dict keys and list positions; `None` if nothing does.
 ///
@@ -23,6 +23,24 @@ pub fn traverse_steps<'a>(data: &Value, steps: impl IntoIterator<Item = &'a str>
 /// As [`traverse`], through dicts only.
 pub fn traverse_dict(data: &Value, path: &str, delimiter: &str) -> Option<Value> {
     path.split(delimiter).try_fold(data.clone(), |at, step| at.as_dict()?.get(step))
+}
+
+/// Returns the path that one where nothing stands was most likely meant to be: its first step that
+/// leads nowhere, replaced by the nearest key.
+pub fn near_path(data: &Value, path: &str, delimiter: &str) -> Option<String> {
+    let steps: Vec<&str> = path.split(delimiter).collect();
+    let wrong = (0..steps.len())
+        .find(|end| traverse_steps(data, steps[..=*end].iter().copied()).is_none())?;
+    let at = traverse_steps(data, steps[..wrong].iter().copied())?;
+    let keys: Vec<String> = at.as_dict()?.keys().iter().map(ToString::to_string).collect();
+    let near = suggest::nearest(steps[wrong], keys.iter().map(String::as_str))?;
+    let meant: Vec<&str> = steps[..wrong]
+        .iter()
+        .copied()
+        .chain([near])
+        .chain(steps[wrong + 1..].iter().copied())
+        .collect();
+    traverse_steps(data, meant.iter().copied()).map(|_| meant.join(delimiter))
 }
 
 fn from_dict(dict: &Dict, step: &str) -> Option<Value> {
@@ -94,5 +112,15 @@ mod tests {
         check("s:0", "DEF");
         check("", "DEF");
         check("nope", "DEF");
+    }
+
+    #[test]
+    fn slips_in_paths() {
+        let data = dict! { "nginx" => dict! { "conf" => 1, "site" => dict! { "port" => 2 } } };
+        let near = |path| near_path(&data, path, ":");
+        assert_eq!(near("nginx:cnof").as_deref(), Some("nginx:conf"));
+        assert_eq!(near("ngnix:site:port").as_deref(), Some("nginx:site:port"));
+        assert_eq!(near("nginx:conf:deep"), None);
+        assert_eq!(near("zebra"), None);
     }
 }

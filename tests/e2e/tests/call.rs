@@ -14,6 +14,15 @@ fn a_function_answers() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the device");
+    let mut command = Command::new(halite());
+    command.args(["call", "test.ping", "--local", "--config-dir", "."]).stdout(full);
+    let ran = Machine::new().run(&mut command).code(1);
+    assert!(ran.err.contains("No space left on device"), "{}", ran.err);
+}
+
+#[test]
 fn warnings_are_seen_whatever_the_log_level() {
     let ran = Machine::new().call(&["test.deprecation_warning", "-l", "critical"]).code(0);
     assert_eq!(ran.err.matches("DeprecationWarning: ").count(), 2, "{}", ran.err);

@@ -3,9 +3,9 @@
 //! Both say the same from two sides, so both become [`Listening`]s: if the source changed, the
 //! listener's watch action runs. Names are looked up in an index made once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use halite_value::{Key, Value};
+use halite_value::{Key, Value, suggest};
 
 use crate::{Graph, Low, graph::StepId, low::text};
 
@@ -17,6 +17,8 @@ pub(super) type Named = (String, Value);
 pub(super) struct Listening {
     pub(super) listener: Named,
     pub(super) source: Named,
+    /// Who says so: the id, the module, and the word.
+    pub(super) said: (String, String, &'static str),
 }
 
 /// Tells whether anybody listens: most runs need no index.
@@ -56,6 +58,14 @@ impl<'g> Index<'g> {
         key.and_then(|key| self.by_module.get(&key)).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the name a misspelt one may have been meant to be.
+    pub(super) fn near(&self, (state, name): &Named) -> Option<String> {
+        let names = self.by_module.keys().filter(|(own, _)| own == state);
+        let names: BTreeSet<String> = names.map(|(_, name)| name.to_string()).collect();
+        let near = suggest::nearest(&name.to_str(), names.iter().map(String::as_str))?;
+        Some(format!("{state}: {near}"))
+    }
+
     /// Returns everything anyone listens to, in the order of the run.
     pub(super) fn listenings(&self) -> Vec<Listening> {
         self.graph.steps().iter().flat_map(|step| self.of(self.graph.low(*step))).collect()
@@ -66,12 +76,17 @@ impl<'g> Index<'g> {
             low.get(word).and_then(|list| list.items_of_sequence()).unwrap_or_default().into_iter()
         };
         let own = || (text(low, "state"), low.get("__id__").unwrap_or_default());
-        let to = entries("listen")
-            .flat_map(|entry| self.meant(&entry))
-            .map(|source| Listening { listener: own(), source });
-        let from = entries("listen_in")
-            .flat_map(|entry| pairs(&entry))
-            .map(|listener| Listening { listener, source: own() });
+        let said = |word| (text(low, "__id__"), text(low, "state"), word);
+        let to = entries("listen").flat_map(|entry| self.meant(&entry)).map(|source| Listening {
+            listener: own(),
+            source,
+            said: said("listen"),
+        });
+        let from = entries("listen_in").flat_map(|entry| pairs(&entry)).map(|listener| Listening {
+            listener,
+            source: own(),
+            said: said("listen_in"),
+        });
         to.chain(from).collect()
     }
 

@@ -458,7 +458,11 @@ impl<'a> Run<'a> {
         let index = listen::Index::new(self.graph);
         let mut errors = IndexMap::new();
         for listening in index.listenings() {
-            let nobody = |(state, name): &listen::Named| returns::listens_to_nothing(state, name);
+            let nobody = |named: &listen::Named| {
+                let (id, state, word) = &listening.said;
+                let place = self.caller.places.of_arg(id, state, word);
+                returns::listens_to_nothing(named, place, index.near(named))
+            };
             let sources = index.named(&listening.source);
             if sources.is_empty() {
                 errors.extend([nobody(&listening.source)]);

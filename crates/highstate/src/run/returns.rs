@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use halite_spec::{Error, Outcome};
-use halite_value::{Dict, Value, entries};
+use halite_value::{Dict, Place, Value, entries};
 
-use crate::{Low, tag};
+use super::listen::Named;
+use crate::{Low, Problem, tag};
 
 /// Tells whether a field of a return or a chunk is there and true.
 pub(super) fn is_set(dict: &Dict, key: &str) -> bool {
@@ -80,10 +81,20 @@ pub(super) fn part(
 }
 
 /// The return that stands for a `listen` that names no state, with its tag.
-pub(super) fn listens_to_nothing(state: &str, name: &Value) -> (String, Dict) {
+pub(super) fn listens_to_nothing(
+    (state, name): &Named,
+    place: Option<&Place>,
+    near: Option<String>,
+) -> (String, Dict) {
     let tag = format!("Listen_Error_|-listen_{name}_|-listen_{state}_|-Listen_Error");
+    let problem = Problem::new(format!("Referenced state {state}: {name} does not exist"));
+    let problem = problem.at(place);
+    let problem = match near {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None => problem,
+    };
     let ret = entries! {
-        "comment" => format!("Referenced state {state}: {name} does not exist"),
+        "comment" => problem.to_string(),
         "name" => format!("listen_{state}:{name}"), "result" => false, "changes" => Value::dict(),
     };
     (tag, ret)

@@ -166,7 +166,12 @@ impl Node {
 
     /// Sends one return until it is acknowledged; `failed`: it was tried, and this came of it.
     // differs: Salt gives up after `return_retry_tries`; a return is kept on disk and sent until the master has it.
-    async fn send(self: Arc<Self>, master: SmolStr, mut parcel: Parcel, mut failed: Option<String>) {
+    async fn send(
+        self: Arc<Self>,
+        master: SmolStr,
+        mut parcel: Parcel,
+        mut failed: Option<String>,
+    ) {
         loop {
             if let Some(why) = failed.take() {
                 tracing::warn!("the return of job {} is still to be sent: {why}", parcel.key);
@@ -259,7 +264,8 @@ mod tests {
     fn a_slow_answer_holds_nobody_up() {
         let outbox = Outbox::default();
         assert!(outbox.put("salt", parcel("1", 1)) && outbox.next("salt").is_some());
-        outbox.lanes.lock().get_mut("salt").unwrap().left = Instant::now().checked_sub(2 * PATIENCE);
+        outbox.lanes.lock().get_mut("salt").unwrap().left =
+            Instant::now().checked_sub(2 * PATIENCE);
         assert!(outbox.put("salt", parcel("2", 1)), "another leaves");
         assert!(!outbox.put("salt", parcel("3", 1)));
         assert_eq!(keys(outbox.next("salt")).unwrap(), ["2", "3"]);

@@ -18,8 +18,8 @@ use halite_value::{
     msgpack::{self, Dialect, Text},
 };
 use halite_wire::{
-    AuthReply, AuthRequest, EXTENSION, Envelope, Jid, MinionRequest, Refusal, Sealed, SealedPublication,
-    Welcome,
+    AuthReply, AuthRequest, EXTENSION, Envelope, Jid, MinionRequest, Refusal, Sealed,
+    SealedPublication, Welcome,
 };
 use parking_lot::Mutex;
 

@@ -7,7 +7,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use halite_spec::{Args, Call, Cx, Error, Rest, Result, StateRequest, What, function, module};
-use halite_value::{Dict, List, Value, dict, entries};
+use halite_value::{Dict, List, Value, dict, entries, suggest};
 
 use crate::pillar;
 
@@ -262,6 +262,7 @@ pub fn apply(
     /// As for `state.sls` and `state.highstate`.
     rest: Rest,
 ) -> Result<Value> {
+    warn_of_slips(&rest);
     let test = test_flag(&rest)?;
     let queue = queue_flag(&rest);
     let what = match mods.as_ref().map(names) {
@@ -282,6 +283,37 @@ fn terse(ret: Value, rest: &Rest) -> Value {
     let is_told =
         |ret: &Value| part(ret, "changes").truthy() || part(ret, "result") != Value::Bool(true);
     returns.into_iter().filter(|(_, ret)| is_told(ret)).collect::<Dict>().into()
+}
+
+/// What a run of SLS files may be told besides the arguments of its function.
+const OPTIONS: [&str; 14] = [
+    "test",
+    "queue",
+    "saltenv",
+    "pillarenv",
+    "pillar",
+    "pillar_enc",
+    "exclude",
+    "concurrent",
+    "failhard",
+    "localconfig",
+    "whitelist",
+    "terse",
+    "sync_mods",
+    "state_events",
+];
+
+/// Warns of an option that is misspelt: Salt takes any, and `tset=True` changes the machine.
+fn warn_of_slips(rest: &Rest) {
+    for word in rest.kwargs.keys() {
+        let word = word.to_str();
+        if OPTIONS.contains(&word.as_str()) {
+            continue;
+        }
+        if let Some(near) = OPTIONS.iter().find(|near| suggest::is_one_slip(&word, near)) {
+            tracing::warn!("`{word}` is no option of a state run; did you mean `{near}`?");
+        }
+    }
 }
 
 fn test_flag(rest: &Rest) -> Result<Option<bool>> {
@@ -324,13 +356,19 @@ pub fn sls(
     /// `saltenv`, `pillarenv`, `pillar`, `concurrent`, `localconfig`, `failhard` …
     rest: Rest,
 ) -> Result<Value> {
+    warn_of_slips(&rest);
     let mods = names(&mods);
     if let Some(exclude) = exclude {
         rest.kwargs.insert("exclude", exclude);
     }
     let rest = with_events(rest, state_events);
     for kind in names(&sync_mods.unwrap_or_default()) {
-        cx.call(&format!("saltutil.sync_{kind}"), Call::default())?;
+        let sync = format!("saltutil.sync_{kind}");
+        if cx.runtime.has(cx, &sync) {
+            cx.call(&sync, Call::default())?;
+        } else {
+            tracing::warn!("Invalid custom module type '{kind}', ignoring");
+        }
     }
     let ret = run(cx, queue, &request(cx, What::Sls(mods), test, &rest.kwargs)?)?;
     Ok(terse(ret, &rest))
@@ -388,6 +426,7 @@ pub fn highstate(
     /// `saltenv`, `pillarenv`, `pillar`, `exclude`, `whitelist` …
     rest: Rest,
 ) -> Result<Value> {
+    warn_of_slips(&rest);
     let rest = with_events(rest, state_events);
     if cx.opt("disable_saltenv_mapping").is_some_and(|off| off.truthy()) {
         tracing::debug!("disable_saltenv_mapping is set");
@@ -456,7 +495,7 @@ pub fn single(
     }
     if !is_state(cx, &fun) {
         cx.job.set_retcode(COMPILE_ERROR);
-        return Ok(Value::list([format!("Specified state '{fun}' was not found")]));
+        return Ok(Value::list([no_such_state(cx, &fun)]));
     }
     if let Some(known) = cx.runtime.state(cx, &fun) {
         let given = &how.rest.kwargs;
@@ -485,6 +524,30 @@ pub fn single(
     low.insert("name", name);
     let what = What::Low(Value::list([Value::Dict(low)]));
     how.run(cx, what)
+}
+
+/// Says that there is no state of that name, and which may have been meant.
+fn no_such_state(cx: &Cx, name: &str) -> String {
+    let names = cx.runtime.state_names(cx);
+    let near = suggest::nearest(name, names.iter().map(String::as_str))
+        .map(|near| format!("\n   = help: did you mean `{near}`?"));
+    format!("Specified state '{name}' was not found{}", near.unwrap_or_default())
+}
+
+/// Says what is wrong with a chunk that cannot be run at all.
+fn chunk_errors(cx: &Cx, low: &Dict) -> Vec<String> {
+    let part = |word: &str| low.get(word).map(|value| value.to_string());
+    match (part("state"), part("fun")) {
+        (Some(state), Some(fun)) => {
+            let name = format!("{state}.{fun}");
+            if is_state(cx, &name) { Vec::new() } else { vec![no_such_state(cx, &name)] }
+        }
+        (state, fun) => {
+            let missing = [("state", state.is_none()), ("fun", fun.is_none())];
+            let missing = missing.into_iter().filter(|(_, is_missing)| *is_missing);
+            missing.map(|(word, _)| format!("Missing \"{word}\" data")).collect()
+        }
+    }
 }
 
 /// Tells whether anybody has a state of that name: the binary, the user, or an installed package.
@@ -522,6 +585,13 @@ pub fn low(
     #[group] later: Later,
 ) -> Result<Value> {
     let how = later.tested()?;
+    if let Value::Dict(low) = &data {
+        let errors = chunk_errors(cx, low);
+        if !errors.is_empty() {
+            cx.job.set_retcode(COMPILE_ERROR);
+            return Ok(Value::list(errors));
+        }
+    }
     let ret = how.run(cx, What::Low(data.clone()))?;
     // One chunk in, one return out.
     match (&data, &ret) {
@@ -544,17 +614,21 @@ pub fn template(
     tem: String,
     #[group] later: Later,
 ) -> Result<Value> {
-    let path = if tem.starts_with('/') { tem } else { format!("{}.sls", tem.replace('.', "/")) };
-    let path = if path.starts_with('/') {
-        PathBuf::from(path)
+    let path = match tem.starts_with('/') {
+        true if tem.ends_with(".sls") => tem,
+        true => tem + ".sls",
+        false => format!("{}.sls", tem.replace('.', "/")),
+    };
+    let found = if path.starts_with('/') {
+        let path = PathBuf::from(&path);
+        if cx.host.is_file(&path)? { Some(path) } else { None }
     } else {
-        let url = format!("salt://{path}");
-        let Some(cached) = cx.files.cache(&url, &cx.saltenv())? else {
-            cx.job.set_retcode(COMPILE_ERROR);
-            let text = format!("Specified SLS {path} on local filesystem cannot be found.");
-            return Ok(Value::list([text]));
-        };
-        cached
+        cx.files.cache(&format!("salt://{path}"), &cx.saltenv())?
+    };
+    let Some(path) = found else {
+        cx.job.set_retcode(COMPILE_ERROR);
+        let text = format!("Specified SLS {path} on local filesystem cannot be found.");
+        return Ok(Value::list([text]));
     };
     let text = cx.host.read_text(&path)?;
     let how = later.tested()?;

@@ -151,7 +151,7 @@ pub fn sls_exists(
     mods: Value,
     #[group] how: How,
 ) -> Result<bool> {
-    let ret = how.show(cx, What::Sls(names(&mods)), "high")?;
+    let ret = how.show(cx, What::Sls(names(&mods)), "checked")?;
     let exists = ret.as_dict().is_some() && !names(&mods).is_empty();
     if !exists {
         cx.job.set_retcode(1);

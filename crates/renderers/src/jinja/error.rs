@@ -159,7 +159,9 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
+    /// Adds what helps.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.0.note = Some(note.into());
         self
     }
@@ -212,14 +214,18 @@ impl Error {
     }
 
     /// Finds what a name may have been meant to be among those that live inside functions, which
-    /// are slots by now: loop variables, arguments of macros.
+    /// are slots by now: loop variables, arguments of macros. Of words as near as one of these the
+    /// one that the author wrote is meant.
     fn look_around(&mut self, spot: &Spot) {
-        if let (Some(Subject::Name(name)), None) = (&self.0.subject, &self.0.suggestion) {
-            let known = slips::declared(&spot.source, spot.line);
-            let known =
-                known.iter().map(halite_value::SmolStr::as_str).filter(|known| known != name);
-            self.0.suggestion = suggest::nearest(name, known).map(str::to_owned);
+        let Some(Subject::Name(name)) = &self.0.subject else { return };
+        if slips::name(name).is_some() {
+            return;
         }
+        let near = self.0.suggestion.take();
+        let known = slips::declared(&spot.source, spot.line);
+        let known = known.iter().map(halite_value::SmolStr::as_str).chain(near.as_deref());
+        let known = known.filter(|known| known != name);
+        self.0.suggestion = suggest::nearest(name, known).map(str::to_owned);
     }
 
     pub(crate) fn syntax_line(&self) -> Option<u32> {

@@ -175,8 +175,12 @@ impl Managed {
     fn looked_up(&self, data: &Dict, keys: &Value, what: &str) -> Result<Value> {
         let data = Value::from(data);
         let find = |key: &Value| {
-            lookup::traverse(&data, &key.to_str(), &self.contents_delimiter)
-                .ok_or_else(|| Error::failed(format!("{what} {key} does not exist")))
+            lookup::traverse(&data, &key.to_str(), &self.contents_delimiter).ok_or_else(|| {
+                let near = lookup::near_path(&data, &key.to_str(), &self.contents_delimiter)
+                    .map(|near| format!("\n   = help: did you mean `{near}`?"));
+                let near = near.unwrap_or_default();
+                Error::failed(format!("{what} {key} does not exist{near}"))
+            })
         };
         match keys.items_of_sequence() {
             None => find(keys),

@@ -29,6 +29,7 @@ use super::{
     call::Args,
     error::{Class, Error, Spot, Subject, Within, type_error},
     linemap::LineMap,
+    methods,
     objects::*,
     ops::recursion,
     slips,
@@ -812,6 +813,8 @@ impl<'e> Interp<'e> {
                         .unwrap_or_default(),
                     _ => Vec::new(),
                 };
+                let methods = key.as_str().map(|key| methods::like(object, key));
+                let known = known.iter().map(String::as_str).chain(methods.unwrap_or_default());
                 let subject = Subject::Key { of: type_repr(object), key: key.to_string() };
                 let error = match object {
                     Value::Dict(_) if *key == *"has_key" => {
@@ -819,7 +822,7 @@ impl<'e> Interp<'e> {
                     }
                     _ => error,
                 };
-                error.about(subject, known.iter().map(String::as_str))
+                error.about(subject, known)
             }
             Missing::Export { module, name, .. } => {
                 let module = module.as_object::<Module>();

@@ -10,22 +10,8 @@ use crate::jinja::{
     objects::*,
 };
 
-/// Tells whether the type has this method. A `match`, because constants compare without a call.
-pub(crate) fn is_method(name: &str) -> bool {
-    matches!(
-        name,
-        "clear"
-            | "copy"
-            | "fromkeys"
-            | "get"
-            | "items"
-            | "keys"
-            | "pop"
-            | "popitem"
-            | "setdefault"
-            | "update"
-            | "values"
-    )
+method_names! {
+    "clear" "copy" "fromkeys" "get" "items" "keys" "pop" "popitem" "setdefault" "update" "values"
 }
 
 pub(crate) fn call(interp: &mut Interp<'_>, dict: &Dict, name: &str, args: Args) -> Result<Value> {

@@ -12,22 +12,8 @@ use crate::jinja::{
     eval::{Interp, Result},
 };
 
-/// Tells whether the type has this method. A `match`, because constants compare without a call.
-pub(crate) fn is_method(name: &str) -> bool {
-    matches!(
-        name,
-        "append"
-            | "clear"
-            | "copy"
-            | "count"
-            | "extend"
-            | "index"
-            | "insert"
-            | "pop"
-            | "remove"
-            | "reverse"
-            | "sort"
-    )
+method_names! {
+    "append" "clear" "copy" "count" "extend" "index" "insert" "pop" "remove" "reverse" "sort"
 }
 
 pub(crate) fn call(interp: &mut Interp<'_>, list: &List, name: &str, args: Args) -> Result<Value> {

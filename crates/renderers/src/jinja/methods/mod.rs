@@ -1,5 +1,18 @@
 //! Methods of Python's built-in types, as templates call them.
 
+/// The methods of a type: the question whether it has one, and the list for hints. The question is
+/// a `match`, because constants compare without a call.
+macro_rules! method_names {
+    ($($name:literal)+) => {
+        pub(crate) const METHODS: &[&str] = &[$($name),+];
+
+        /// Tells whether the type has this method.
+        pub(crate) fn is_method(name: &str) -> bool {
+            matches!(name, $($name)|+)
+        }
+    };
+}
+
 mod bytes;
 mod dict;
 mod list;
@@ -7,7 +20,7 @@ mod number;
 mod other;
 pub(crate) mod str;
 
-use halite_value::Value;
+use halite_value::{Value, suggest};
 
 use super::{
     call::Args,
@@ -30,6 +43,18 @@ pub(crate) fn has(object: &Value, name: &str) -> bool {
         Value::Object(_) => other::has(object, name),
         Value::Null => false,
     }
+}
+
+/// Returns the methods of the object's type that a misspelt word may have meant: those one slip
+/// away. What is further off is more likely a key.
+pub(crate) fn like(object: &Value, word: &str) -> Vec<&'static str> {
+    let methods = match object {
+        Value::Str(_) => str::METHODS,
+        Value::List(_) => list::METHODS,
+        Value::Dict(_) => dict::METHODS,
+        _ => &[],
+    };
+    methods.iter().copied().filter(|method| suggest::is_one_slip(word, method)).collect()
 }
 
 pub(crate) fn call(

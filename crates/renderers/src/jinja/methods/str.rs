@@ -13,58 +13,13 @@ use crate::jinja::{
     objects::*,
 };
 
-/// Tells whether the type has this method. A `match`, because constants compare without a call.
-pub(crate) fn is_method(name: &str) -> bool {
-    matches!(
-        name,
-        "capitalize"
-            | "casefold"
-            | "center"
-            | "count"
-            | "encode"
-            | "endswith"
-            | "expandtabs"
-            | "find"
-            | "format"
-            | "format_map"
-            | "index"
-            | "isalnum"
-            | "isalpha"
-            | "isascii"
-            | "isdecimal"
-            | "isdigit"
-            | "isidentifier"
-            | "islower"
-            | "isnumeric"
-            | "isprintable"
-            | "isspace"
-            | "istitle"
-            | "isupper"
-            | "join"
-            | "ljust"
-            | "lower"
-            | "lstrip"
-            | "maketrans"
-            | "partition"
-            | "removeprefix"
-            | "removesuffix"
-            | "replace"
-            | "rfind"
-            | "rindex"
-            | "rjust"
-            | "rpartition"
-            | "rsplit"
-            | "rstrip"
-            | "split"
-            | "splitlines"
-            | "startswith"
-            | "strip"
-            | "swapcase"
-            | "title"
-            | "translate"
-            | "upper"
-            | "zfill"
-    )
+method_names! {
+    "capitalize" "casefold" "center" "count" "encode" "endswith" "expandtabs" "find" "format"
+    "format_map" "index" "isalnum" "isalpha" "isascii" "isdecimal" "isdigit" "isidentifier"
+    "islower" "isnumeric" "isprintable" "isspace" "istitle" "isupper" "join" "ljust" "lower"
+    "lstrip" "maketrans" "partition" "removeprefix" "removesuffix" "replace" "rfind" "rindex"
+    "rjust" "rpartition" "rsplit" "rstrip" "split" "splitlines" "startswith" "strip" "swapcase"
+    "title" "translate" "upper" "zfill"
 }
 
 pub(crate) fn call(
