@@ -26,7 +26,6 @@ const DIFFERS: &[(&str, &str)] = &[
     ("slsutil.renderer path=salt://nosuch.sls", "a file that is not there is an error"),
     ("slsutil.serialize toml {a: 1}", "genuine Salt lacks a library for it"),
     ("state.low {state: test, fun: nop, name: x}", "genuine Salt fails with an exception"),
-    ("state.low {state: test, name: x}", "another message"),
     (
         "state.single file.managed name={root}/w/n source=salt://nosuch",
         "warns before the state runs",
