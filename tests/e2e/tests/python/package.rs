@@ -161,7 +161,7 @@ const CALLS: Calls = &[
     &["nxos_api.show", "version"],
     &["slack.list_rooms", "api_key=x"],
     &["seed.mkconfig", "tmp=SIDE/seed", "id_=x"],
-    &["restartcheck.restartcheck", "ignorelist=x"],
+    &["ret.get_minions", "nothing"],
     &["cloud.list_sizes", "nowhere"],
 ];
 
