@@ -44,5 +44,5 @@ fn loads(data: &[u8]) {
     let _ = ClientRequest::read(&load);
     let _ = MinionRequest::read(&load);
     let _ = Publication::read(&load).map(|publication| publication.write());
-    let _ = Return::read(&load).map(|ret| ret.write());
+    let _ = Return::read(&load);
 }
