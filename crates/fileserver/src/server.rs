@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, io::Write, sync::Arc};
 
 use halite_spec::{Host, host::Result};
-use halite_value::{Dict, Value, dict, list};
+use halite_value::{Dict, Value, dict, list, suggest};
 
 use crate::{
     RelPath,
@@ -65,7 +65,10 @@ impl FileServer {
             match name.to_str().as_str() {
                 "roots" => backends.push(roots.clone()),
                 "git" | "gitfs" => backends.push(Arc::new(GitFs::new(host.clone(), opts))),
-                other => tracing::warn!("the file server has no back end `{other}`"),
+                other => {
+                    let help = suggest::help(other, ["roots", "git", "gitfs"]);
+                    tracing::warn!("the file server has no back end `{other}`{help}");
+                }
             }
         }
         if backends.is_empty() {

@@ -11,7 +11,7 @@ use std::{
     rc::Rc,
 };
 
-use halite_spec::{Cx, Error, Result, Template};
+use halite_spec::{Cx, Error, Result, Template, utf8};
 use halite_target::fnmatch;
 use halite_value::{Dict, Place, Value, entries, suggest};
 
@@ -363,7 +363,11 @@ fn render(
     let failed = |error: &dyn std::fmt::Display| {
         Problem::new(format!("Rendering SLS '{env}:{sls}' failed: {error}"))
     };
-    let text = cx.host.read_text(file).map_err(|error| vec![failed(&error)])?;
+    let content = cx.host.read(file).map_err(|error| vec![failed(&error)])?;
+    let text = utf8(content).map_err(|error| {
+        let text = format!("Rendering SLS {sls} failed, render error: {error}");
+        vec![Problem::new(text).at(Some(&Place::new(path, error.line, 0)))]
+    })?;
     let template = Template {
         engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
         text,

@@ -19,8 +19,8 @@ use halite_renderers::{
     sls_context,
     stateconf::Stateconf,
 };
-use halite_spec::{ArgError, Call, Cx, Error, Param, Result, Template, host::Kind};
-use halite_value::{Dict, Place, Value};
+use halite_spec::{ArgError, Call, Cx, Error, Param, Result, Template, host::Kind, utf8};
+use halite_value::{Dict, Place, Value, suggest};
 use parking_lot::Mutex;
 
 use crate::{
@@ -46,7 +46,8 @@ impl Pipes {
             if let Some(Value::Dict(options)) = opts.get(option) {
                 for (name, value) in &options {
                     if !environment.set_option(&name.to_str(), &value) {
-                        tracing::warn!("{option}: there is no option `{name}` of Jinja");
+                        let help = suggest::help(&name.to_str(), jinja::OPTIONS);
+                        tracing::warn!("{option}: there is no option `{name}` of Jinja{help}");
                     }
                 }
             }
@@ -486,13 +487,14 @@ impl Files for ImportFiles {
         let found = match self {
             Self::Served { cx, saltenv } => {
                 cx.files.cache(&format!("salt://{path}"), saltenv).and_then(|file| match file {
-                    Some(file) => Ok(Some((file.clone(), cx.host.read_text(&file)?))),
+                    Some(file) => Ok(Some((file.clone(), utf8(cx.host.read(&file)?)?))),
                     // Without a master the files are here, and a path may be a whole one.
                     None if path.starts_with('/')
                         && cx.opt_str("file_client").as_deref() == Some("local") =>
                     {
                         let file = std::path::PathBuf::from(path);
-                        Ok(cx.host.read_text_if_there(&file)?.map(|text| (file, text)))
+                        let content = cx.host.read_if_there(&file)?;
+                        Ok(content.map(utf8).transpose()?.map(|text| (file, text)))
                     }
                     None => Ok(None),
                 })

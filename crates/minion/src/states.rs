@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halite_highstate::{Gathered, Graph, High, Places, Problem, Run, RunOptions, Settings, umask};
-use halite_spec::{Cx, Error, Result, StateRequest, StateRuns, Template, What};
+use halite_spec::{Cx, Error, Result, StateRequest, StateRuns, Template, What, utf8};
 use halite_target::top;
 use halite_value::{Dict, SmolStr, Value, dict, entries, suggest};
 
@@ -70,21 +70,9 @@ impl StateRuns for Engine {
         Ok(match self.graph(&cx, gathered, request) {
             Err(problems) => shown(&problems),
             Ok((graph, _)) if form == "dot" => graph.to_dot().into(),
-            Ok((graph, _)) if form == "states" => sls_of(&graph.chunks()),
             Ok((graph, _)) => Value::list(graph.chunks()),
         })
     }
-}
-
-/// Returns the SLS that chunks come from, in the order in which they begin.
-fn sls_of(chunks: &[Dict]) -> Value {
-    let mut names: Vec<Value> = Vec::new();
-    for name in chunks.iter().filter_map(|chunk| chunk.get("__sls__")) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.into()
 }
 
 /// Tells whether this is a daemon of a minion, whose pillar is of some time ago: states are applied
@@ -221,8 +209,7 @@ impl Engine {
         request: &StateRequest,
     ) -> Result<(Graph, Places), Vec<Problem>> {
         let Gathered { high, mut problems, places } = gathered;
-        let is_shown_low =
-            request.extra.get("form").is_some_and(|form| form == "low" || form == "states");
+        let is_shown_low = request.extra.get("form").is_some_and(|form| form == "low");
         let low_only = matches!(request.what, What::Sls(_)) && is_shown_low;
         if !problems.is_empty() {
             // `state.show_low_sls` goes on to look at the form, `state.show_lowstate` at what its
@@ -379,7 +366,8 @@ impl Engine {
         let Some(file) = cx.files.cache(&format!("salt://{path}"), env).map_err(problem)? else {
             return Ok(None);
         };
-        let text = cx.host.read_text(&file).map_err(|error| problem(error.into()))?;
+        let content = cx.host.read(&file).map_err(|error| problem(error.into()))?;
+        let text = utf8(content).map_err(|error| problem(error.in_file(path)))?;
         let template = Template {
             engine: cx.opt_str("renderer").map_or_else(|| "jinja|yaml".into(), Into::into),
             text,
@@ -422,7 +410,7 @@ impl Engine {
         let matches = matching::with_minion(cx, |minion| {
             let custom: Option<&top::Matcher<'_>> = Some(&custom);
             let mut told = |target: &Value, error: halite_target::Error| {
-                let place = top::place_of_match(merged, target);
+                let place = top::place_of_mistake(merged, target, &error);
                 let place = place.map(|place| format!("\n  --> {place}")).unwrap_or_default();
                 tracing::error!(
                     "the top file's target {target} cannot be understood: {error}{place}"

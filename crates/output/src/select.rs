@@ -4,7 +4,7 @@
 //! is no state run; then what the function declares ([`declared_for`], or `out` in the return); then
 //! `nested`.
 
-use halite_value::Value;
+use halite_value::{Value, suggest};
 use smol_str::SmolStr;
 
 /// What the user asked for.
@@ -53,7 +53,10 @@ impl<'a> Request<'a> {
 /// Returns what to log when an outputter is not found and `nested` stands in.
 pub fn invalid_notice(name: &str) -> Option<String> {
     // Old minions ask for `grains`, which is long gone and looked like `nested`.
-    (name != "grains").then(|| format!("Invalid outputter {name} specified, fall back to nested"))
+    (name != "grains").then(|| {
+        let help = suggest::help(name, crate::names());
+        format!("Invalid outputter {name} specified, fall back to nested{help}")
+    })
 }
 
 /// Returns the outputter that an execution function declares for its returns.

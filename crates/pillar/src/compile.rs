@@ -1,13 +1,13 @@
 //! From a request to a pillar: top files, SLS, external sources, overrides, in Salt's order.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use halite_spec::{Error, Host};
 use halite_target::{
     Minion,
     top::{self, Matching, PillarTop, Tops},
 };
-use halite_value::{Dict, SmolStr, Value, lookup, merge};
+use halite_value::{Dict, Place, SmolStr, Value, lookup, merge, suggest};
 
 use crate::{
     Decrypter, Renderer, Source,
@@ -128,6 +128,7 @@ impl Compiler {
             pillarenv,
             visible: request.current.shallow_copy(),
             ignore_missing: Dict::new(),
+            named: HashMap::new(),
             failures: Vec::new(),
         };
         let mut compiled = run.all();
@@ -184,6 +185,8 @@ pub(crate) struct Run<'a> {
     visible: Dict,
     /// SLS that may be missing: `{environment: [sls …]}`.
     pub(crate) ignore_missing: Dict,
+    /// Where the top files name an SLS, by environment and name; for messages.
+    pub(crate) named: HashMap<(String, String), Place>,
     failures: Vec<Failure>,
 }
 
@@ -320,6 +323,9 @@ impl Run<'_> {
         for odd in top::oddities(&top, name, true) {
             tracing::error!("pillar: {odd}");
         }
+        for (env, sls, place) in top::named(&top) {
+            self.named.entry((env, sls)).or_insert(place);
+        }
         Ok(Some(top))
     }
 
@@ -439,7 +445,9 @@ impl Run<'_> {
         pillar: &Dict,
     ) -> Result<Option<Value>, Error> {
         let Some(source) = self.compiler.ext.iter().find(|source| source.name() == name) else {
-            tracing::error!("ext_pillar interface named {name} is unavailable");
+            let sources = self.compiler.ext.iter().map(|source| source.name());
+            let help = suggest::help(name, sources);
+            tracing::error!("ext_pillar interface named {name} is unavailable{help}");
             return Ok(None);
         };
         self.files.inputs().add(Input::Volatile(format!("ext_pillar {name}")));

@@ -15,7 +15,7 @@ use halite_fileserver::{
     hash::Kind,
     url::{Url, parse_salt},
 };
-use halite_spec::{Error, Files, Host, Result, host::Kind as FileKind};
+use halite_spec::{Error, Files, Host, Result, host::Kind as FileKind, utf8};
 use halite_value::{Dict, SmolStr, Value};
 use parking_lot::Mutex;
 
@@ -92,8 +92,7 @@ impl PillarFiles {
         let Some(full) = self.find(saltenv, &path)? else { return Ok(None) };
         let content = self.host.read(&full)?;
         self.inputs.add_file(&full, Some(&content));
-        let text = String::from_utf8(content)
-            .map_err(|_| Error::failed(format!("{} is not UTF-8", full.display())))?;
+        let text = utf8(content).map_err(|error| error.in_file(&full.to_string_lossy()))?;
         Ok(Some((full, text)))
     }
 

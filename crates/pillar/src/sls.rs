@@ -125,8 +125,15 @@ impl Run<'_> {
         if self.files.roots(saltenv).is_some_and(|roots| !roots.is_empty()) {
             let known = self.files.states(saltenv);
             let known = known.iter().flat_map(|names| names.iter()).map(String::as_str);
-            if let Some(near) = suggest::nearest(sls, known) {
-                tracing::error!("there is no pillar file `{sls}`; did you mean `{near}`?");
+            let near = suggest::nearest(sls, known);
+            let place = self.named.get(&(saltenv.to_owned(), sls.to_owned()));
+            let at = place.map(|place| format!("\n  --> {place}")).unwrap_or_default();
+            match near {
+                Some(near) => {
+                    tracing::error!("there is no pillar file `{sls}`; did you mean `{near}`?{at}");
+                }
+                None if !at.is_empty() => tracing::error!("there is no pillar file `{sls}`{at}"),
+                None => {}
             }
             return Some(format!(
                 "Specified SLS '{sls}' in environment '{saltenv}' is not available on the salt \

@@ -19,6 +19,7 @@ pub mod keywords;
 mod needs;
 mod request;
 mod state;
+mod utf8;
 
 pub use args::{
     AbsPath, Args, Binder, By, Call, FromArg, Function, IntoReturn, Module, Param, Rest, Strings,
@@ -34,6 +35,7 @@ pub use request::{Journal, StateRequest, What};
 pub use state::{
     Aggregate, Applied, Keys, Outcome, Plan, State, StateFn, StateModule, Watch, Watcher, run,
 };
+pub use utf8::{NotUtf8, utf8};
 
 /// Lists the functions of an execution module: `module! { /// Look at files. "file": contains, read }`.
 ///

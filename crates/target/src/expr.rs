@@ -308,9 +308,7 @@ impl Parser<'_> {
         match reader.peek() {
             None => Ok(node),
             Some(")") => Err(reader.error("unexpected right parenthesis")),
-            Some(_) => {
-                Err(reader.error("two operands side by side").hint("put `and` or `or` between"))
-            }
+            Some(_) => Err(reader.side_by_side()),
         }
     }
 
@@ -377,6 +375,17 @@ impl Words<'_, '_, '_> {
             None => Some(self.whole.trim_end().chars().count()),
         };
         Error::new(Kind::Compound(why.to_owned()), self.whole).at(at)
+    }
+
+    /// The error where an operator ought to stand; a word that is nearly one was meant as one.
+    fn side_by_side(&self) -> Error {
+        let word = self.peek().unwrap_or_default();
+        let near = ["and", "or"].into_iter().find(|meant| suggest::is_one_slip(word, meant));
+        let error = self.error("two operands side by side");
+        match near {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("put `and` or `or` between"),
+        }
     }
 
     fn or(&mut self) -> Result<Node, Error> {
@@ -447,9 +456,7 @@ impl Words<'_, '_, '_> {
                 self.next += 1;
                 Ok(node)
             }
-            Some(_) => {
-                Err(self.error("two operands side by side").hint("put `and` or `or` between"))
-            }
+            Some(_) => Err(self.side_by_side()),
             None => Err(self.error("this parenthesis is not closed").at(open)),
         }
     }
@@ -553,6 +560,11 @@ mod tests {
             "web1 web2",
             "Invalid compound target: web1 web2: two operands side by side\n  web1 web2\n       ^\n\
              help: put `and` or `or` between",
+        );
+        check(
+            "web1 adn web2",
+            "Invalid compound target: web1 adn web2: two operands side by side\n  web1 adn web2\n       \
+             ^\nhelp: did you mean `and`?",
         );
         check(
             "( web1 or web2",

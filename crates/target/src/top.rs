@@ -11,7 +11,7 @@
 
 use halite_value::{Dict, Key, Place, SmolStr, Value};
 
-use crate::{Error, Expr, Minion, Options, TargetType};
+use crate::{Error, Expr, Kind, Minion, Options, TargetType};
 
 /// The rendered top files, by the environment they were found in, in order. A missing file is an
 /// empty list.
@@ -109,10 +109,18 @@ fn section_of(top: &Dict, env: &Key) -> Dict {
     }
 }
 
+/// Lets a merged section know where its targets stand: of several files the first one's.
+fn keep_places(top: &Dict, env: &Key, section: &Value) {
+    if let (Value::Dict(section), Some(Value::Dict(merged))) = (section, top.get(env)) {
+        merged.set_places(section.places().to_vec());
+    }
+}
+
 fn put_all(top: &Dict, env: &Key, section: &Value) -> Result<(), TopError> {
     for (target, states) in targets(section)? {
         section_of(top, env).insert(target, states);
     }
+    keep_places(top, env, section);
     Ok(())
 }
 
@@ -185,6 +193,7 @@ fn merge_all(tops: &Tops, top: &Dict) -> Result<(), TopError> {
                 };
                 merged_section.insert(target, merged);
             }
+            keep_places(top, &env, &section);
         }
     }
     Ok(())
@@ -255,9 +264,32 @@ pub fn oddities(top: &Value, file: &str, is_pillar: bool) -> Vec<String> {
     odd
 }
 
-/// Returns where the kind of match of a target stands (`- match: grain`), in a merged top.
-pub fn place_of_match(merged: &Dict, target: &Value) -> Option<Place> {
+/// Returns every SLS that a top file names, with its environment and place.
+pub fn named(top: &Value) -> Vec<(String, String, Place)> {
+    let mut all = Vec::new();
+    let sections = top.as_dict().map(Dict::entries).unwrap_or_default();
+    for (env, section) in sections {
+        let targets = section.as_dict().map(Dict::entries).unwrap_or_default();
+        for list in targets.iter().filter_map(|(_, entries)| entries.as_list()) {
+            for (index, sls) in list.into_iter().enumerate() {
+                if let (Value::Str(sls), Some(place)) = (sls, list.place_of(index)) {
+                    all.push((env.to_string(), sls.to_string(), place.clone()));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Returns where a target of a merged top stands that cannot be understood: its line, or that of
+/// its kind of match (`- match: grain`) if nobody knows that one.
+pub fn place_of_mistake(merged: &Dict, target: &Value, error: &Error) -> Option<Place> {
     let key = Key::try_from(target.clone()).ok()?;
+    let is_kind = matches!(error.kind, Kind::Engine(_)) && target.to_str() != error.expr;
+    if !is_kind {
+        let own = |section: Value| section.as_dict()?.place_of(&key).cloned();
+        return merged.values().into_iter().find_map(own);
+    }
     let lines = merged.values().into_iter().filter_map(|section| section.as_dict()?.get(&key));
     lines
         .flat_map(|entries| entries.items_of_sequence().unwrap_or_default())

@@ -16,6 +16,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns the line that helps with a misspelt word, for the end of a message; empty if none is near.
+pub fn help<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let near = nearest(word, candidates);
+    near.map(|near| format!("\n   = help: did you mean `{near}`?")).unwrap_or_default()
+}
+
 /// Tells whether a word differs from another by one edit.
 pub fn is_one_slip(word: &str, meant: &str) -> bool {
     distance(word, meant) == 1

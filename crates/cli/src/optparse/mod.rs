@@ -356,9 +356,11 @@ fn act(
         Action::Choice(words) => {
             let word = first();
             if !words.contains(&word.as_str()) {
+                let near = suggest::nearest(&word, words.iter().copied());
+                let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
                 let words: Vec<_> = words.iter().map(|word| str_repr(word)).collect();
                 return Err(Stop::Error(format!(
-                    "option {name}: invalid choice: {} (choose from {})",
+                    "option {name}: invalid choice: {} (choose from {}){near}",
                     str_repr(&word),
                     words.join(", ")
                 )));

@@ -47,11 +47,13 @@ impl Names {
         (module == "sls" || !found.is_empty()).then_some(found)
     }
 
-    /// Returns what may have been meant by a requisite that names nothing; `low` knows the chunks.
+    /// Returns what may have been meant by a requisite that names nothing, but never the chunk it
+    /// stands in (`own`); `low` knows the chunks.
     pub(super) fn nearest<'l>(
         &self,
         module: &str,
         name: &str,
+        own: usize,
         low: impl Fn(usize) -> &'l Low,
     ) -> Option<String> {
         let Some(register) = self.register(module) else {
@@ -59,7 +61,8 @@ impl Names {
             let chunk = *self.modules.get("id")?.get(name)?.first()?;
             return Some(format!("{}: {name}", text(low(chunk), "state")));
         };
-        let near = suggest::nearest(name, register.keys().map(String::as_str))?;
+        let others = register.iter().filter(|(_, chunks)| chunks.as_slice() != [own]);
+        let near = suggest::nearest(name, others.map(|(name, _)| name.as_str()))?;
         Some(if module == "sls" { near.to_owned() } else { format!("{module}: {near}") })
     }
 

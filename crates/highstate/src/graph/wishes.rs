@@ -34,7 +34,7 @@ impl Reader<'_> {
                 continue;
             }
             for (number, entry) in entries.iter().enumerate() {
-                let targets = self.targets(entry).map_err(|wrong| {
+                let targets = self.targets(asker, entry).map_err(|wrong| {
                     wrong.describe(low, kind, self.places, place_in(&written, number))
                 })?;
                 for target in targets {
@@ -50,8 +50,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the chunks one entry of a requisite means: `file: /etc/x`, or a bare id.
-    fn targets(&self, entry: &Value) -> Result<Vec<usize>, Wrong> {
+    /// Returns the chunks one entry of a requisite of `asker` means: `file: /etc/x`, or a bare id.
+    fn targets(&self, asker: usize, entry: &Value) -> Result<Vec<usize>, Wrong> {
         let (module, name) = match entry {
             Value::Dict(pair) => {
                 let Some((module, name)) = pair.entries().into_iter().next() else {
@@ -65,7 +65,7 @@ impl Reader<'_> {
         match name {
             Value::Null => Ok(Vec::new()),
             Value::Str(name) => self.names.find(&module, &name).ok_or_else(|| Wrong::Missing {
-                near: self.names.nearest(&module, &name, |chunk| &self.chunks[chunk].low),
+                near: self.names.nearest(&module, &name, asker, |chunk| &self.chunks[chunk].low),
                 module,
                 name: name.to_string(),
             }),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use halite_spec::{Cx, Error, Fetch, Result, Template, host};
-use halite_value::{Dict, Value};
+use halite_value::{Dict, Value, suggest};
 
 use super::{
     diff,
@@ -196,7 +196,10 @@ pub fn render(
     names: Dict,
 ) -> Result<String> {
     if !ENGINES.contains(&engine) {
-        return Err(Error::failed(format!("Specified template format {engine} is not supported")));
+        let help = suggest::help(engine, ENGINES);
+        return Err(Error::failed(format!(
+            "Specified template format {engine} is not supported{help}"
+        )));
     }
     // Jinja reads every kind of line end and writes one; without this the pipe, which renders SLS
     // files too, would restore Windows' own.

@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, path::Path};
 
-use halite_spec::{Cx, Error, Result};
+use halite_spec::{Cx, Result};
 
 /// Cuts after each `\n`.
 pub fn lines_at_newline(content: &[u8]) -> Vec<&[u8]> {
@@ -89,18 +89,7 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Bytes that have to be UTF-8, refused in Python's words.
 pub fn utf8(bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).map_err(|error| {
-        let (at, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
-        let byte = bytes.get(at).copied().unwrap_or_default();
-        let reason = match error.utf8_error().error_len() {
-            None => "unexpected end of data",
-            Some(_) if (0xc2..=0xf4).contains(&byte) => "invalid continuation byte",
-            Some(_) => "invalid start byte",
-        };
-        let told =
-            format!("'utf-8' codec can't decode byte 0x{byte:02x} in position {at}: {reason}");
-        Error::raised("UnicodeDecodeError", told)
-    })
+    Ok(halite_spec::utf8(bytes)?)
 }
 
 /// Reads a file whose text is changed and written again. What is not UTF-8 is refused: it would not

@@ -3,7 +3,7 @@
 use halite_spec::{Cx, Result, What, function};
 use halite_value::{Dict, Value, entries};
 
-use super::{How, Later, error_code, names};
+use super::{COMPILE_ERROR, How, Later, PILLAR_ERROR, error_code, names};
 
 /// Turns the engine's errors into the return code they mean.
 fn told(cx: &Cx, ret: Value, is_data: bool) -> Value {
@@ -62,6 +62,10 @@ pub fn show_low_sls(
 pub fn show_highstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
     let how = later.tested()?;
     let ret = how.show(cx, What::Highstate, "high")?;
+    if ret.as_dict().is_some_and(Dict::is_empty) {
+        // As in Salt, which says nothing of the kind of low data.
+        cx.job.set_retcode(COMPILE_ERROR);
+    }
     Ok(told(cx, ret, false))
 }
 
@@ -74,8 +78,9 @@ pub fn show_highstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
 pub fn show_lowstate(cx: &Cx, #[group] later: Later) -> Result<Value> {
     let how = later.tested()?;
     let ret = how.show(cx, What::Highstate, "low")?;
-    let data = is_chunks(&ret);
-    Ok(told(cx, ret, data))
+    // What is wrong with the tree is no failure here, as in Salt; a pillar that does not render is.
+    let is_fine = ret.as_list().is_none_or(|errors| error_code(errors) != PILLAR_ERROR);
+    Ok(told(cx, ret, is_fine))
 }
 
 /// Show which SLS the top file gives this minion, by environment.
@@ -98,7 +103,18 @@ pub fn show_top(cx: &Cx, #[group] later: Later) -> Result<Value> {
 #[function]
 pub fn show_states(cx: &Cx, #[group] later: Later) -> Result<Value> {
     let how = later.untested();
-    how.show(cx, What::Highstate, "states")
+    let ret = how.show(cx, What::Highstate, "low")?;
+    if !is_chunks(&ret) {
+        return Ok(told(cx, ret, false));
+    }
+    let mut names: Vec<Value> = Vec::new();
+    for chunk in ret.items_of_sequence().unwrap_or_default() {
+        // In the order in which they begin.
+        if let Some(name) = chunk.get("__sls__").filter(|name| !names.contains(name)) {
+            names.push(name);
+        }
+    }
+    Ok(names.into())
 }
 
 /// Show which SLS of the file server this minion uses, and which it does not.

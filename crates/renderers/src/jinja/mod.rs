@@ -50,6 +50,7 @@ pub use linemap::LineMap;
 pub use loader::{Files, Globals, Loader, NoLoader, SaltLoader, Source};
 pub use objects::{Callable, HostFunction, HostLookup, Lookup, use_of_undefined};
 use parking_lot::Mutex;
+pub use salt::OPTIONS;
 use tests::TestRef;
 
 use self::{

@@ -5,6 +5,22 @@ use halite_value::{Dict, Value, json};
 
 use super::{Environment, Error, Loader, Rendered, Syntax};
 
+/// The options of [`Environment::set_option`].
+pub const OPTIONS: [&str; 12] = [
+    "block_start_string",
+    "block_end_string",
+    "variable_start_string",
+    "variable_end_string",
+    "comment_start_string",
+    "comment_end_string",
+    "line_statement_prefix",
+    "line_comment_prefix",
+    "trim_blocks",
+    "lstrip_blocks",
+    "keep_trailing_newline",
+    "newline_sequence",
+];
+
 impl Environment {
     /// Sets an option by Jinja's name for it (`trim_blocks` …), as `jinja_env` and `jinja_sls_env`
     /// of the configuration have them. Tells whether there is such an option.

@@ -61,6 +61,7 @@ pub(crate) fn end_of_statement(got: &str) -> Option<&'static str> {
         "=" => "`==` compares; a single `=` sets",
         "if" => "a further condition begins with `elif`",
         "}" => "a statement ends with `%}`",
+        "with" | "without" => "an import ends with `with context` or `without context`",
         _ => return None,
     })
 }

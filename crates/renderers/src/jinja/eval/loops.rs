@@ -62,7 +62,12 @@ impl Interp<'_> {
             let Some(item) = item else { break };
             match &node.target {
                 Target::Name(_, var) => frame.set(*var, Some(item)),
-                target => self.assign(target, item, frame)?,
+                target => self.assign(target, item, frame).map_err(|error| match iterable {
+                    Value::Dict(_) => {
+                        error.with_note("a loop over a dict has its keys; `.items()` has pairs")
+                    }
+                    _ => error,
+                })?,
             }
             if let Some((var, own)) = &state {
                 frame.set(*var, Some(Value::Object(own.clone())));

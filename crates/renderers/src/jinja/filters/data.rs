@@ -286,8 +286,16 @@ fn load_json(interp: &mut Interp<'_>, args: &mut Bound) -> Result<Value> {
         None => interp.str_of(&value)?,
     };
     interp.room(shown.len() * 16)?;
-    text.and_then(|text| json::from_str(&text).ok()).ok_or_else(|| {
-        Error::new(Class::TemplateRuntimeError, format!("Unable to load json from {shown}"))
+    let told =
+        || Error::new(Class::TemplateRuntimeError, format!("Unable to load json from {shown}"));
+    let Some(text) = text else { return Err(told()) };
+    json::from_str(&text).map_err(|error| {
+        // Salt shows the text alone.
+        let name = value.as_object::<Module>().and_then(|module| module.name.clone());
+        told().with_note(match name {
+            Some(name) => format!("see {name}, line {}: {}", error.line, error.message),
+            None => error.to_string(),
+        })
     })
 }
 

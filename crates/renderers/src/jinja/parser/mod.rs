@@ -36,6 +36,7 @@ pub(crate) fn parse(source: &str, syntax: &Syntax) -> Result<Vec<Stmt>> {
         eof_line: 1,
         depth: 0,
         tags: Vec::new(),
+        tag_lines: Vec::new(),
         ends: Vec::new(),
     };
     parser.check()?;
@@ -49,6 +50,8 @@ struct Parser {
     depth: u32,
     /// The tags being parsed, for messages.
     tags: Vec<SmolStr>,
+    /// The lines on which they begin.
+    tag_lines: Vec<u32>,
     ends: Vec<Ends>,
 }
 

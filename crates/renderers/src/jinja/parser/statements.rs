@@ -147,7 +147,12 @@ impl Parser {
                 let ends = self.ends.iter().flat_map(|ends| ends.iter().copied());
                 error.about(Subject::Tag(name.to_owned()), ends.chain(TAGS))
             }
-            None => error,
+            None => match self.tags.last().zip(self.tag_lines.last()) {
+                Some((tag, line)) => {
+                    error.with_note(format!("the `{tag}` of line {line} is not closed"))
+                }
+                None => error,
+            },
         })
     }
 
@@ -158,7 +163,9 @@ impl Parser {
         };
         let tag = tag.clone();
         self.tags.push(tag.clone());
+        self.tag_lines.push(line);
         let result = self.tag(&tag, line, body);
+        self.tag_lines.pop();
         self.tags.pop();
         result
     }
