@@ -273,7 +273,13 @@ impl<'a> Loader<'a> {
             return Ok(());
         }
         let Some((file, path)) = self.find(wanted) else {
-            return Err(vec![self.missing(wanted)]);
+            let problem = self.missing(wanted);
+            if wanted.asked.is_some() {
+                return Err(vec![problem]);
+            }
+            // As in Salt, what was asked for by hand or in the top file is told in the answer alone.
+            self.tree.nodes[*by].steps.push(Step::Problem(problem));
+            return Ok(());
         };
         self.loaded.insert((env.clone(), sls.clone()));
         let rendered = render(self.cx, wanted, &file, &path)?;

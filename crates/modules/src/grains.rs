@@ -17,8 +17,15 @@ module! {
 
 alias! { fetch = get }
 
-/// Grains that identify a machine; `sanitize` hides them.
-const SENSITIVE: [&str; 3] = ["serialnumber", "productname", "uuid"];
+/// Grains that name a machine, and what `sanitize` says instead.
+const NAMES: [(&str, &str); 6] = [
+    ("id", "MINION.DOMAINNAME"),
+    ("fqdn", "MINION.DOMAINNAME"),
+    ("host", "MINION"),
+    ("localhost", "MINION"),
+    ("nodename", "MINION"),
+    ("domain", "DOMAINNAME"),
+];
 
 /// Return a grain, also from within dicts and lists (`a:b:0`).
 ///
@@ -58,12 +65,21 @@ pub fn has_value(
     Ok(cx.grain(&key).is_some_and(|value| value.truthy()))
 }
 
+/// A text whose last quarter is hidden.
+fn without_end(text: &str) -> String {
+    let count = text.chars().count();
+    let hidden = count.div_ceil(4);
+    text.chars().take(count - hidden).chain(std::iter::repeat_n('X', hidden)).collect()
+}
+
 fn sanitized(grains: &Dict) -> Dict {
-    for name in SENSITIVE {
-        if let Some(value) = grains.get(name) {
-            let hidden: String = value.to_str().chars().map(|_| 'X').collect();
-            grains.insert(name, hidden);
+    for (name, instead) in NAMES {
+        if grains.contains(name) {
+            grains.insert(name, instead);
         }
+    }
+    if let Some(serial) = grains.get("serialnumber") {
+        grains.insert("serialnumber", without_end(&serial.to_str()));
     }
     grains.clone()
 }
@@ -539,4 +555,15 @@ fn merged(first: &Value, second: &Value) -> Result<Value> {
     merge::merge(first, second, merge::Strategy::Recurse, false).map_err(|_| {
         Error::raised("TypeError", "Cannot update using non-dict types in dictupdate.update()")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_quarter_is_hidden() {
+        let all = ["", "a", "abc", "abcde", "abcdefgh", "abcdefghi"].map(without_end);
+        assert_eq!(all, ["", "X", "abX", "abcXX", "abcdefXX", "abcdefXXX"]);
+    }
 }

@@ -187,7 +187,8 @@ fn request_of(cx: &Cx, url: &str, given: &Given) -> Result<HttpRequest> {
         multipart(given, &mut request);
     }
     let typed = request.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case("content-type"));
-    if !typed && (request.body.is_some() || request.method == "POST") {
+    // Of other methods the client says no type, so that servers guess as they do for Salt.
+    if !typed && request.method == "POST" {
         let kind = "application/x-www-form-urlencoded";
         request.headers.push(("Content-Type".into(), kind.into()));
     }

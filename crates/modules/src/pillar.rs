@@ -120,12 +120,22 @@ fn over_default(default: &Value, value: &Value, lists: bool) -> Result<Value> {
             Ok(all.into())
         }
         (Value::Dict(_) | Value::List(_), _) => {
+            let kind = if matches!(default, Value::Dict(_)) { "dict" } else { "list" };
             tracing::error!(
-                "pillar.get: the default and the value are not of one kind; the value counts"
+                "pillar.get: Default ({default}) is a {kind}, but the returned pillar value \
+                 ({value}) is of type '{}'. Merge will be skipped.",
+                value.type_name()
             );
             Ok(value.clone())
         }
-        _ => Ok(value.clone()),
+        _ => {
+            tracing::error!(
+                "pillar.get: Default ({default}) is of type '{}', must be a dict or list to merge. \
+                 Merge will be skipped.",
+                default.type_name()
+            );
+            Ok(value.clone())
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use halite_pyregex::{Flags, PyRegex};
 use halite_spec::{Command, Cx, Error, Result, function, module};
 use halite_value::{Dict, List, Value, dict};
 
-use crate::status::strftime;
+use crate::{cmd, status::strftime};
 
 module! {
     /// Processes, memory, disks and network.
@@ -817,8 +817,8 @@ pub fn lsof(
     /// The program.
     name: String,
 ) -> Result<Value> {
-    let output = cx.host.run(&Command::line(["lsof", "-c", &name]).query())?;
-    Ok(Value::list([Value::from(name), output.stdout_text().trim_end().into()]))
+    let ran = cmd::plain(cx, ["lsof", "-c", &name], cmd::Options::default())?;
+    Ok(Value::list([Value::from(name), ran.stdout.trim_end().into()]))
 }
 
 /// Return the lines of netstat that name a program.

@@ -59,7 +59,7 @@ pub fn uptime(cx: &Cx) -> Result<Dict> {
     ret.insert("seconds", whole);
     let zone = jiff::tz::TimeZone::UTC;
     let iso = jiff::Timestamp::from_microsecond((since * 1e6) as i64)
-        .map(|stamp| stamp.to_zoned(zone).datetime().to_string())
+        .map(|stamp| stamp.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string())
         .map_err(|error| Error::failed(error.to_string()))?;
     ret.insert("since_iso", iso);
     ret.insert("since_t", since as i64);

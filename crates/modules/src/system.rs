@@ -20,10 +20,14 @@ module! {
     get_reboot_required_witnessed, has_settable_hwclock,
 }
 
+/// Runs a program as `cmd.run` does: what it says comes back, and its failure is the job's.
 fn run(cx: &Cx, words: &[&str]) -> Result<String> {
-    let output = cx.host.run(&Command::line(words.iter().copied()))?;
-    let mut text = output.stdout_text();
-    text += &output.stderr_text();
+    let ran = cmd::plain(cx, words.iter().copied(), Options::default())?;
+    let mut text = ran.stdout;
+    if !text.is_empty() && !ran.stderr.is_empty() {
+        text.push('\n');
+    }
+    text += &ran.stderr;
     Ok(text.trim_end().to_owned())
 }
 

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use halite_spec::{Command, Cx, Error, Output, Result, Strings, function, host, module};
 use halite_value::{Dict, Value, entries};
 
+use crate::cmd;
+
 module! {
     /// Accounts of people and services.
     "user": add, delete, getent, chuid, chgid, chshell, chhome, chgroups, chfullname, chroomnumber,
@@ -29,6 +31,7 @@ pub(crate) fn change(cx: &Cx, name: &str, words: &[String]) -> Result<Output> {
     let output = cx.host.run(&Command::line(line))?;
     // As with every command that Salt runs itself: its failure is the job's.
     cx.job.set_retcode(output.code.into());
+    cmd::log_failure(cx, name, &output);
     Ok(output)
 }
 
@@ -302,7 +305,6 @@ pub fn create(cx: &Cx, name: &str, new: &New) -> Result<bool> {
     let tool = if new.local { "luseradd" } else { "useradd" };
     let output = change(cx, tool, &line)?;
     if !output.ok() {
-        tracing::error!("{tool} {name} ended with {}: {}", output.code, output.stderr_text());
         return Ok(false);
     }
     if let Some(groups) = new.groups.as_ref().filter(|groups| !groups.is_empty()) {

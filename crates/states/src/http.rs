@@ -117,9 +117,11 @@ impl Check<'_> {
     }
 
     fn apply(&self, cx: &Cx) -> Result<Applied> {
-        let (result, comment) = self.wanted.judge(&self.asked(cx, self.url)?)?;
+        let answer = self.asked(cx, self.url)?;
+        let (result, comment) = self.wanted.judge(&answer)?;
         let mut applied = Applied::changes(Dict::new()).comment(comment);
         applied.result = result.or(Some(true));
+        applied.extra.insert("data", answer);
         Ok(applied)
     }
 
@@ -134,7 +136,9 @@ impl Check<'_> {
             None => (Dict::new(), " (TEST MODE)".to_owned()),
         };
         let (_, comment) = self.wanted.judge(&answer)?;
-        Ok(Some(Outcome::new(None, Dict::new(), comment + &text)))
+        let outcome = Outcome::new(None, Dict::new(), comment + &text);
+        outcome.extra.insert("data", answer);
+        Ok(Some(outcome))
     }
 }
 

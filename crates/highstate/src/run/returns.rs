@@ -155,10 +155,13 @@ fn log_text(ret: &Dict) -> String {
     text
 }
 
-/// Logs what came of a state, as an error if it failed.
-pub(super) fn log(ret: &Dict) {
+/// Logs what came of a state, as an error if it failed; `place` is where a failure was written.
+pub(super) fn log(ret: &Dict, place: Option<String>) {
     if is_failure(ret) {
-        tracing::error!("{}", log_text(ret));
+        match place {
+            Some(place) => tracing::error!("{}\n  --> {place}", log_text(ret)),
+            None => tracing::error!("{}", log_text(ret)),
+        }
     } else if tracing::enabled!(tracing::Level::INFO) {
         tracing::info!("{}", log_text(ret));
     }

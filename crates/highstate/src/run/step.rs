@@ -140,7 +140,7 @@ impl<'c> Deed<'c> {
         let duration = returns::milliseconds(started.elapsed());
         ret.insert("duration", duration);
         ret.insert("__id__", self.low.get("__id__"));
-        returns::log(&ret);
+        returns::log(&ret, self.place_of_failure(&ret));
         tracing::info!(
             "Completed state [{}] at time {} (duration_in_ms={duration})",
             name(),
@@ -166,7 +166,6 @@ impl<'c> Deed<'c> {
         let mut warnings = self.unknown_arguments();
         if returns::is_failure(&ret) {
             warnings.extend(self.missing_sources());
-            self.log_failure(&ret);
         }
         if !warnings.is_empty()
             && let Value::List(list) = ret.get_or_insert_with("warnings", || List::new().into())

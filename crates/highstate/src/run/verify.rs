@@ -6,7 +6,7 @@ use std::path::Path;
 use halite_spec::Error;
 use halite_value::{Dict, Value, suggest};
 
-use super::{returns::is_set, step::Deed};
+use super::{returns, step::Deed};
 use crate::{keywords, low::text};
 
 impl Deed<'_> {
@@ -110,18 +110,14 @@ impl Deed<'_> {
         self.place_of(word)
     }
 
-    /// Logs why a state failed, as Salt does, and where: at the argument the words are about, or
-    /// else at the state.
-    pub(super) fn log_failure(&self, ret: &Dict) {
+    /// Where the cause of a failure stands: the argument its words are about, or else the state.
+    /// Exceptions name their place themselves.
+    pub(super) fn place_of_failure(&self, ret: &Dict) -> Option<String> {
         let comment = text(ret, "comment");
-        if is_set(self.low, "no_log") {
-            return;
+        if !returns::is_failure(ret) || comment.contains("\n  --> ") {
+            return None;
         }
-        // Exceptions name their place themselves.
-        match self.place_of(&self.blamed(&comment)).filter(|_| !comment.contains("\n  --> ")) {
-            Some(place) => tracing::error!("{comment}\n  --> {place}"),
-            None => tracing::error!("{comment}"),
-        }
+        self.place_of(&self.blamed(&comment))
     }
 
     /// The argument a comment is about: the one whose value it tells, the longest if several, or

@@ -15,7 +15,7 @@ use std::{
 };
 
 use halite_spec::{
-    Command, Cx, Error, FromArg, Result, Template,
+    Command, Cx, Error, FromArg, Output, Result, Template,
     host::{self, Kind},
 };
 use halite_value::{Dict, Value};
@@ -765,6 +765,23 @@ fn report(options: &Options, cmd: &Value, ran: &Ran) {
 
 fn code_of(ran: &Ran) -> String {
     ran.retcode.map_or_else(|| "None".to_owned(), |code| code.to_string())
+}
+
+/// Logs a program of another module that failed, as one that `cmd` ran.
+pub fn log_failure(cx: &Cx, program: &str, output: &Output) {
+    if output.ok() {
+        return;
+    }
+    let path = cx.host.which(program);
+    let path = path.map_or_else(|| program.to_owned(), |path| path.display().to_string());
+    tracing::error!("Command '{path}' failed with return code: {}", output.code);
+    for (stream, text) in [("stdout", output.stdout_text()), ("stderr", output.stderr_text())] {
+        let text = text.trim_end();
+        if !text.is_empty() {
+            tracing::error!("{stream}: {text}");
+        }
+    }
+    tracing::error!("retcode: {}", output.code);
 }
 
 /// As `cmd.run` does once more for what it returns.

@@ -17,7 +17,9 @@ use std::{
 use halite_spec::{Command, Cx, Error, Rest, Result, Template, function, host::Write, module};
 use halite_value::{Dict, Value, dict};
 
-pub use execute::{Options, Ran, default_shell, execute, plain, right_stripped, split_input};
+pub use execute::{
+    Options, Ran, default_shell, execute, log_failure, plain, right_stripped, split_input,
+};
 
 module! {
     /// Run commands and scripts.
