@@ -154,6 +154,19 @@ def start(path):
                     f.write(found["data"]["data"]["role"])
 "#;
 
+/// Writes down the tags of its minion's bus, and fires there itself.
+const EARS: &str = r#"
+import salt.utils.event
+
+
+def start(path):
+    with salt.utils.event.get_event("minion", opts=__opts__, listen=True) as bus:
+        bus.fire_event({"n": 1}, "own/fired")
+        for found in bus.iter_events(full=True, auto_reconnect=True):
+            with open(path, "a") as f:
+                f.write("{} {}\n".format(found["tag"], found["data"].get("n")))
+"#;
+
 const AUTH: &str = r#"
 def auth(username, password, **kwargs):
     return username in ("ann", "bob", "eve") and password == "door-" + username
@@ -222,10 +235,12 @@ external_auth:
     let list = LIST.replace("FLAG", &site.path("only_m1").display().to_string());
     site.write("srv/salt/_matchers/list_match.py", list);
     site.write("srv/salt/_engines/ticker.py", ENGINE);
+    site.write("srv/salt/_engines/ears.py", EARS);
     site.write("srv/salt/_executors/around.py", EXECUTOR);
     site.start_master();
     let engines = format!(
-        "color: red\ngrains: {{shade: dark}}\nengines: [{{ticker: {{folder: {folder}, tag: own/minion}}}}]\n"
+        "color: red\ngrains: {{shade: dark}}\nengines: [{{ticker: {{folder: {folder}, tag: own/minion}}}}, \
+         {{ears: {{path: {folder}/ears}}}}]\n"
     );
     site.minion("m1", Make::Ours, &engines);
     site.minion("m2", Make::Ours, "color: blue\n");
@@ -246,6 +261,10 @@ fn what_a_master_and_its_minions_call() {
     // The minion's engine comes with the modules, and starts without a restart.
     site.salt(&["*", "saltutil.sync_all", "saltenv=base"]).code(0).says("engines.ticker");
     until("the minion's engine tells the master", || site.read("heard") == "minion");
+    // An engine hears its minion's bus, and fires there.
+    until("the minion's engine hears itself", || site.read("ears").contains("own/fired 1"));
+    site.salt(&["m1", "event.fire", "{n: 2}", "own/told"]).code(0);
+    until("the minion's engine hears others", || site.read("ears").contains("own/told 2"));
     // It goes on with a master that was restarted.
     site.kill("master");
     std::fs::remove_file(site.path("heard")).expect("it was there");

@@ -1,4 +1,4 @@
-"""The master's event bus."""
+"""The event bus of the master, or of the minion."""
 
 import datetime
 import fnmatch
@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+from salt.client import _bus
 from salt.client._socket import Control
 from salt.exceptions import SaltClientError
 
@@ -32,6 +33,9 @@ def get_event(node, sock_dir=None, transport=None, opts=None, listen=True, io_lo
     if folder is None:
         import salt.config
 
+        if node == "minion":
+            opts = salt.config.minion_config(opts.get("conf_file", "/etc/salt/minion"))
+            return SaltEvent(node, opts["sock_dir"], opts, listen)
         folder = salt.config.client_config(opts.get("conf_file", "/etc/salt/master"))["sock_dir"]
     return SaltEvent(node, folder, opts, listen)
 
@@ -62,7 +66,10 @@ class SaltEvent:
                 pass
 
     def connect_pub(self, timeout=None):
-        if self.stream is None:
+        if self.stream is None and self.node == "minion":
+            self.control = self.stream = _bus.Listener(self.opts, self.sock_dir)
+            self.cpub = True
+        elif self.stream is None:
             self.control = Control(str(self.sock_dir))
             self.stream = self.control.stream("events", tag="", after=self.cursor)
             # Once this is answered, what is fired from now on is seen.
@@ -161,9 +168,12 @@ class SaltEvent:
                 yield event
 
     def fire_event(self, data, tag, timeout=1000):
-        """Fires an event on the master's bus."""
+        """Fires an event on the bus."""
         data = dict(data)
         data.setdefault("_stamp", datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None).isoformat())
+        if self.node == "minion":
+            _bus.fire(self.opts, self.sock_dir, data, tag)
+            return True
         with Control(str(self.sock_dir)) as control:
             return bool(control.ask("fire", wait=max(1.0, timeout / 1000), tag=tag, data=data))
 
