@@ -650,7 +650,7 @@ impl Extracted {
         };
         let changes = Dict::new();
         if !work.remove.is_empty() {
-            changes.insert("removed", self.removed(&work));
+            changes.insert("removed", self.removed(work));
         }
         if work.is_new {
             changes.insert("directories_created", vec![work.name.clone()]);
