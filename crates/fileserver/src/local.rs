@@ -241,10 +241,7 @@ impl Files for Local {
             "http" | "https" | "ftp" => self.cache_remote(url, saltenv, how).map(Some),
             // `salt:/path`, a slash too few.
             "salt" => Err(Error::failed(format!("Unsupported path: {source}"))),
-            scheme => Err(Error::failed(format!(
-                "{scheme}:// sources are not supported: {}",
-                url::redacted(source)
-            ))),
+            _ => Err(Error::failed(format!("Unsupported url scheme: {}", url::redacted(source)))),
         }
     }
 

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use halite_spec::{Args, Command, Cx, Error, Result, Strings, function, module};
-use halite_value::{Dict, Value, entries};
+use halite_value::{Dict, Value, entries, str_repr};
 
 use crate::file::{
     content::render,
@@ -19,6 +19,9 @@ module! {
     /// Make, list and unpack archives.
     "archive": tar, gzip, gunzip, cmd_zip, zip, cmd_unzip, unzip, is_encrypted, rar, unrar, list,
 }
+
+/// How `unzip` ends when nothing could be unpacked with the password.
+const BAD_PASSWORD: i32 = 82;
 
 /// The formats Salt knows.
 pub const FORMATS: [&str; 3] = ["tar", "rar", "zip"];
@@ -130,8 +133,9 @@ pub fn contents(
     let mut found = Contents::default();
     match format {
         "tar" => {
-            let list = |verbose: bool| -> Result<String> {
-                let more: Vec<&str> = options.unwrap_or_default().split_whitespace().collect();
+            // Options are for what tar cannot read by itself.
+            let run = |verbose: bool, options: &str| -> Result<Option<String>> {
+                let more: Vec<&str> = options.split_whitespace().collect();
                 let command = Command::line(["tar"])
                     .args(more)
                     .arg(if verbose { "-tv" } else { "-t" })
@@ -139,10 +143,14 @@ pub fn contents(
                     .arg("-f")
                     .arg(path);
                 let output = cx.host.run(&command.query())?;
-                if !output.ok() {
-                    return Err(unlisted(path));
-                }
-                Ok(output.stdout_text())
+                Ok(output.ok().then(|| output.stdout_text()))
+            };
+            let list = |verbose: bool| -> Result<String> {
+                let text = match (run(verbose, "")?, options) {
+                    (None, Some(options)) => run(verbose, options)?,
+                    (text, _) => text,
+                };
+                text.ok_or_else(|| unlisted(path))
             };
             let (plain, verbose) = (list(false)?, list(true)?);
             for (name, line) in plain.lines().zip(verbose.lines()) {
@@ -154,17 +162,26 @@ pub fn contents(
             if !output.ok() {
                 return Err(Error::failed(format!("{path} is not a ZIP file")));
             }
-            for name in output.stdout_text().lines() {
+            let listed = cx.host.run(&Command::line(["unzip", "-Z", "-s", path]).query())?;
+            let listed = listed.stdout_text();
+            found.encrypted = listed.lines().any(is_encrypted_entry);
+            let names = output.stdout_text();
+            let mut modes = modes_of(&listed, names.lines().count());
+            for name in names.lines() {
+                let is_link = modes.next().is_some_and(|mode| mode.starts_with('l'));
                 // Zip archives seldom name the folders their files are in.
                 if let Some((folder, rest)) = name.rsplit_once('/')
                     && !rest.is_empty()
                 {
                     found.add('d', folder, strip);
                 }
-                found.add(if name.ends_with('/') { 'd' } else { '-' }, name, strip);
+                let kind = match name.ends_with('/') {
+                    true => 'd',
+                    false if is_link => 'l',
+                    false => '-',
+                };
+                found.add(kind, name, strip);
             }
-            let listed = cx.host.run(&Command::line(["unzip", "-Z", "-s", path]).query())?;
-            found.encrypted = listed.stdout_text().lines().any(is_encrypted_entry);
         }
         _ => {
             let output = cx.host.run(&Command::line(["unrar", "lb", "--", path]).query())?;
@@ -177,6 +194,13 @@ pub fn contents(
         }
     }
     Ok(found)
+}
+
+/// Returns the lines of `unzip -Z -s` that are about entries: between two of the whole archive and
+/// the sum. None where there are not as many as names, as with names of several lines.
+fn modes_of(listed: &str, count: usize) -> impl Iterator<Item = &str> {
+    let fits = listed.lines().count() == count + 3;
+    listed.lines().skip(2).take(if fits { count } else { 0 })
 }
 
 /// Tells whether a line of `unzip -Z -s` is about an encrypted file: `TX` or `Bx` in place of `tx`.
@@ -492,7 +516,18 @@ pub fn unzip(
     command.user = runas;
     let output = cx.host.run(&command)?;
     if !output.ok() {
-        let text = format!("{}{}", output.stdout_text(), output.stderr_text());
+        let mut text = format!("{}{}", output.stdout_text(), output.stderr_text());
+        // With `-q` the program says nothing of a wrong password.
+        if output.code == BAD_PASSWORD {
+            let names = cx.host.run(&Command::line(["unzip", "-Z1", &archive]).query())?;
+            let names = names.stdout_text();
+            let listed = cx.host.run(&Command::line(["unzip", "-Z", "-s", &archive]).query())?;
+            let listed = listed.stdout_text();
+            let entries = names.lines().zip(modes_of(&listed, names.lines().count()));
+            let mut locked = entries.filter(|(_, line)| is_encrypted_entry(line));
+            let name = locked.next().map_or_else(String::new, |(name, _)| str_repr(name));
+            text = format!("Bad password for file {name}");
+        }
         return Err(Error::failed(format!(
             "Exception encountered unpacking zipfile: {}",
             text.trim()
@@ -506,7 +541,10 @@ pub fn unzip(
         let dest = dest.unwrap_or_default();
         for name in names.clone() {
             let mode = if name.ends_with('/') { 0o755 } else { 0o644 };
-            cx.host.set_mode(&Path::new(&dest).join(name), mode)?;
+            let path = Path::new(&dest).join(name);
+            if !cx.host.is_link(&path)? {
+                cx.host.set_mode(&path, mode)?;
+            }
         }
     }
     Ok(trimmed(names.map(str::to_owned).collect(), Some(&trim_output)))

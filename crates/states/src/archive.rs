@@ -306,6 +306,16 @@ impl Extracted {
         Error::failed(text)
     }
 
+    /// What is told of what was taken away first.
+    fn removed(&self, work: &Work) -> Value {
+        match work.remove.as_slice() {
+            [folder] if self.clean_parent && *folder == work.name => {
+                format!("Directory {folder} was removed prior to the extraction").into()
+            }
+            paths => paths.to_vec().into(),
+        }
+    }
+
     fn check_top(&self, name: &str, format: &str, contents: &Contents) -> Result<()> {
         let others = Contents::top(&contents.files).len() + Contents::top(&contents.links).len();
         if !self.enforce_toplevel || (contents.top_dirs().len() == 1 && others == 0) {
@@ -538,6 +548,11 @@ impl State for Extracted {
         }
         work.wrong_owner = self.wrong_owner(cx, &work)?;
         work.plan = self.planned(&work);
+        if self.source_hash_update && !self.source_hash.truthy() {
+            let text = "The 'source_hash_update' argument is ignored when 'source_hash' is not also \
+                        specified.";
+            work.plan.warnings.push(text.to_owned());
+        }
         Ok(work)
     }
 
@@ -562,7 +577,7 @@ impl State for Extracted {
                 }
             }
             if !work.remove.is_empty() {
-                changes.insert("removed", work.remove.clone());
+                changes.insert("removed", self.removed(&work));
             }
             if !cx.host.is_dir(Path::new(&work.name))? {
                 let owner = (self.user.as_ref(), self.group.as_ref());
@@ -635,7 +650,7 @@ impl Extracted {
         };
         let changes = Dict::new();
         if !work.remove.is_empty() {
-            changes.insert("removed", work.remove.clone());
+            changes.insert("removed", self.removed(work));
         }
         if work.is_new {
             changes.insert("directories_created", vec![work.name.clone()]);

@@ -327,9 +327,7 @@ impl State for File {
         };
         let Some(path) = cx.files.cache_with(&self.name, &env, &how)? else {
             let name = &self.name;
-            return Err(Error::failed(format!(
-                "Unable to manage file: Source file {name} not found in saltenv '{env}'"
-            )));
+            return Err(Error::failed(format!("Source file {name} not found in saltenv '{env}'")));
         };
         let mut new = cx.host.read_text(&path)?;
         if let Some(engine) = &self.template {
@@ -360,8 +358,9 @@ impl State for File {
         let lines =
             |text: &str| text.split_inclusive('\n').map(str::to_owned).collect::<Vec<String>>();
         let difference = diff::unified(&lines(&tabs.old), &lines(&tabs.new));
+        let pending = format!("The following values are set to be changed:\ndiff: {difference}\n");
         Ok(Plan::changes(entries! { "diff" => difference })
-            .pending(format!("Crontab for user {user} is set to be updated"))
+            .pending(pending)
             .done(format!("Crontab for user {user} was updated")))
     }
 

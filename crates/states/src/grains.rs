@@ -122,9 +122,14 @@ impl State for Present {
         let path = path(&self.name, &self.delimiter);
         let changes = foretold.clone().map_err(Error::Failed)?;
         let how = if own.is_some() { "changed" } else { "added" };
+        // What YAML says is an `OrderedDict` in Salt's texts.
+        let shown = match &self.value {
+            Value::Dict(_) | Value::List(_) => self.value.repr_by_kind(),
+            other => other.to_str().to_string(),
+        };
         Ok(Plan::changes(changes)
             .pending(format!("Grain {path} is set to be {how}"))
-            .done(format!("Set grain {path} to {}", self.value)))
+            .done(format!("Set grain {path} to {shown}")))
     }
 
     fn apply(&self, cx: &Cx, _: Self::Seen) -> Result<Applied> {

@@ -282,7 +282,14 @@ pub struct Manage {
 /// What `manage` has to do.
 pub struct Work {
     extra: Vec<String>,
-    keys: Vec<(Key, Status)>,
+    /// The keys in their order; none for what is no key.
+    keys: Vec<Option<(Key, Status)>>,
+}
+
+impl Work {
+    fn is_bad(&self) -> bool {
+        self.keys.iter().any(Option::is_none)
+    }
 }
 
 impl State for Manage {
@@ -298,10 +305,10 @@ impl State for Manage {
         let mut keys = Vec::new();
         for text in &self.ssh_keys {
             let key = key_of(text, &self.enc, &self.comment, &options);
-            if ssh::fingerprint(&key.key, kind)?.is_none() {
-                return Err(Error::failed(INVALID));
-            }
-            keys.push(look(cx, &self.user, &self.config, key)?);
+            keys.push(match ssh::fingerprint(&key.key, kind)? {
+                Some(_) => Some(look(cx, &self.user, &self.config, key)?),
+                None => None,
+            });
         }
         Ok(Work { extra, keys })
     }
@@ -314,7 +321,12 @@ impl State for Manage {
             changes.insert(key, "Key removed");
             pending.push(format!("{key} Key set for removal"));
         }
-        for (key, status) in &work.keys {
+        for key in &work.keys {
+            let Some((key, status)) = key else {
+                pending.push(INVALID.to_owned());
+                done.push(INVALID.to_owned());
+                continue;
+            };
             let name = &key.key;
             match status {
                 Status::Exists => {
@@ -334,7 +346,14 @@ impl State for Manage {
                 }
             }
         }
-        Ok(Plan::changes(changes).pending(pending.join("\n")).done(done.join("\n")))
+        if work.is_bad() && changes.is_empty() {
+            return Err(Error::failed(done.join("\n")));
+        }
+        let mut plan = Plan::changes(changes).pending(pending.join("\n")).done(done.join("\n"));
+        if work.is_bad() {
+            plan.test_result = Some(false);
+        }
+        Ok(plan)
     }
 
     fn apply(&self, cx: &Cx, work: Work) -> Result<Applied> {
@@ -342,13 +361,15 @@ impl State for Manage {
             ssh::take_key(cx, &self.user, key, &self.config)?;
         }
         let kind = self.fingerprint_hash_type.as_deref();
-        for (key, _) in &work.keys {
+        for (key, _) in work.keys.iter().flatten() {
             match ssh::put_key(cx, &self.user, key, &self.config, kind)? {
                 "fail" => return Err(Error::failed(FAILED)),
                 "invalid" | "Invalid public key" => return Err(Error::failed(INVALID)),
                 _ => {}
             }
         }
-        Ok(Applied::as_planned())
+        // The other keys are seen to; then the state fails of those that are none.
+        let result = work.is_bad().then_some(false);
+        Ok(Applied { result, ..Applied::as_planned() })
     }
 }

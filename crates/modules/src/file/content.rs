@@ -109,7 +109,15 @@ impl Origin {
     fn sum(&self, cx: &Cx, source: &str) -> Result<Sum> {
         let hash_name = self.source_hash_name.as_deref().filter(|name| !name.is_empty());
         let hash = self.hash().unwrap_or_default();
-        sum_for(cx, &self.name, source, hash, hash_name, &self.saltenv, &self.trust)
+        // Salt says so here and once more where the file is written.
+        sum_for(cx, &self.name, source, hash, hash_name, &self.saltenv, &self.trust).map_err(
+            |error| match error {
+                Error::Failed(text) if text.starts_with("Source hash ") => {
+                    Error::failed(format!("Unable to manage file: {text}"))
+                }
+                other => other,
+            },
+        )
     }
 
     fn served(&self, cx: &Cx, source: &str) -> Result<Content> {

@@ -454,6 +454,12 @@ pub fn move_any(cx: &Cx, src: &str, dst: &str) -> Result<String> {
             copy_tree(cx, from, at, true)?;
             cx.host.remove_all(from)?;
         }
+        // Python goes on to copy, and fails at the folder that is not there.
+        Err(host::Error::Io { action, source, .. })
+            if source.kind() == ErrorKind::NotFound && cx.host.is_there(from)? =>
+        {
+            return Err(host::Error::io(action, at, source).into());
+        }
         other => other?,
     }
     Ok(to)

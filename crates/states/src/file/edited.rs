@@ -342,7 +342,7 @@ struct Commenting<'a> {
 }
 
 impl Commenting<'_> {
-    fn look(&self, cx: &Cx, content: &[u8]) -> Result<Found<(Work, Applied)>> {
+    fn look(&self, cx: &Cx, content: &[u8]) -> Result<Found<(Option<Work>, Applied)>> {
         let name = &self.name;
         let path = real(cx, name)?;
         let done = comment_lines(content, self.regex, self.char, self.on)?;
@@ -372,13 +372,17 @@ impl Commenting<'_> {
         };
         let plan = Plan::changes(entries! { name.as_str() => "updated" })
             .pending(format!("File {name} is set to be updated"));
-        let backup = self.backup.0.clone();
-        Ok(Found::todo(plan, (Work { path, new: done.new, backup }, applied)))
+        // Where no line begins with the expression nothing is written, and no copy kept.
+        let work = (done.new != content).then(|| {
+            let backup = self.backup.0.clone();
+            Work { path, new: done.new, backup }
+        });
+        Ok(Found::todo(plan, (work, applied)))
     }
 
-    fn apply(cx: &Cx, work: Option<(Work, Applied)>) -> Result<Applied> {
+    fn apply(cx: &Cx, work: Option<(Option<Work>, Applied)>) -> Result<Applied> {
         let Some((work, applied)) = work else { return Ok(Applied::as_planned()) };
-        Work::apply(Some(work), cx)?;
+        Work::apply(work, cx)?;
         Ok(applied)
     }
 }
@@ -416,7 +420,7 @@ fn unanchored(regex: &str) -> &str {
 }
 
 impl State for Comment {
-    type Seen = Found<(Work, Applied)>;
+    type Seen = Found<(Option<Work>, Applied)>;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = existing(cx, &self.name, "comment")?;
@@ -469,7 +473,7 @@ pub struct Uncomment {
 }
 
 impl State for Uncomment {
-    type Seen = Found<(Work, Applied)>;
+    type Seen = Found<(Option<Work>, Applied)>;
 
     fn observe(&self, cx: &Cx) -> Result<Self::Seen> {
         let name = existing(cx, &self.name, "uncomment")?;

@@ -178,13 +178,41 @@ fn default_owner(cx: &Cx, user: Option<&Owner>, group: Option<&Owner>) -> Result
     Ok((user, group))
 }
 
+/// The value as Python's `str` writes it; what YAML says is an `OrderedDict` there.
+fn text_by_kind(value: &Value) -> String {
+    match value {
+        Value::Dict(_) | Value::List(_) | Value::Tuple(_) => value.repr_by_kind(),
+        other => other.to_str().to_string(),
+    }
+}
+
 /// Texts given as one, as a list, or as anything else that can be written.
 fn texts(value: &Value) -> Vec<String> {
     match value.items_of_sequence() {
-        Some(items) => items.iter().map(|item| item.to_str().to_string()).collect(),
+        Some(items) => items.iter().map(text_by_kind).collect(),
         None => match value {
             Value::Bytes(bytes) => vec![String::from_utf8_lossy(bytes).into_owned()],
-            other => vec![other.to_str().to_string()],
+            other => vec![text_by_kind(other)],
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_value::{Dict, Value};
+
+    use super::texts;
+
+    #[test]
+    fn what_yaml_says_is_an_ordered_dict() {
+        let dict = Dict::new();
+        dict.insert("a", 1);
+        assert_eq!(texts(&Value::Dict(dict.clone())), ["{'a': 1}"]);
+        dict.set_ordered();
+        assert_eq!(texts(&Value::Dict(dict.clone())), ["OrderedDict([('a', 1)])"]);
+        assert_eq!(
+            texts(&Value::list([Value::Dict(dict), 2.into()])),
+            ["OrderedDict([('a', 1)])", "2"]
+        );
     }
 }

@@ -42,7 +42,9 @@ impl State for Touch {
                 let differs = |given: Option<&Value>, now: f64| -> Result<bool> {
                     Ok(time_of(given)?.is_some_and(|given| given != now))
                 };
-                let changes = differs(self.atime.as_ref(), stat.atime)?
+                // The time that is not given becomes now.
+                let changes = self.atime.is_some() != self.mtime.is_some()
+                    || differs(self.atime.as_ref(), stat.atime)?
                     || differs(self.mtime.as_ref(), stat.mtime)?;
                 let what =
                     if stat.kind == halite_spec::host::Kind::Dir { "directory" } else { "file" };
