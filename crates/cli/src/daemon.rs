@@ -131,6 +131,20 @@ pub fn free_ports(cx: &Context) -> Result<(), Refusal> {
 
 /// Returns the user to become; `None` if we are that user.
 pub(crate) fn other_user(name: &str) -> Result<Option<User>, Refusal> {
+    let Some(user) = user_named(name)? else { return Ok(None) };
+    let us = nix::unistd::geteuid();
+    if us == user.uid {
+        return Ok(None);
+    }
+    if !us.is_root() {
+        let text = format!("configured to run as {name}, and only root can become that user");
+        return Err(text.into());
+    }
+    Ok(Some(user))
+}
+
+/// Returns a user, who has to exist; `None` if no name is given.
+fn user_named(name: &str) -> Result<Option<User>, Refusal> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -142,15 +156,16 @@ pub(crate) fn other_user(name: &str) -> Result<Option<User>, Refusal> {
             ),
             code: NO_USER,
         })?;
-    let us = nix::unistd::geteuid();
-    if us == user.uid {
-        return Ok(None);
-    }
-    if !us.is_root() {
-        let text = format!("configured to run as {name}, and only root can become that user");
-        return Err(text.into());
-    }
     Ok(Some(user))
+}
+
+/// Makes a command run as the `user` of the configuration (or of `--priv`). Whoever is not root stays
+/// who they are.
+pub fn drop_rights(cx: &Context) -> Result<(), Refusal> {
+    let us = nix::unistd::geteuid();
+    let user = user_named(&cx.opts.str("user"))?.filter(|user| us.is_root() && user.uid != us);
+    let Some(user) = user else { return Ok(()) };
+    Ok(become_user(&user).map_err(|error| format!("cannot become {}: {error}", user.name))?)
 }
 
 fn become_user(user: &User) -> nix::Result<()> {

@@ -12,7 +12,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     net::UdpSocket,
-    os::unix::net::UnixDatagram,
+    os::unix::{fs::OpenOptionsExt as _, net::UnixDatagram},
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -190,7 +190,8 @@ pub fn reopen() {
 }
 
 fn append_to(path: &str) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    // What is logged is not for everybody.
+    OpenOptions::new().create(true).append(true).mode(0o640).open(path)
 }
 
 enum Sink {

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::atomic::{AtomicU32, Ordering},
@@ -187,6 +188,26 @@ fn log_file() {
     let text = fs::read_to_string(shell.dir.join("x.log")).expect("a log");
     assert!(text.contains("[salt.config      :"), "{text}");
     assert!(text.contains("][WARNING ]["), "{text}");
+}
+
+#[test]
+fn a_log_file_of_ones_own_gets_its_folder() {
+    let shell = Shell::new(&[("minion", "root_dir: ROOT\nid: web1\nfile_client: local\n")]);
+    let (code, ..) = shell.run("salt-call -c ETC --log-file=new/x.log test.ping");
+    let mode = fs::metadata(shell.dir.join("new/x.log")).expect("a log").permissions().mode();
+    assert_eq!((code, mode & 0o777), (0, 0o640));
+    let (code, _, err) = shell.run("salt-call -c ETC --log-file=new test.ping");
+    assert!(code == 64 && err.contains("it is a folder"), "{code} {err}");
+}
+
+#[test]
+fn nobody_is_root_by_mistake() {
+    let shell = Shell::new(&[("minion", "root_dir: ROOT\nid: web1\nfile_client: local\n")]);
+    let (code, out, err) = shell.run("salt-call -c ETC --priv no-such-user test.ping");
+    assert!(code == 67 && out.is_empty() && err.contains("no-such-user"), "{code} {out} {err}");
+    fs::write(shell.dir.join("etc/minion"), "root_dir: ROOT\nuser: no-such-user\n")
+        .expect("written");
+    assert_eq!(shell.run("salt-call -c ETC --local test.ping").0, 67);
 }
 
 #[test]

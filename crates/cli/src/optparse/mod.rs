@@ -356,7 +356,9 @@ fn act(
         Action::Choice(words) => {
             let word = first();
             if !words.contains(&word.as_str()) {
-                let near = suggest::nearest(&word, words.iter().copied());
+                // Of a word in capitals the list of choices says enough.
+                let near = suggest::nearest(&word, words.iter().copied())
+                    .filter(|near| !near.eq_ignore_ascii_case(&word));
                 let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
                 let words: Vec<_> = words.iter().map(|word| str_repr(word)).collect();
                 return Err(Stop::Error(format!(

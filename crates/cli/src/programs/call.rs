@@ -16,6 +16,7 @@ use halite_value::{Dict, Value, dict, entries, suggest};
 
 use crate::{
     args::{Args, yamlify},
+    daemon,
     diagnostics::Report,
     display,
     machine::Real,
@@ -246,6 +247,9 @@ pub fn arguments(cx: &Context) -> Args {
 
 /// Runs the function and prints its result.
 pub fn run(cx: &mut Context) -> u8 {
+    if let Err(no) = daemon::drop_rights(cx) {
+        return cx.report(&Report::error(no.text).exit(no.code));
+    }
     let host: Arc<dyn Host> = Arc::new(Os::new());
     let opts = cx.opts.values().clone();
     opts.insert("__cli", "salt-call");

@@ -18,7 +18,7 @@ pub mod shared;
 pub mod ssh;
 pub mod syndic;
 
-use std::path::Path;
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt as _, path::Path};
 
 use halite_config::{Machine as _, Opts, Request, Role, WarningKind};
 use halite_value::Value;
@@ -363,9 +363,16 @@ fn start_logging(cx: &Context, entry: &Entry) -> Result<(), Box<Report>> {
     }
     settings.has_console = !cx.parsed.bool("daemon");
     let is_daemon = is_daemon(cx.program);
-    if is_daemon && let Some(folder) = Path::new(&settings.file).parent() {
+    let is_named = cx.parsed.is_explicit("log_file") && !settings.file.contains("://");
+    if is_named && Path::new(&settings.file).is_dir() {
+        let text = format!("cannot log to {}: it is a folder", settings.file);
+        return Err(Box::new(Report::error(text).exit(64)));
+    }
+    if (is_daemon || is_named)
+        && let Some(folder) = Path::new(&settings.file).parent()
+    {
         // An error shows when the file is opened.
-        let _ = std::fs::create_dir_all(folder);
+        let _ = DirBuilder::new().recursive(true).mode(0o750).create(folder);
     }
     let file = settings.file.clone();
     match logging::init(settings.clone()) {
