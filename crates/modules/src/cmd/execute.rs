@@ -430,8 +430,13 @@ fn home_of(cx: &Cx, user: Option<&str>) -> Result<String> {
             None => cx.host.user_with_id(cx.host.uid())?.map(|user| user.home),
         },
     };
+    // Whoever became another user may still have the home of the first, and no right to enter it.
+    let may_enter = |home: &str| {
+        let is_own = user.is_some() || cx.host.uid() == 0;
+        is_own || cx.host.read_dir(Path::new(home)).is_ok()
+    };
     match home {
-        Some(home) if cx.host.is_dir(Path::new(&home))? => Ok(home),
+        Some(home) if cx.host.is_dir(Path::new(&home))? && may_enter(&home) => Ok(home),
         _ => Ok("/".to_owned()),
     }
 }
